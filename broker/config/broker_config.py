@@ -182,7 +182,7 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):
-        raise InvalidValueError("group.share.assignors must be 'simple', since there is no other assignor")
+        raise InvalidValueError("group.share.assignors must be 'simple', because there is no other assignor")
 
 
 def _require_at_least(values: Mapping[str, Value], name: str, least: str) -> None:

@@ -133,7 +133,7 @@ class SettingRules:
 def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind: str) -> None:
     for name in configs:
         if kind == "broker" and name in UNUSED_SETTINGS:
-            raise ApiError(ErrorCode.invalid_config, f"This broker has no use for the setting {name}")
+            raise ApiError(ErrorCode.invalid_config, f"This broker does not use the setting {name}")
         if name not in table:
             nearest = nearest_name(name, table)
             hint = f". Is {nearest} meant?" if nearest else ""

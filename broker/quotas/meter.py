@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from datetime import timedelta
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.protocol.api import ApiKey
@@ -66,13 +67,15 @@ def metered(meter: Meter | None, function: Callable[[], T]) -> T:
         meter.pause()
 
 
-def charged_ms(response: Any) -> int:
+def charged_ms(response: object) -> int:
     """The response's throttle time in milliseconds, from the charges of its handler."""
-    return to_milliseconds(response.throttle_time) if hasattr(response, "throttle_time") else 0
+    throttle_time: timedelta | None = getattr(response, "throttle_time", None)
+    return 0 if throttle_time is None else to_milliseconds(throttle_time)
 
 
-def with_throttle(response: Any, throttle_ms: int) -> Any:
+def with_throttle(response: T, throttle_ms: int) -> T:
     """The response with this throttle time, or unchanged if its version has no such field."""
     if throttle_ms == 0 or not hasattr(response, "throttle_time"):
         return response
-    return dataclasses.replace(response, throttle_time=milliseconds(throttle_ms))
+    replaced: T = dataclasses.replace(cast("Any", response), throttle_time=milliseconds(throttle_ms))
+    return replaced

@@ -36,26 +36,26 @@ def test_kafkas_unused_settings_give_one_warning() -> None:
         ("log.retension.ms=1", "There is no setting log.retension.ms. Is log.retention.ms meant?"),
         ("qqqqqqqqq=1", "There is no setting qqqqqqqqq."),
         ("LOG_RETENTION_MS=1", "There is no setting LOG_RETENTION_MS. Is log.retention.ms meant?"),
-        ("broker.id=1", "There is no setting broker.id any more: it is called node.id now."),
+        ("broker.id=1", "The setting broker.id was renamed: it is node.id now."),
         (
             "group.share.record.lock.partition.limit=1",
             (
-                "There is no setting group.share.record.lock.partition.limit any more: it is called "
+                "The setting group.share.record.lock.partition.limit was renamed: it is "
                 "group.share.partition.max.record.locks now."
             ),
         ),
         (
             "max.share.session.cache.slots=1",
             (
-                "There is no setting max.share.session.cache.slots any more: it is called "
+                "The setting max.share.session.cache.slots was renamed: it is "
                 "group.share.max.share.sessions now."
             ),
         ),
         (
             "group.share.enable=true",
             (
-                "There is no setting group.share.enable: the feature share.version says whether share groups "
-                "are served."
+                "There is no setting group.share.enable: the feature share.version decides whether share "
+                "groups are served."
             ),
         ),
         (
@@ -74,7 +74,7 @@ def test_an_invalid_setting_is_refused_in_one_sentence(override: str, complaint:
     ("variable", "text", "complaint"),
     [
         ("BARNABAS_SERVICE_HOSTS", "1", "There is no setting service.hosts."),
-        ("BARNABAS_BROKER_ID", "1", "There is no setting broker.id any more: it is called node.id now."),
+        ("BARNABAS_BROKER_ID", "1", "The setting broker.id was renamed: it is node.id now."),
         (
             "BARNABAS_NUM_PARTITIONS",
             "0",

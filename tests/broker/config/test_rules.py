@@ -279,7 +279,7 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
             "1",
             {"num.io.threads": "3"},
             ErrorCode.invalid_config,
-            "This broker has no use for the setting num.io.threads",
+            "This broker does not use the setting num.io.threads",
         ),
     ],
 )

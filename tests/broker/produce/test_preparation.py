@@ -200,7 +200,8 @@ async def test_a_batch_that_decompresses_beyond_the_bound_is_too_large(lab: Lab)
     answer = await produced(lab, topic_id, compressed(ZSTD_BOMB, Compression.ZSTD))
     assert answer.error_code is ErrorCode.message_too_large
     assert (
-        answer.error_message == f"The batch of 1 records unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes."
+        answer.error_message
+        == f"The batch of 1 records decompresses to more than {DECOMPRESSED_BYTES_MAX} bytes."
     )
 
 

@@ -113,7 +113,7 @@ async def test_where_no_group_has_state_the_message_says_so(log_command: LogComm
     path = await write_groups(tmp_path / "data", [])
     exit_code, printed = log_command.run("dump", "--group", "workers", path)
     assert exit_code == 2
-    assert printed[-1] == "barnabas: There is no state of group workers, nor of any other share group."
+    assert printed[-1] == "barnabas: There is no state of group workers, and none of any other share group."
 
 
 def test_index_entries_are_printed_on_request(log_command: LogCommand, log_path: Path) -> None:
