@@ -7,5 +7,5 @@
 - `config/`, `quotas/` and `metrics/` have the settings, the client quotas, and the broker's counts.
 - `node/` makes and closes a broker with all its parts.
 
-The packages below this one know nothing of asyncio transports, handlers or settings.
+The packages below this one know nothing of asyncio transports.
 """

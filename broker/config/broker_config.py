@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
-from barnabas.broker.config.setting import Value
+from barnabas.broker.config.setting import Value, integer
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
@@ -164,7 +164,7 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
         for name, setting in tables.BROKER.items()
     }
     if _QUEUED_BYTES not in given:
-        values[_QUEUED_BYTES] = max(_number(values, _QUEUED_BYTES), _number(values, _REQUEST_BYTES))
+        values[_QUEUED_BYTES] = max(integer(values[_QUEUED_BYTES]), integer(values[_REQUEST_BYTES]))
     return values
 
 
@@ -175,27 +175,21 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
         _require_at_most(values, bounded.broker, bounded.greatest)
     for kind in ("share", "consumer"):
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
-        if _number(values, heartbeat) >= (session_ms := _number(values, session)):
+        if integer(values[heartbeat]) >= (session_ms := integer(values[session])):
             raise InvalidValueError(f"{heartbeat} must be less than {session} ({session_ms})")
-    if _number(values, _QUEUED_BYTES) >= 0:
+    if integer(values[_QUEUED_BYTES]) >= 0:
         _require_at_least(values, _QUEUED_BYTES, _REQUEST_BYTES)
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
     if values["group.share.assignors"] != ("simple",):
-        raise InvalidValueError("group.share.assignors must be 'simple', since there is no other assignor")
-
-
-def _number(values: Mapping[str, Value], name: str) -> int:
-    value = values[name]
-    assert isinstance(value, int)
-    return value
+        raise InvalidValueError("group.share.assignors must be 'simple', because there is no other assignor")
 
 
 def _require_at_least(values: Mapping[str, Value], name: str, least: str) -> None:
-    if _number(values, name) < (limit := _number(values, least)):
+    if integer(values[name]) < (limit := integer(values[least])):
         raise InvalidValueError(f"{name} must be greater than or equal to {least} ({limit})")
 
 
 def _require_at_most(values: Mapping[str, Value], name: str, greatest: str) -> None:
-    if _number(values, name) > (limit := _number(values, greatest)):
+    if integer(values[name]) > (limit := integer(values[greatest])):
         raise InvalidValueError(f"{name} must be less than or equal to {greatest} ({limit})")

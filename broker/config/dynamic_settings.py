@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.setting import integer
 from barnabas.storage.log_config import StorageConfig
 
 
@@ -39,9 +40,7 @@ class DynamicSettings:
             self._limit_connections(self._integer("max.connections"))
 
     def _integer(self, name: str) -> int:
-        value = self._effective.broker_value(name)
-        assert isinstance(value, int)
-        return value
+        return integer(self._effective.broker_value(name))
 
     def _number(self, name: str) -> float:
         value = self._effective.broker_value(name)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
-from barnabas.broker.config.setting import Value
+from barnabas.broker.config.setting import Value, integer
 from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.share.fetch.group_config import ShareGroupConfig
@@ -93,20 +93,20 @@ class GroupConfigs:
         assert reset is not None, "the setting's check refuses other values"
         return GroupConfig(
             limits=ShareLimits(
-                delivery_count_max=_integer(values["share.delivery.count.limit"]),
-                lock_duration_ms=_integer(values["share.record.lock.duration.ms"]),
-                record_locks_max=_integer(values["share.partition.max.record.locks"]),
+                delivery_count_max=integer(values["share.delivery.count.limit"]),
+                lock_duration_ms=integer(values["share.record.lock.duration.ms"]),
+                record_locks_max=integer(values["share.partition.max.record.locks"]),
                 renew_enabled=values["share.renew.acknowledge.enable"] is True,
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,
-            session_timeout_ms=_integer(values["share.session.timeout.ms"]),
-            heartbeat_interval_ms=_integer(values["share.heartbeat.interval.ms"]),
-            assignment_interval_ms=_integer(values["share.assignment.interval.ms"]),
+            session_timeout_ms=integer(values["share.session.timeout.ms"]),
+            heartbeat_interval_ms=integer(values["share.heartbeat.interval.ms"]),
+            assignment_interval_ms=integer(values["share.assignment.interval.ms"]),
             consumer=ConsumerGroupConfig(
-                _integer(values["consumer.session.timeout.ms"]),
-                _integer(values["consumer.heartbeat.interval.ms"]),
-                _integer(values["consumer.assignment.interval.ms"]),
+                integer(values["consumer.session.timeout.ms"]),
+                integer(values["consumer.heartbeat.interval.ms"]),
+                integer(values["consumer.assignment.interval.ms"]),
             ),
         )
 
@@ -122,7 +122,7 @@ class GroupConfigs:
         for bounded in tables.BOUNDED_SETTINGS:
             if bounded.group == name:
                 least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
-                return min(max(_integer(value), least), greatest)
+                return min(max(integer(value), least), greatest)
         return value
 
 
@@ -140,8 +140,3 @@ class ConsumerGroupConfigs:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         return self._configs.of(group_id).consumer.assignment_interval_ms
-
-
-def _integer(value: Value) -> int:
-    assert isinstance(value, int)
-    return value

@@ -125,7 +125,7 @@ RENAMED_SETTINGS: Mapping[str, str] = {
 
 REMOVED_SETTINGS: Mapping[str, str] = {
     "group.share.auto.offset.reset": "it is set per group, as share.auto.offset.reset",
-    "group.share.enable": "the feature share.version says whether share groups are served",
+    "group.share.enable": "the feature share.version decides whether share groups are served",
     "group.share.isolation.level": "it is set per group, as share.isolation.level",
     "zookeeper.connect": "there is no ZooKeeper",
 }

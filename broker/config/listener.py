@@ -29,7 +29,7 @@ class ListenerError(ValueError):
 
 
 class Listener(NamedTuple):
-    """One address to listen on. Ports are 0 until the operating system has picked one."""
+    """One address to listen on. Ports are 0 until the operating system has selected one."""
 
     name: str
     host: str

@@ -83,7 +83,7 @@ def _is_unused(name: str) -> bool:
     if name in UNUSED_SETTINGS or name.startswith("listener.name."):
         return True
     if name in RENAMED_SETTINGS:
-        raise ConfigError(f"There is no setting {name} any more: it is called {RENAMED_SETTINGS[name]} now.")
+        raise ConfigError(f"The setting {name} was renamed: it is {RENAMED_SETTINGS[name]} now.")
     if name in REMOVED_SETTINGS:
         raise ConfigError(f"There is no setting {name}: {REMOVED_SETTINGS[name]}.")
     in_small_letters = name.lower().replace("_", ".")  # it may be in the form of the environment

@@ -113,7 +113,7 @@ LOG_SETTINGS = (
         "log.flush.scheduler.interval.ms",
         _LONG,
         LONG_MAX,
-        "The default of log.flush.interval.ms.",
+        "No effect, because log.flush.interval.ms has a default here; in Kafka this is its default.",
     ),
     _inherited(
         "log.segment.bytes",

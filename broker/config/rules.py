@@ -12,7 +12,7 @@ from barnabas.broker.config.broker_config import BrokerConfig, check_broker_valu
 from barnabas.broker.config.effective import ALL_BROKERS, EffectiveConfig, is_list
 from barnabas.broker.config.errors import InvalidValueError
 from barnabas.broker.config.kafka_names import UNUSED_SETTINGS
-from barnabas.broker.config.setting import Setting, Value, render
+from barnabas.broker.config.setting import Setting, Value, integer, render
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -73,7 +73,7 @@ class SettingRules:
             raise ApiError(ErrorCode.invalid_topic_exception, reason)
         _check_names(configs, tables.TOPIC, "topic")
         values = self._values(tables.TOPIC, configs)
-        least, greatest = _integer(values["min.compaction.lag.ms"]), _integer(values["max.compaction.lag.ms"])
+        least, greatest = integer(values["min.compaction.lag.ms"]), integer(values["max.compaction.lag.ms"])
         if least > greatest:
             raise InvalidValueError(
                 f"conflict topic config setting min.compaction.lag.ms ({least}) > "
@@ -92,13 +92,13 @@ class SettingRules:
         values = self._values(tables.GROUP, configs)
         for bounded in tables.BOUNDED_SETTINGS:
             least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
-            if not least <= _integer(values[bounded.group]) <= greatest:
+            if not least <= integer(values[bounded.group]) <= greatest:
                 raise InvalidValueError(
                     f"{bounded.group} must be in the range {least} to {greatest} inclusive."
                 )
         for kind in ("consumer", "share"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-            if _integer(values[session]) <= (heartbeat_ms := _integer(values[heartbeat])):
+            if integer(values[session]) <= (heartbeat_ms := integer(values[heartbeat])):
                 raise InvalidValueError(f"{session} must be greater than {heartbeat} ({heartbeat_ms})")
 
     def _check_broker(self, name: str, configs: Mapping[str, str]) -> None:
@@ -133,13 +133,8 @@ class SettingRules:
 def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind: str) -> None:
     for name in configs:
         if kind == "broker" and name in UNUSED_SETTINGS:
-            raise ApiError(ErrorCode.invalid_config, f"This broker has no use for the setting {name}")
+            raise ApiError(ErrorCode.invalid_config, f"This broker does not use the setting {name}")
         if name not in table:
             nearest = nearest_name(name, table)
             hint = f". Is {nearest} meant?" if nearest else ""
             raise ApiError(ErrorCode.invalid_config, f"Unknown {kind} config name: {name}{hint}")
-
-
-def _integer(value: Value) -> int:
-    assert isinstance(value, int)
-    return value

@@ -108,6 +108,12 @@ def _java_double(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
+def integer(value: Value) -> int:
+    """The value of a setting of type INT or LONG that is set."""
+    assert isinstance(value, int), "the setting is no whole number, or not set"
+    return value
+
+
 def invalid(name: str, value: object, reason: str) -> InvalidValueError:
     return InvalidValueError(f"Invalid value {value} for configuration {name}: {reason}")
 

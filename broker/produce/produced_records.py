@@ -125,10 +125,10 @@ def _body(records: Buffer, header: BatchHeader, bytes_max: int) -> Buffer:
     except LargerThanBound as error:
         if bytes_max < DECOMPRESSED_BYTES_MAX:
             raise
-        message = f"{described(header)} unpacks to more than {bytes_max} bytes."
+        message = f"{described(header)} decompresses to more than {bytes_max} bytes."
         raise ApiError(ErrorCode.message_too_large, message) from error
     except RecordFormatError as error:
-        message = f"{described(header)} cannot be unpacked: {error}"
+        message = f"{described(header)} cannot be decompressed: {error}"
         raise ApiError(ErrorCode.invalid_record, message) from error
 
 

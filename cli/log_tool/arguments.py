@@ -117,7 +117,7 @@ def _check_group(group_id: str, groups: set[str]) -> None:
     if group_id in groups:
         return
     if not groups:
-        raise UnreadableError(f"There is no state of group {group_id}, nor of any other share group.")
+        raise UnreadableError(f"There is no state of group {group_id}, and none of any other share group.")
     nearest = nearest_first(group_id, groups)
     others = len(nearest) - _GROUPS_NAMED_MAX
     named = ", ".join(nearest[:_GROUPS_NAMED_MAX]) + (f" and {others} others" if others > 0 else "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -95,26 +96,20 @@ def _metadata_fields(record: Record) -> dict[str, Value] | None:
     return _fields(decode_metadata_record(record.value or b""))
 
 
-def _group_fields(record: Record) -> dict[str, Value] | None:
-    decoded = decode_share_group_record(record.key or b"", record.value)
+def _keyed_fields(
+    decode: Callable[[bytes, bytes | None], tuple[object, object] | None], record: Record
+) -> dict[str, Value] | None:
+    decoded = decode(record.key or b"", record.value)
     if decoded is None:
         return None
     key, value = decoded
     return {"key": _fields(key), "value": None if value is None else _fields(value)}
 
 
-def _share_state_fields(record: Record) -> dict[str, Value] | None:
-    decoded = decode_share_state_record(record.key or b"", record.value)
-    if decoded is None:
-        return None
-    key, value = decoded
-    return {"key": _fields(key), "value": None if value is None else _fields(value)}
-
-
-_DECODERS = {
+_DECODERS: Mapping[str, Callable[[Record], dict[str, Value] | None]] = {
     METADATA_TOPIC: _metadata_fields,
-    GROUP_STATE_TOPIC: _group_fields,
-    SHARE_STATE_TOPIC: _share_state_fields,
+    GROUP_STATE_TOPIC: partial(_keyed_fields, decode_share_group_record),
+    SHARE_STATE_TOPIC: partial(_keyed_fields, decode_share_state_record),
 }
 
 

@@ -1,4 +1,4 @@
-"""Logs that went offline are opened again with the next request, so that a test need not wait for it."""
+"""Logs that went offline are opened again with the next request, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.storage.log_config import StorageConfig
 
 
 def reopen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers that are opened from now on make no pause before they open a log again."""
+    """Brokers opened from now on do not wait before they open a log again."""
     original = BrokerConfig.storage_config
 
     def without_pause(config: BrokerConfig) -> StorageConfig:

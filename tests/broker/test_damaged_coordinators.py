@@ -1,5 +1,5 @@
-"""A disk has changed a record of a coordinator: the broker starts, and only that partition isn't served; once
-the record is given up, the rest is.
+"""The disk has changed a record of a coordinator. The broker starts without that partition, and serves the
+rest of it after the record is dropped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def member(lab: Lab, group_id: str) -> ShareMember:
 
 
 def flip_a_byte(lab: Lab, group_id: str) -> str:
-    """In the first record of the group's partition; answers the file."""
+    """Changes a byte in the first record of the group's partition; returns the file."""
     partition = partition_of_key(group_id, 50)
     path = f"{DATA_DIRECTORY}/{GROUP_STATE_TOPIC}-{partition}/{0:020d}.log"
     lab.filesystem.files[path][70] ^= 1
     return path
 
 
-async def test_other_groups_are_served_and_one_line_says_what_to_do(
+async def test_other_groups_are_served_and_one_line_has_the_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with open_lab() as lab:
@@ -50,7 +50,7 @@ async def test_other_groups_are_served_and_one_line_says_what_to_do(
         assert (await member(lab, "good").heartbeat(0, ["t"])).error_code is ErrorCode.none
 
 
-async def test_what_the_disk_takes_back_is_served_without_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_repaired_record_is_served_without_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.broker.internal_topics.coordinator_topic._DAMAGED_PAUSE_SECONDS", 0)
     async with open_lab() as lab:
         await lab.create_topic("t", 1)
@@ -64,14 +64,14 @@ async def test_what_the_disk_takes_back_is_served_without_a_restart(monkeypatch:
         assert (await member(lab, "damaged").heartbeat(0, ["t"])).error_code is ErrorCode.none
 
 
-async def test_what_was_given_up_at_the_end_of_the_log_keeps_nothing_from_being_served() -> None:
+async def test_a_record_dropped_at_the_end_of_the_log_does_not_prevent_serving() -> None:
     async with open_lab() as lab:
         await lab.create_topic("t", 1)
         await member(lab, "damaged").join("t")
         await lab.broker.close()
         path = f"{DATA_DIRECTORY}/{GROUP_STATE_TOPIC}-{partition_of_key('damaged', 50)}/{0:020d}.log"
         *_, (last_position, last) = iterate_headers(bytes(lab.filesystem.files[path]))
-        # As if the last batch had been the end of a closed segment, and one more in an active one was lost.
+        # As if the last batch were the end of a closed segment, and one more in an active segment were lost.
         del lab.filesystem.files[path][last_position:]
         lab.filesystem.files[path.replace(f"{0:020d}", f"{last.last_offset:020d}")] = bytearray()
         await lab.start()
@@ -114,7 +114,7 @@ async def leave_share_group(lab: Lab, member_id: str) -> None:
     [(join_share_group, leave_share_group), (join_consumer_group, leave_consumer_group)],
     ids=["share", "consumer"],
 )
-async def test_whichever_record_is_given_up_the_group_is_served(
+async def test_the_group_is_served_after_any_record_is_dropped(
     join: Callable[[Lab, str], Awaitable[ErrorCode]],
     leave: Callable[[Lab, str], Awaitable[None]],
     capsys: pytest.CaptureFixture[str],

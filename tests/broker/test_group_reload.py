@@ -1,5 +1,5 @@
-"""`__consumer_offsets` is fenced by a disk error and opened again: members keep their epochs, what was
-confirmed stays, and what is in memory is what is on the disk.
+"""`__consumer_offsets` is fenced by a disk error and opened again: members keep their epochs, confirmed
+changes stay, and the state in memory is the state on the disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def lab(request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
 
 @contextmanager
 def unsynced_disk(lab: Lab) -> Generator[None]:
-    """Whatever is synced until the end of the block fails, and nobody knows what of it is on the disk."""
+    """Every sync until the end of the block fails, and it is unknown how much of the data is on the disk."""
     lab.filesystem.sync_error = errno.EIO
     yield
     lab.filesystem.sync_error = None
@@ -75,8 +75,8 @@ async def reloaded(lab: Lab, *members: tuple[ShareMember, int]) -> None:
     raise AssertionError("the groups stay unloaded")
 
 
-async def is_what_the_disk_holds(lab: Lab) -> bool:
-    """Whether a start of the broker from the same files would know the group as it is known now."""
+async def equals_the_disk(lab: Lab) -> bool:
+    """Whether a start of the broker from the same files would load the group's current state."""
     now = await group_state(lab)
     await lab.crash()
     return bool(await group_state(lab) == now)
@@ -90,27 +90,27 @@ async def test_a_failed_write_fences_the_log_and_members_keep_their_epochs(lab: 
     epoch = before[2][0][1]
     await reloaded(lab, (member(lab, 1), epoch))
     assert (await group_state(lab))[2] == before[2]
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
-async def test_a_member_that_was_refused_joins_once_the_disk_is_back(lab: Lab) -> None:
+async def test_a_refused_member_joins_once_the_disk_works_again(lab: Lab) -> None:
     with lab.broken_disk(DIRECTORY):
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
     await reloaded(lab, (member(lab, 2), 0))
     _, _, members = await group_state(lab)
     assert [one for one, _, _ in members] == ["member-1", "member-2"]
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
-async def test_a_join_that_is_refused_while_the_log_is_opened_again_is_never_written(lab: Lab) -> None:
+async def test_a_join_refused_while_the_log_is_opened_again_is_never_written(lab: Lab) -> None:
     before = await group_state(lab)
     with lab.broken_disk(DIRECTORY):
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
-    # Decided on what was known before the log failed; the log is opened for it, and loaded without it.
+    # Decided on the state before the log failed; the log is opened for it, and loaded without it.
     assert (await member(lab, 3).heartbeat(0, ["t"])).error_code in RETRIABLE
     await reloaded(lab, (member(lab, 1), before[2][0][1]))
     assert await group_state(lab) == before
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
 async def test_groups_that_cannot_be_read_again_are_tried_later(
@@ -130,7 +130,7 @@ async def test_groups_that_cannot_be_read_again_are_tried_later(
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
     await reloaded(lab, (member(lab, 2), 0))
     assert failures == []
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
 async def test_a_member_that_left_stays_away(lab: Lab) -> None:
@@ -141,10 +141,10 @@ async def test_a_member_that_left_stays_away(lab: Lab) -> None:
     await reloaded(lab, (member(lab, 3), 0))
     _, _, members = await group_state(lab)
     assert [one for one, _, _ in members] == ["member-2", "member-3"]
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
-async def test_what_was_written_though_its_fsync_failed_is_loaded_as_it_is() -> None:
+async def test_records_written_despite_a_failed_fsync_are_loaded() -> None:
     async with open_lab(log__flush="always") as lab:
         await lab.create_topic("t", 2)
         await member(lab, 1).join("t")
@@ -155,13 +155,13 @@ async def test_what_was_written_though_its_fsync_failed_is_loaded_as_it_is() -> 
         _, _, members = await group_state(lab)
         assert [one for one, _, _ in members] == ["member-1", "member-2"]
         assert all(epoch <= member_epoch for _, member_epoch, _ in members)
-        assert await is_what_the_disk_holds(lab)
+        assert await equals_the_disk(lab)
 
 
-async def test_appends_that_wait_while_the_log_is_opened_again_are_refused_and_not_written(lab: Lab) -> None:
+async def test_waiting_appends_are_refused_and_not_written_when_the_log_is_opened_again(lab: Lab) -> None:
     with lab.broken_disk(DIRECTORY):
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code in RETRIABLE
-    # The log is offline: what these members ask for waits until it is open again.
+    # The log is offline: the requests of these members wait until it is open again.
     with lab.stalled_disk():
         joining = [
             lab.client().send(
@@ -181,14 +181,14 @@ async def test_appends_that_wait_while_the_log_is_opened_again_are_refused_and_n
     assert [one for one, _, _ in (await group_state(lab))[2]] == ["member-1"]
     await reloaded(lab, (member(lab, 3), 0))
     assert [one for one, _, _ in (await group_state(lab))[2]] == ["member-1", "member-3"]
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)
 
 
-async def test_a_group_whose_log_fails_again_and_again_comes_back(lab: Lab) -> None:
+async def test_a_group_whose_log_fails_repeatedly_is_served_again(lab: Lab) -> None:
     before = await group_state(lab)
     for number in range(2, 6):
         with lab.broken_disk(DIRECTORY):
             assert (await member(lab, number).heartbeat(0, ["t"])).error_code in RETRIABLE
         await reloaded(lab, (member(lab, 1), before[2][0][1]))
     assert (await group_state(lab))[2][0] == before[2][0]
-    assert await is_what_the_disk_holds(lab)
+    assert await equals_the_disk(lab)

@@ -1,4 +1,4 @@
-"""Offsets go with their topic, also where they could not be forgotten when it was deleted."""
+"""Offsets are deleted with their topic, also if they could not be deleted at the same time."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ async def commit(lab: Lab, topic_name: str) -> ErrorCode:
 
 
 async def begin_with(lab: Lab, *topic_names: str) -> None:
-    """The topics are there, and the group has committed an offset for each."""
+    """Creates the topics, and commits an offset of the group for each."""
     for name in topic_names:
         await lab.create_topic(name, 2)
         assert await commit(lab, name) is ErrorCode.none
 
 
 async def committed(lab: Lab, topic_name: str, group: str = GROUP) -> int:
-    """What the group is told for partition 0; -1 if it has committed nothing."""
+    """The group's committed offset for partition 0; -1 if there is none."""
     asked = {"group_id": group, "topics": [{"name": topic_name, "partition_indexes": [0]}]}
     response = await lab.client().ask("offset_fetch", 9, groups=[asked])
     assert response.groups[0].error_code is ErrorCode.none
@@ -44,7 +44,7 @@ async def committed(lab: Lab, topic_name: str, group: str = GROUP) -> int:
 
 
 async def committed_topics(lab: Lab) -> list[str]:
-    """Those for which the group has committed offsets, once it is served."""
+    """The topics with committed offsets of the group, once it is served."""
     for _ in range(10):
         response = await lab.client().ask("offset_fetch", 9, groups=[{"group_id": GROUP, "topics": None}])
         (group,) = response.groups
@@ -56,7 +56,7 @@ async def committed_topics(lab: Lab) -> list[str]:
 
 
 async def delete_unforgotten(lab: Lab, topic_name: str) -> None:
-    """The topic is deleted; that its offsets are gone can't be written."""
+    """Deletes the topic while the deletion of its offsets cannot be written."""
     with lab.broken_disk(DIRECTORY):
         await lab.delete_topic(topic_name)
         await settle()
@@ -81,7 +81,7 @@ async def test_they_are_forgotten_with_the_next_start() -> None:
         assert await committed_topics(lab) == ["kept"]
 
 
-async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
+async def test_a_new_topic_with_the_same_name_keeps_its_own_offsets() -> None:
     async with open_lab() as lab:
         await begin_with(lab, "t")
         await delete_unforgotten(lab, "t")
@@ -94,7 +94,7 @@ async def test_a_topic_made_anew_under_the_name_keeps_its_own() -> None:
         assert await committed_topics(lab) == ["t"]
 
 
-async def test_what_another_group_committed_in_a_transaction_for_the_new_topic_stays() -> None:
+async def test_offsets_of_another_groups_transaction_for_the_new_topic_stay() -> None:
     async with open_lab() as lab:
         await begin_with(lab, "t")
         await delete_unforgotten(lab, "t")
@@ -107,7 +107,7 @@ async def test_what_another_group_committed_in_a_transaction_for_the_new_topic_s
         assert (await committed(lab, "t"), await committed(lab, "t", "exactly-once")) == (-1, 400)
 
 
-async def test_a_commit_in_a_transaction_that_waits_while_its_topic_goes_is_refused() -> None:
+async def test_a_waiting_commit_in_a_transaction_is_refused_when_its_topic_is_deleted() -> None:
     async with open_lab() as lab:
         await lab.create_topic("t", 2)
         producer = Transacting(lab.client())
@@ -124,7 +124,7 @@ async def test_a_commit_in_a_transaction_that_waits_while_its_topic_goes_is_refu
 
 @contextmanager
 def held_appends(topic: InternalTopic) -> Generator[None]:
-    """What is appended to the topic is so at the end of the block."""
+    """Appends to the topic wait until the end of the block."""
     held: list[tuple[Append, int, list[tuple[bytes, bytes | None]]]] = []
 
     def hold(partition: int, records: list[tuple[bytes, bytes | None]], *_: object) -> Append:

@@ -1,4 +1,4 @@
-"""Searches by time through a broker: nobody waits for another's."""
+"""Searches by time through a broker: no request waits for another one's search."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ def asked(timestamp: int, *partitions: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("timestamp", [0, MAX_TIMESTAMP])
-async def test_others_are_served_while_many_records_are_looked_into(lab: Lab, timestamp: int) -> None:
+async def test_others_are_served_while_many_records_are_searched(lab: Lab, timestamp: int) -> None:
     topic_id = await lab.create_topic(partition_count=2)
     await lab.produce(topic_id, MANY)
     await lab.produce(topic_id, 1, partition=1)
@@ -46,7 +46,7 @@ async def test_others_are_served_while_many_records_are_looked_into(lab: Lab, ti
     assert [one.offset for one in response.topics[0].partitions] == [0]
 
 
-async def test_a_log_that_is_closed_meanwhile_is_answered_as_such(lab: Lab) -> None:
+async def test_a_log_closed_during_the_search_is_an_error(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, MANY)
     log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_id[topic_id], 0)
@@ -60,7 +60,7 @@ async def test_a_log_that_is_closed_meanwhile_is_answered_as_such(lab: Lab) -> N
     await closing
 
 
-async def test_a_share_group_that_begins_at_a_duration_holds_up_nobody(lab: Lab) -> None:
+async def test_a_share_group_that_starts_by_duration_delays_no_other_request(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, MANY)
     await lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")
@@ -74,7 +74,7 @@ async def test_a_share_group_that_begins_at_a_duration_holds_up_nobody(lab: Lab)
     assert fetched(await lab.client().answered(fetching)).acquired == [(0, MANY - 1, 1)]
 
 
-async def test_what_was_found_in_a_topic_is_not_told_of_the_next_one_of_its_name(
+async def test_a_result_is_not_reused_for_a_new_topic_with_the_same_name(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic_id = await lab.create_topic(partition_count=2)
@@ -100,7 +100,7 @@ async def test_what_was_found_in_a_topic_is_not_told_of_the_next_one_of_its_name
     assert set(codes) <= {ErrorCode.not_leader_or_follower, ErrorCode.kafka_storage_error}
 
 
-async def test_a_search_that_failed_is_made_anew(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_search_is_repeated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, 1)
     await lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")

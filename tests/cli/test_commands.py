@@ -1,4 +1,4 @@
-"""The command line: exit codes, what goes to which output, signals. The broker behind it is a stand-in."""
+"""The command line: exit codes, both outputs, signals. The broker is a stand-in."""
 
 import json
 import logging
@@ -114,7 +114,7 @@ def port_in(line: str) -> int:
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Generator[None]:
-    """The command line configures the logging of the whole process."""
+    """Restores the logging of the process, which the command line configures."""
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
     logging.root.handlers[:] = handlers
@@ -163,7 +163,7 @@ def test_a_wrong_configuration_is_one_line_and_exit_code_2(
     assert output.err.count("\n") == 1
 
 
-def test_one_line_tells_where_the_broker_serves_and_sigterm_ends_it_in_order(tmp_path: Path) -> None:
+def test_one_line_names_the_address_and_sigterm_ends_the_broker_in_order(tmp_path: Path) -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as process:
         line = first_line(process)
         port = port_in(line)
@@ -185,7 +185,7 @@ def test_the_ready_file_names_the_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [["--data-dir", "missing"], ["--set", "nonsense"]])
-def test_the_ready_file_of_an_earlier_broker_is_gone_though_the_next_cannot_start(
+def test_the_ready_file_of_an_earlier_broker_is_removed_even_if_the_next_cannot_start(
     tmp_path: Path, wrong: list[str]
 ) -> None:
     ready = tmp_path / "ready"
@@ -221,7 +221,7 @@ def test_a_data_directory_that_cannot_be_made_is_named_in_one_line() -> None:
     assert errors == "barnabas: Cannot serve: missing: No such file or directory.\n"
 
 
-def test_a_ready_file_that_cannot_be_written_is_told_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_ready_file_that_cannot_be_written_is_reported_before_serving(tmp_path: Path) -> None:
     ready = tmp_path / "nowhere" / "ready"
     with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready)) as process:
         output, errors = process.communicate(timeout=10)
@@ -229,7 +229,7 @@ def test_a_ready_file_that_cannot_be_written_is_told_before_anything_is_served(t
     assert errors == f"barnabas: --ready-file cannot be written: {ready}.tmp: No such file or directory.\n"
 
 
-def test_a_failure_to_stop_is_told_as_such() -> None:
+def test_a_failure_to_stop_is_reported_as_such() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "full") as process:
         first_line(process)
         process.send_signal(signal.SIGTERM)
@@ -241,7 +241,7 @@ def test_a_failure_to_stop_is_told_as_such() -> None:
     )
 
 
-def test_a_broker_that_cannot_go_on_ends_and_says_why() -> None:
+def test_a_broker_whose_metadata_log_fails_ends_with_the_reason() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "failing") as process:
         _, errors = process.communicate(timeout=10)
     assert process.returncode == 1
@@ -251,7 +251,7 @@ def test_a_broker_that_cannot_go_on_ends_and_says_why() -> None:
     )
 
 
-def test_a_broker_that_cannot_accept_connections_any_more_ends_and_says_why() -> None:
+def test_a_broker_that_cannot_accept_connections_ends_with_the_reason() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "deaf") as process:
         port = port_in(first_line(process))
         _, errors = process.communicate(timeout=10)
@@ -261,7 +261,7 @@ def test_a_broker_that_cannot_accept_connections_any_more_ends_and_says_why() ->
     )
 
 
-def test_of_a_failure_to_start_and_one_to_stop_the_first_is_told() -> None:
+def test_of_a_failure_to_start_and_one_to_stop_the_first_is_reported() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         serving(f"--listen={address_of(taken)}", "--data-dir", "full") as process,
@@ -273,7 +273,7 @@ def test_of_a_failure_to_start_and_one_to_stop_the_first_is_told() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["KAFKA", "BARNABAS"])
-def test_listeners_come_from_the_environment_under_kafkas_names_too(prefix: str) -> None:
+def test_listeners_may_come_from_the_environment_with_kafkas_names(prefix: str) -> None:
     environ = {
         f"{prefix}_LISTENERS": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093",
         f"{prefix}_ADVERTISED_LISTENERS": "PLAINTEXT://broker:9092",
@@ -284,7 +284,7 @@ def test_listeners_come_from_the_environment_under_kafkas_names_too(prefix: str)
     assert ":9093" not in line
 
 
-def test_the_health_check_fails_where_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_health_check_fails_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         assert main(["healthcheck", address_of(unused)]) == 1
@@ -292,7 +292,7 @@ def test_the_health_check_fails_where_nobody_answers(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("address", ["nowhere", "a..b:9092", "127.0.0.1:65536"])
-def test_the_health_check_refuses_what_is_no_address(
+def test_the_health_check_refuses_an_invalid_address(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["healthcheck", address]) == 2
@@ -310,7 +310,7 @@ def test_the_health_check_refuses_what_is_no_address(
         (["pipeline", "ingest", "--servrs", "x"], "--servrs is unknown, is --servers meant?"),
     ],
 )
-def test_a_misspelt_option_is_told_with_the_nearest_one(
+def test_a_misspelt_option_is_reported_with_the_nearest_one(
     arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -319,7 +319,7 @@ def test_a_misspelt_option_is_told_with_the_nearest_one(
     assert hint in capsys.readouterr().err
 
 
-def test_the_help_of_serve_tells_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_serve_has_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     told = " ".join(capsys.readouterr().out.split("options:")[1].split())

@@ -1,4 +1,4 @@
-"""A configuration over settings that a test gives to topics, brokers and groups."""
+"""A configuration with settings of topics, brokers and groups from a test."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from barnabas.protocol.metadata_records import ConfigRecord
 
 
 class Configured(NamedTuple):
-    """The parts of the configuration of broker 1, over one image."""
+    """The parts of the configuration of broker 1, with one image."""
 
     config: BrokerConfig
     image: MetadataImage

@@ -1,4 +1,4 @@
-"""The broker's own configuration: types, what it derives, and values that must fit each other."""
+"""The broker's own configuration: types, derived configurations, and values that contradict each other."""
 
 import pytest
 
@@ -21,14 +21,14 @@ def test_values_have_their_types() -> None:
     assert (config.listeners[0].advertised_host, config.listeners[0].advertised_port) == ("h", 1)
 
 
-def test_the_storage_layer_is_told_its_part() -> None:
+def test_the_storage_layer_gets_its_settings() -> None:
     storage = BrokerConfig({"log.flush": "always", "producer.id.expiration.ms": "5"}).storage_config()
     assert storage.flush is FlushPolicy.ALWAYS
     assert (storage.flush_interval_ms, storage.flush_bytes) == (1000, 64 * 1024 * 1024)
     assert storage.producer_id_expiration_ms == 5
 
 
-def test_metadata_never_goes_by_its_age() -> None:
+def test_metadata_is_never_deleted_by_its_age() -> None:
     config = BrokerConfig({"metadata.log.segment.bytes": str(8 * 1024 * 1024)}).metadata_log_config()
     assert (config.retention_ms, config.retention_bytes) == (-1, -1)
     assert config.segment_bytes == 8 * 1024 * 1024
@@ -64,7 +64,7 @@ def test_metadata_never_goes_by_its_age() -> None:
         ),
         (
             {"group.share.assignors": "simple,other"},
-            "group.share.assignors must be 'simple', since there is no other assignor.",
+            "group.share.assignors must be 'simple', because there is no other assignor.",
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
@@ -80,7 +80,7 @@ def test_metadata_never_goes_by_its_age() -> None:
         ({"listeners": "SSL://:1"}, "listener SSL asks for SSL, and only PLAINTEXT is served."),
     ],
 )
-def test_values_that_do_not_fit_each_other_are_refused(given: dict[str, str], complaint: str) -> None:
+def test_values_that_contradict_each_other_are_refused(given: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError) as raised:
         BrokerConfig(given)
     assert str(raised.value) == complaint
@@ -98,7 +98,7 @@ def test_all_requests_together_may_be_as_large_as_one(given: dict[str, str], exp
     assert BrokerConfig(given).integer("queued.max.request.bytes") == expected_bytes
 
 
-def test_the_cleaner_is_told_its_settings() -> None:
+def test_the_cleaner_gets_its_settings() -> None:
     storage = BrokerConfig(
         {
             "log.cleaner.enable": "false",
@@ -121,7 +121,7 @@ def test_the_cleaners_defaults_are_kafkas() -> None:
     assert given.cleaner_slice_bytes == default.cleaner_slice_bytes == 524_288 // 2
 
 
-def test_the_metadata_log_is_told_when_to_take_snapshots() -> None:
+def test_the_metadata_log_gets_its_snapshot_settings() -> None:
     given = {
         "metadata.log.max.record.bytes.between.snapshots": "1",
         "metadata.log.max.snapshot.interval.ms": "2",
@@ -140,7 +140,7 @@ def test_the_snapshots_defaults_are_kafkas_and_the_kips() -> None:
 class TestListenerForBrokers:
     TWO = "CLIENTS://:9092,BROKERS://:9093"
 
-    def test_is_the_one_that_is_named_and_meant(self) -> None:
+    def test_is_the_named_one_if_enabled(self) -> None:
         config = BrokerConfig(
             {
                 "listeners": self.TWO,
@@ -151,7 +151,7 @@ class TestListenerForBrokers:
         assert {one.name: one.inter_broker for one in config.listeners} == {"CLIENTS": False, "BROKERS": True}
 
     @pytest.mark.parametrize("given", [{}, {"inter.broker.listener.name": "BROKERS"}])
-    def test_is_none_unless_it_is_asked_for(self, given: dict[str, str]) -> None:
+    def test_is_none_by_default(self, given: dict[str, str]) -> None:
         config = BrokerConfig({"listeners": self.TWO, **given})
         assert not any(one.inter_broker for one in config.listeners)
 

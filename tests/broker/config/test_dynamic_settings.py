@@ -1,4 +1,4 @@
-"""Settings that change while the broker runs, and that are there again after a restart (KIP-226)."""
+"""Settings that change while the broker runs, and that are kept after a restart (KIP-226)."""
 
 from collections.abc import AsyncIterator
 
@@ -29,7 +29,7 @@ async def alter(lab: Lab, broker: str, **settings: str | None) -> None:
     assert response.responses[0].error_code is ErrorCode.none, response
 
 
-async def test_what_all_logs_go_by_changes_in_its_place(lab: Lab) -> None:
+async def test_the_storage_settings_change_in_place(lab: Lab) -> None:
     storage = lab.broker.log_directory.storage
     await alter(
         lab,
@@ -52,7 +52,7 @@ async def test_what_all_logs_go_by_changes_in_its_place(lab: Lab) -> None:
     assert storage.producer_id_expiration_ms == 86_400_000
 
 
-async def test_a_value_is_there_again_after_a_restart(lab: Lab) -> None:
+async def test_a_value_is_kept_after_a_restart(lab: Lab) -> None:
     await alter(lab, "1", producer__id__expiration__ms="7")
     await lab.restart()
     assert lab.broker.log_directory.storage.producer_id_expiration_ms == 7

@@ -1,5 +1,5 @@
-"""What a setting is at the moment and where that comes from: sources and synonyms as Apache Kafka 4.3.1 gives
-them.
+"""The value of a setting at the moment and its source: the same sources and synonyms as Apache Kafka
+4.3.1.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def test_a_topic_without_settings_has_the_defaults() -> None:
     assert found.synonyms == [("message.max.bytes", "1048588", DEFAULT)]
 
 
-def test_the_nearest_place_counts_and_all_are_named() -> None:
+def test_the_nearest_source_counts_and_all_are_named() -> None:
     parts = configured(message__max__bytes="400")
     parts.give(ResourceType.BROKER, "", message__max__bytes="300")
     parts.give(ResourceType.BROKER, "1", message__max__bytes="200")
@@ -77,7 +77,7 @@ def test_a_synonym_in_another_unit_is_not_named_unless_the_first_is_set() -> Non
     ]
 
 
-def test_create_topics_names_the_source_in_whatever_unit() -> None:
+def test_create_topics_names_the_source_in_any_unit() -> None:
     parts = configured(log__retention__hours="2")
     entries = parts.effective.new_topic_entries({"segment.ms": "5"})
     assert entry(entries, "retention.ms").source is STATIC
@@ -86,13 +86,13 @@ def test_create_topics_names_the_source_in_whatever_unit() -> None:
     assert [one.setting.name for one in entries] == sorted(one.setting.name for one in entries)
 
 
-def test_a_broker_shows_what_it_was_started_with() -> None:
+def test_a_broker_shows_the_settings_of_its_start() -> None:
     found = entry(configured(num__partitions="3").effective.broker_entries(), "num.partitions")
     assert (found.value, found.source) == ("3", STATIC)
     assert found.synonyms == [("num.partitions", "3", STATIC), ("num.partitions", "1", DEFAULT)]
 
 
-def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
+def test_the_default_of_all_brokers_shows_only_changed_settings() -> None:
     parts = configured()
     assert not parts.effective.all_brokers_entries()
     parts.give(ResourceType.BROKER, "", message__max__bytes="300")
@@ -101,7 +101,7 @@ def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
     assert found.synonyms == (("message.max.bytes", "300", ALL_BROKERS),)
 
 
-def test_a_group_falls_back_on_the_broker() -> None:
+def test_a_groups_default_is_the_brokers_value() -> None:
     parts = configured(group__share__delivery__count__limit="7")
     found = entry(parts.effective.group_entries("g"), "share.delivery.count.limit")
     assert (found.value, found.source) == ("7", STATIC)
@@ -122,7 +122,7 @@ def test_a_group_setting_without_broker_setting_names_its_own_default() -> None:
     assert tuple(found.synonyms) == (("share.auto.offset.reset", "latest", DEFAULT),)
 
 
-def test_resources_share_what_they_have_not_set_themselves_until_some_setting_changes() -> None:
+def test_resources_share_unset_entries_until_any_setting_changes() -> None:
     parts = configured()
     effective = parts.effective
     topic, group, node = (
@@ -144,7 +144,7 @@ def test_resources_share_what_they_have_not_set_themselves_until_some_setting_ch
     assert effective.group_entries("g") is not group
 
 
-def test_a_topics_log_is_configured_by_what_holds_for_it() -> None:
+def test_a_topics_log_uses_the_topics_effective_settings() -> None:
     parts = configured(log__segment__bytes="2097152")
     config = parts.effective.topic_config("t")
     assert (config.segment_bytes, config.retention_ms, config.delete_enabled) == (
@@ -181,7 +181,7 @@ def test_with_flush_never_only_the_topics_own_interval_holds(
     assert parts.effective.topic_config("t").flush_ms == flush_ms
 
 
-def test_a_topic_is_flushed_after_so_many_messages_as_it_or_its_broker_says() -> None:
+def test_a_topic_is_flushed_after_the_message_count_of_topic_or_broker() -> None:
     parts = configured(log__flush__interval__messages="10")
     parts.give(ResourceType.TOPIC, "t", flush__messages="1")
     assert parts.effective.topic_config("t").flush_messages == 1

@@ -1,4 +1,4 @@
-"""A share group's settings, ready to use: defaults, overrides, and values that no longer fit."""
+"""A share group's settings: defaults, overrides, and values outside of narrower bounds."""
 
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.share.fetch.group_config import AutoOffsetReset

@@ -1,4 +1,4 @@
-"""Listeners, as Kafka's settings describe them."""
+"""Listeners from Kafka's settings."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_a_listener_whose_protocol_is_mapped_to_tls_is_refused() -> None:
         parse_listeners("OUT://:9092", protocol_by_name={"OUT": "SSL"})
 
 
-def test_a_picked_port_is_advertised_unless_another_one_was_named() -> None:
+def test_the_systems_port_is_advertised_unless_another_one_is_set() -> None:
     picked, named = parse_listeners("A://127.0.0.1:0,B://127.0.0.1:0", "A://here:0,B://here:9092")
     assert picked.bound_to(40_000)[2:5] == (40_000, "here", 40_000)
     assert named.bound_to(40_001)[2:5] == (40_001, "here", 9092)
@@ -74,7 +74,7 @@ def test_a_picked_port_is_advertised_unless_another_one_was_named() -> None:
         ("A://127.0.0.1:9092", "", "127.0.0.1"),
     ],
 )
-def test_only_a_listener_on_all_interfaces_advertises_the_address_that_a_client_came_to(
+def test_only_a_listener_on_all_interfaces_advertises_the_address_of_the_connection(
     listeners: str, advertised: str, expected: str
 ) -> None:
     (listener,) = parse_listeners(listeners, advertised)

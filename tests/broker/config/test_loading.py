@@ -1,4 +1,4 @@
-"""Loading the configuration: which source wins, and what is said about names that are not right."""
+"""Loading the configuration: the precedence of sources, and errors for wrong names."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.loading import load_config
 
 
-def test_flags_win_over_the_environment_that_over_the_file_and_all_over_defaults(tmp_path: Path) -> None:
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("num.partitions=2\nnode.id=2\nlog.roll.hours=2\n")
     environ = {"BARNABAS_NUM_PARTITIONS": "3", "BARNABAS_NODE_ID": "3"}
@@ -18,7 +18,7 @@ def test_flags_win_over_the_environment_that_over_the_file_and_all_over_defaults
     assert config.warnings == ()
 
 
-def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
+def test_kafkas_unused_settings_give_one_warning() -> None:
     config = load_config(
         None, {}, ["process.roles=broker", "num.io.threads=8", "listener.name.x.ssl.protocol=y"]
     )
@@ -36,26 +36,26 @@ def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
         ("log.retension.ms=1", "There is no setting log.retension.ms. Is log.retention.ms meant?"),
         ("qqqqqqqqq=1", "There is no setting qqqqqqqqq."),
         ("LOG_RETENTION_MS=1", "There is no setting LOG_RETENTION_MS. Is log.retention.ms meant?"),
-        ("broker.id=1", "There is no setting broker.id any more: it is called node.id now."),
+        ("broker.id=1", "The setting broker.id was renamed: it is node.id now."),
         (
             "group.share.record.lock.partition.limit=1",
             (
-                "There is no setting group.share.record.lock.partition.limit any more: it is called "
+                "The setting group.share.record.lock.partition.limit was renamed: it is "
                 "group.share.partition.max.record.locks now."
             ),
         ),
         (
             "max.share.session.cache.slots=1",
             (
-                "There is no setting max.share.session.cache.slots any more: it is called "
+                "The setting max.share.session.cache.slots was renamed: it is "
                 "group.share.max.share.sessions now."
             ),
         ),
         (
             "group.share.enable=true",
             (
-                "There is no setting group.share.enable: the feature share.version says whether share groups "
-                "are served."
+                "There is no setting group.share.enable: the feature share.version decides whether share "
+                "groups are served."
             ),
         ),
         (
@@ -64,7 +64,7 @@ def test_kafkas_own_settings_without_use_here_give_one_warning() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_sentence(override: str, complaint: str) -> None:
+def test_an_invalid_setting_is_refused_in_one_sentence(override: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(None, {}, [override])
     assert str(raised.value) == complaint
@@ -74,7 +74,7 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(override: str, complaint
     ("variable", "text", "complaint"),
     [
         ("BARNABAS_SERVICE_HOSTS", "1", "There is no setting service.hosts."),
-        ("BARNABAS_BROKER_ID", "1", "There is no setting broker.id any more: it is called node.id now."),
+        ("BARNABAS_BROKER_ID", "1", "The setting broker.id was renamed: it is node.id now."),
         (
             "BARNABAS_NUM_PARTITIONS",
             "0",
@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(override: str, complaint
         ),
     ],
 )
-def test_a_variable_that_cannot_be_used_is_named(variable: str, text: str, complaint: str) -> None:
+def test_an_invalid_variable_is_named(variable: str, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(None, {variable: text}, [])
     assert str(raised.value) == f"{variable} in the environment: {complaint}"
@@ -95,7 +95,7 @@ def test_a_variable_that_cannot_be_used_is_named(variable: str, text: str, compl
         ("num.partitions=many", "num.partitions"),
     ],
 )
-def test_a_file_with_what_cannot_be_used_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+def test_a_file_with_an_invalid_setting_is_named(tmp_path: Path, line: str, complaint: str) -> None:
     file = tmp_path / "server.properties"
     file.write_text(line)
     with pytest.raises(ConfigError) as refused:
@@ -104,7 +104,7 @@ def test_a_file_with_what_cannot_be_used_is_named(tmp_path: Path, line: str, com
     assert complaint in str(refused.value)
 
 
-def test_a_value_in_a_file_that_a_flag_or_a_variable_takes_the_place_of_is_not_looked_at(
+def test_an_overridden_value_in_a_file_is_not_checked(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "server.properties"
@@ -113,7 +113,7 @@ def test_a_value_in_a_file_that_a_flag_or_a_variable_takes_the_place_of_is_not_l
     assert (config.node_id, config.integer("num.partitions")) == (7, 3)
 
 
-def test_a_variable_that_a_flag_takes_the_place_of_is_not_looked_at() -> None:
+def test_an_overridden_variable_is_not_checked() -> None:
     config = load_config(None, {"BARNABAS_NUM_PARTITIONS": "0"}, ["num.partitions=4"])
     assert config["num.partitions"] == 4
 

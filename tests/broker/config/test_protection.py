@@ -1,9 +1,10 @@
-"""A configuration that asks for authentication, access rules or TLS is refused; Kafka's defaults are not."""
+"""A configuration with authentication, access rules or TLS is refused; Kafka's defaults are accepted."""
 
 from pathlib import Path
 
 import pytest
 
+from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.loading import load_config
 
@@ -84,4 +85,4 @@ def test_a_file_with_kafkas_defaults_is_accepted(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_protect_no_port_of_this_broker_are_accepted(settings: list[str]) -> None:
-    load_config(None, {}, settings)
+    assert load_config(None, {}, settings).listeners == BrokerConfig({}).listeners

@@ -1,4 +1,4 @@
-"""Which settings may be given to what: errors and words were recorded from Apache Kafka 4.3.1."""
+"""The settings that each kind of resource accepts; errors and texts were recorded from Apache Kafka 4.3.1."""
 
 import pytest
 
@@ -202,7 +202,7 @@ def test_a_groups_setting(name: str, value: str, message: str | None) -> None:
     assert refusal(ResourceType.GROUP, "g", {name: value}) == expected
 
 
-def test_a_group_may_lock_far_more_records_than_in_kafka_where_the_broker_is_told_so() -> None:
+def test_a_group_may_lock_far_more_records_than_in_kafka_if_the_broker_allows_it() -> None:
     asked = {"share.partition.max.record.locks": "500000"}
     expected = "share.partition.max.record.locks must be in the range 100 to 4000 inclusive."
     assert refusal(ResourceType.GROUP, "g", asked) == (ErrorCode.invalid_config, expected)
@@ -279,7 +279,7 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
             "1",
             {"num.io.threads": "3"},
             ErrorCode.invalid_config,
-            "This broker has no use for the setting num.io.threads",
+            "This broker does not use the setting num.io.threads",
         ),
     ],
 )
@@ -320,5 +320,5 @@ def test_a_resources_name(resource_type: int, name: str, code: ErrorCode, messag
         (ResourceType.CLIENT_METRICS, "match", None),
     ],
 )
-def test_lists_are_told_from_other_settings(resource_type: int, name: str, default: str | None) -> None:
+def test_only_list_settings_have_a_list_default(resource_type: int, name: str, default: str | None) -> None:
     assert configured().rules.list_default(resource_type, name) == default

@@ -1,4 +1,4 @@
-"""One setting: what each type takes, and how a value is written in an answer."""
+"""One setting: the values that each type accepts, and their form in responses."""
 
 import pytest
 

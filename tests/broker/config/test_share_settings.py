@@ -55,7 +55,7 @@ def test_the_reset_policy_has_three_forms(text: str, reset: AutoOffsetReset | No
     assert auto_offset_reset(text) == reset
 
 
-def test_as_many_share_groups_are_allowed_as_the_documents_say() -> None:
+def test_the_most_share_groups_are_those_in_the_documents() -> None:
     (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.max.groups"]
     assert (setting.ours, setting.default) == (True, 10_000)
     assert ShareGroupSettings().max_groups == 10_000

@@ -62,7 +62,7 @@ def test_a_properties_file_is_any_other_file(tmp_path: Path) -> None:
         ("date.toml", b"a = 2024-01-01", "a is a date, but a setting is text"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(
+def test_an_invalid_file_is_refused_with_the_reason(
     tmp_path: Path, name: str, content: bytes | None, complaint: str
 ) -> None:
     path = tmp_path / name
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_used_says_why(
         read_file(str(path))
 
 
-def test_the_environment_goes_by_known_names() -> None:
+def test_the_environment_is_matched_with_known_names() -> None:
     environ = {
         "BARNABAS_LOG_RETENTION_MS": "5",
         "BARNABAS_NODE_ID": "",
@@ -87,7 +87,7 @@ def test_the_environment_goes_by_known_names() -> None:
 
 
 @pytest.mark.parametrize("service", ["BARNABAS", "BARNABAS_EXTERNAL"])
-def test_what_kubernetes_sets_for_a_service_is_no_setting(service: str) -> None:
+def test_kubernetes_variables_of_a_service_are_no_settings(service: str) -> None:
     address = "tcp://10.96.0.17:9092"
     environ = {
         "SERVICE_HOST": "10.96.0.17",
@@ -112,11 +112,11 @@ def test_what_kubernetes_sets_for_a_service_is_no_setting(service: str) -> None:
         ("BARNABAS_LISTENERS", "tcp://10.96.0.17:9092"),
     ],
 )
-def test_what_only_looks_like_it_is_a_setting(variable: str, value: str) -> None:
+def test_variables_that_only_look_like_a_services_are_settings(variable: str, value: str) -> None:
     assert list(find_variables({variable: value}, {}).values()) == [variable]
 
 
-def test_no_setting_is_taken_for_a_services_variable() -> None:
+def test_no_setting_is_mistaken_for_a_services_variable() -> None:
     names = environment_names("BARNABAS_")
     for value in ("1", "tcp://10.96.0.17:9092"):
         assert set(find_variables(dict.fromkeys(names, value), names)) == set(names.values())

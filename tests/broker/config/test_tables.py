@@ -1,4 +1,4 @@
-"""The tables of settings hang together, and each default is one that its own checks take."""
+"""The tables of settings are consistent, and each default passes its own check."""
 
 import pytest
 
@@ -10,21 +10,21 @@ ALL = [*tables.BROKER.values(), *tables.TOPIC.values(), *tables.GROUP.values()]
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_a_default_can_be_written_down_again(setting: Setting) -> None:
+def test_a_rendered_default_parses_to_itself(setting: Setting) -> None:
     text = render(setting.default)
     if text is not None:
         assert setting.parse(text) == setting.default
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_a_setting_says_what_it_is_for(setting: Setting) -> None:
+def test_a_setting_has_a_description(setting: Setting) -> None:
     assert setting.doc.endswith(".")
 
 
 @pytest.mark.parametrize(
     "setting", [*tables.TOPIC.values(), *tables.GROUP.values()], ids=lambda setting: setting.name
 )
-def test_what_stands_behind_a_setting_is_a_broker_setting_of_its_type(setting: Setting) -> None:
+def test_a_synonym_is_a_broker_setting_of_the_same_type(setting: Setting) -> None:
     assert setting.broker_synonyms or setting.default is not None
     first_name = next(iter(setting.broker_synonyms), (None, 1))[0]
     if first_name is not None:

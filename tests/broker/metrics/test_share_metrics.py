@@ -1,4 +1,4 @@
-"""What share groups do shows in the counts, under the names that docs/metrics.md gives."""
+"""The metrics of share groups, with the names in docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def families(snapshot: Mapping[str, float]) -> set[str]:
     return (names - parts) | histograms
 
 
-async def test_acknowledged_records_are_counted_by_type_once_that_has_taken_effect() -> None:
+async def test_acknowledged_records_are_counted_by_type_once_durable() -> None:
     async with staged() as stage:
         await stage.member.fetch()
         types = (ACCEPT, RELEASE, REJECT, GAP, ACCEPT)
@@ -112,7 +112,7 @@ async def test_the_counts_of_a_deleted_topic_are_gone() -> None:
         assert [name for name in snapshot if "topic=t" in name and name.startswith("kafka_")] == []
 
 
-async def test_what_is_in_flight_and_locks_that_run_out_are_counted() -> None:
+async def test_records_in_flight_and_expired_locks_are_counted() -> None:
     async with staged() as stage:
         await stage.member.fetch()
         assert stage.count("sharepartitionmetrics_inflightmessagecount") == 10
@@ -128,7 +128,7 @@ async def test_what_is_in_flight_and_locks_that_run_out_are_counted() -> None:
         assert stage.count("sharepartitionmetrics_fetchlockratio_count") == 2
 
 
-async def test_what_was_held_in_a_crash_is_counted_when_it_comes_in_flight_again() -> None:
+async def test_records_acquired_before_a_crash_are_counted_when_in_flight_again() -> None:
     async with staged() as stage:
         await stage.member.fetch()
         await stage.member.acknowledge([(7, 7, ACCEPT)])
@@ -140,7 +140,7 @@ async def test_what_was_held_in_a_crash_is_counted_when_it_comes_in_flight_again
         assert stage.count("sharepartitionmetrics_inflightbatchmessagecount_sum") == 10
 
 
-async def test_waits_are_counted_while_they_last_and_when_they_end_by_time() -> None:
+async def test_waits_are_counted_while_they_last_and_when_they_expire() -> None:
     async with staged() as stage:
         await stage.member.fetch()
         waiting = stage.member.start_fetch(max_wait=500)
@@ -184,7 +184,7 @@ async def test_groups_are_counted_by_type_and_state_and_their_rebalances() -> No
 
 
 @pytest.mark.parametrize("store", ["log", "topic"])
-async def test_what_leaders_record_is_counted_in_either_store(store: str) -> None:
+async def test_writes_of_leaders_are_counted_in_either_store(store: str) -> None:
     async with staged(share__state__store=store) as stage:
         await stage.member.fetch()
         before = stage.count("share_coordinator_metrics_write_total")
@@ -204,12 +204,12 @@ async def test_a_group_without_leaders_in_memory_has_no_series() -> None:
         assert [name for name in labelled if not name.startswith("barnabas_")] == []
 
 
-async def test_the_document_names_what_there_is_and_nothing_else() -> None:
+async def test_the_document_names_exactly_the_published_metrics() -> None:
     names: set[str] = {
         "barnabas_connections",
         "barnabas_connections_refused_total",
         "barnabas_connections_idle_closed_total",
-    }  # of the server, which a lab does without
+    }  # of the server, which a lab does not have
     for store in ("log", "topic"):
         async with staged(share__state__store=store) as stage:
             await stage.member.fetch()

@@ -1,4 +1,4 @@
-"""What the storage layer counts shows among the broker's metrics."""
+"""The metrics of the storage layer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_broker_publishes_them() -> None:
         assert (snapshot["barnabas_cleaner_runs_total"], snapshot["barnabas_corrupt_batches"]) == (0, 0)
 
 
-async def test_where_share_state_begins_is_published_by_partition_and_group() -> None:
+async def test_share_state_offsets_are_published_by_partition_and_group() -> None:
     async with open_lab() as lab:
         partition = TopicIdPartition(await lab.create_topic(partition_count=2), 0)
         await lab.produce(partition.topic_id, 1)

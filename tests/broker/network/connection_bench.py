@@ -1,4 +1,4 @@
-"""A connection on the bench: its transport, its owner and its handlers are under the test's hand."""
+"""A connection whose transport, owner and handlers are controlled by the test."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
@@ -24,7 +24,7 @@ LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
 
 
 class Wait(asyncio.Future[EncodedBody]):
-    """A reply that is given by the test, and counts what the connection tells it."""
+    """A reply that the test completes; it counts the calls of the connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,8 +39,9 @@ class Wait(asyncio.Future[EncodedBody]):
 
 
 class Bench:
-    """A connection whose `PLAIN_API` answers at once and whose `WAITING_API` hands its replies to the
-    test, but to the client `quick`."""
+    """A connection: `PLAIN_API` is answered at once, and the test completes the replies of `WAITING_API`,
+    except those of the client `quick`.
+    """
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Bench:
         self.given_back_bytes += reserved_bytes
 
     def receive(self, *frames: bytes) -> None:
-        """All frames in one go, as far as the connection's buffer takes them."""
+        """Receives all frames at once, as far as the connection's buffer has room."""
         data = memoryview(b"".join(frames))
         while data:
             buffer = self.connection.get_buffer(-1)
@@ -107,5 +108,5 @@ def waiting(correlation_id: int) -> bytes:
 
 
 def quick(correlation_id: int) -> bytes:
-    """Of the API of `waiting`, and answered at once."""
+    """A request of the same API as `waiting`, which is answered at once."""
     return request_frame(WAITING_API, correlation_id, client=b"quick")

@@ -1,5 +1,4 @@
-"""What the tests of the edge put around one connection or timer: a transport, a clock and timers under the
-test's hand."""
+"""Fakes for the tests of the network: a transport, a clock, timers and a broker, which the test controls."""
 
 import asyncio
 import struct
@@ -16,14 +15,13 @@ from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
 
 WAITING_API: Final[int] = ApiKey.LIST_GROUPS
-"""An API whose version 0 has an empty request, like that of `PLAIN_API`: the tests give each a handler of
-their own."""
+"""An API whose version 0 has an empty request, as that of `PLAIN_API`; each test has its own handlers."""
 
 PLAIN_API: Final[int] = ApiKey.API_VERSIONS
 
 
 class ManualClock:
-    """Stands still until it is told the time."""
+    """Stands still until the test sets the time."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000
@@ -36,7 +34,7 @@ class ManualClock:
 
 
 class ManualTimers:
-    """Stands in for `loop.call_later`: `advance` moves the clock and calls what is due."""
+    """Stands in for `loop.call_later`: `advance` moves the clock and calls due timers."""
 
     class Handle:
         def __init__(self, due_ms: int, callback: Callable[[], None]) -> None:
@@ -58,7 +56,7 @@ class ManualTimers:
 
     @property
     def armed_ms(self) -> list[int]:
-        """When the live timers are due."""
+        """The deadlines of the live timers."""
         return [handle.due_ms for handle in self._handles if not handle.cancelled]
 
     def advance(self, ms: int) -> None:
@@ -72,7 +70,7 @@ class ManualTimers:
 
 
 class FakeTransport(asyncio.Transport):
-    """Keeps what is written and whether reading is paused; `stall` makes the peer stop reading."""
+    """Keeps written bytes, and whether reading is paused; `stall` makes the peer stop reading."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +123,7 @@ class FakeTransport(asyncio.Transport):
 
 
 class FakeBroker:
-    """What the server needs of a broker, and the ids of the connections that it was told about."""
+    """A broker for the server, with the ids of closed connections."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
@@ -145,7 +143,7 @@ class FakeBroker:
 def request_frame(
     api_key: int, correlation_id: int, version: int = 0, body: bytes = b"", client: bytes = b"test"
 ) -> bytes:
-    """A whole frame, its length included."""
+    """A whole frame, with its length."""
     header = struct.pack(">hhih", api_key, version, correlation_id, len(client)) + client
     return struct.pack(">i", len(header + body)) + header + body
 
@@ -164,7 +162,7 @@ def body(text: str) -> EncodedBody:
 
 
 def always(reply: Reply) -> Handler[object]:
-    """A handler that replies the same to everything."""
+    """A handler with the same reply to every request."""
 
     def handle(*_: object) -> Reply:
         return reply
@@ -173,6 +171,6 @@ def always(reply: Reply) -> Handler[object]:
 
 
 async def settle() -> None:
-    """Let the loop finish what it has to do at once."""
+    """Let the loop run all ready callbacks."""
     for _ in range(5):
         await asyncio.sleep(0)

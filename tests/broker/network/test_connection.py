@@ -1,5 +1,5 @@
-"""One connection: backpressure, failures and the end, on a transport under the test's hand; its order is in
-`test_request_order`."""
+"""One connection: backpressure, failures and the end, with a transport that the test controls.
+`test_request_order` has its order."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ from tests.broker.network.edge_fakes import (
 )
 
 NO_LENGTH = b"\xff\xff\xff\xff"
-"""Where a frame's length should stand."""
+"""Bytes in the place of a frame's length."""
 
 
 async def test_requests_answered_at_once_share_one_write_and_make_no_task() -> None:
@@ -44,7 +44,7 @@ async def test_a_request_may_come_byte_by_byte() -> None:
     assert bench.transport.answers() == [(1, b"plain 1"), (2, b"plain 2")]
 
 
-async def test_large_answers_are_handed_over_without_being_joined() -> None:
+async def test_large_answers_are_written_without_being_joined() -> None:
     records = memoryview(bytes(300_000))
     seen: list[object] = []
 
@@ -116,14 +116,14 @@ class TestWhatWasTakenOfTheBudgetIsGivenBack:
         bench.receive(plain(1))
         assert bench.given_back_bytes == 7
 
-    async def test_once_a_client_that_does_not_read_goes_on(self, bench: Bench) -> None:
+    async def test_once_a_client_that_did_not_read_continues(self, bench: Bench) -> None:
         bench.transport.stalled_protocol = bench.connection
         bench.receive(plain(1))
         assert bench.given_back_bytes == 0
         bench.connection.resume_writing()
         assert bench.given_back_bytes == 7
 
-    async def test_once_a_client_that_reads_slowly_has_it_whole(self) -> None:
+    async def test_once_a_slow_client_has_read_it_completely(self) -> None:
         records = bytes(512 * 1024)
         bench = Bench(handlers={PLAIN_API: always(EncodedBody([records], 7))})
         loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ async def test_a_refusal_lets_earlier_requests_be_answered(refused: bytes) -> No
     assert bench.plain_count == 1
 
 
-async def test_a_refusal_waits_for_earlier_requests_that_there_is_no_room_for() -> None:
+async def test_a_refusal_waits_for_earlier_requests_without_room() -> None:
     bench = Bench(ConnectionLimits(requests_in_flight_max=1))
     bench.receive(waiting(1), plain(2), NO_LENGTH)
     assert bench.plain_count == 0
@@ -200,7 +200,7 @@ async def test_a_refusal_waits_for_earlier_requests_that_there_is_no_room_for() 
     assert [line["event"] for line in lines] == ["connection refused a request"]
 
 
-async def test_of_two_refusals_the_first_is_told() -> None:
+async def test_of_two_refusals_the_first_is_logged() -> None:
     bench = Bench()
     with capture_logs() as lines:
         bench.receive(request_frame(999, 1), NO_LENGTH)
@@ -231,7 +231,7 @@ async def test_a_late_refusal_lets_earlier_requests_be_answered_and_no_later_one
         pytest.param(request_frame(ApiKey.METADATA, 1, version=0), id="body cut short"),
     ],
 )
-async def test_what_cannot_be_read_closes_the_connection_with_one_line(sent: bytes) -> None:
+async def test_an_unreadable_request_closes_the_connection_with_one_line(sent: bytes) -> None:
     bench = Bench()
     with capture_logs() as lines:
         bench.receive(sent)
@@ -243,7 +243,7 @@ async def test_what_cannot_be_read_closes_the_connection_with_one_line(sent: byt
     assert bench.connection.closed
 
 
-async def test_nothing_behind_an_unreadable_request_is_started() -> None:
+async def test_no_request_after_an_unreadable_one_is_started() -> None:
     bench = Bench()
     bench.receive(plain(1), request_frame(999, 2), plain(3))
     assert bench.plain_count == 1
@@ -292,7 +292,7 @@ async def test_a_request_refused_late_closes_its_connection_with_one_line() -> N
     ]
 
 
-async def test_a_lost_connection_withdraws_its_waits_and_names_what_still_runs() -> None:
+async def test_a_lost_connection_withdraws_its_waits_and_names_running_requests() -> None:
     bench = Bench()
     bench.receive(waiting(1), waiting(2))
     bench.connection.connection_lost(None)

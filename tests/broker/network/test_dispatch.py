@@ -1,4 +1,4 @@
-"""Dispatch: which handler gets a request, and what becomes of requests that are not served."""
+"""Dispatch: the choice of the handler, and the answers to requests that are not served."""
 
 import struct
 from typing import Any
@@ -17,7 +17,7 @@ from tests.broker.network.edge_fakes import PLAIN_API, ManualClock, always, body
 
 
 class Client:
-    """The connection, as handlers know it."""
+    """The connection, as handlers see it."""
 
     connection_id = 7
     client_host = "/127.0.0.1"
@@ -58,7 +58,7 @@ def test_a_response_may_be_none_at_all() -> None:
     assert start(always(NO_RESPONSE), request_frame(PLAIN_API, 5)) == Answer([])
 
 
-def test_what_was_taken_of_the_budget_goes_with_the_answer() -> None:
+def test_the_reserved_bytes_of_the_budget_are_in_the_answer() -> None:
     assert start(always(EncodedBody([b"ab"], 7)), request_frame(PLAIN_API, 5)).reserved_bytes == 7
 
 
@@ -95,7 +95,7 @@ def test_anything_else_that_is_not_served_closes_the_connection(api_key: int, ve
         start(always(NO_RESPONSE), request_frame(api_key, 7, version, body=b"\0"))
 
 
-def test_handlers_are_loaded_when_first_asked_for() -> None:
+def test_handlers_are_loaded_at_first_use() -> None:
     handlers = LazyHandlers[object]()
     assert not handlers
     handler = handlers[ApiKey.API_VERSIONS]

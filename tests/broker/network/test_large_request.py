@@ -1,4 +1,4 @@
-"""A large request is read first, handled part by part with turns for others, and answered last."""
+"""A large request is decoded first, handled in parts with other work in between, and answered last."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tests.broker.network.edge_fakes import body
 
 
 class Work:
-    """Notes the order of the steps; other work of the loop counts the passes in which it had its turn."""
+    """Notes the order of the steps; other work of the loop counts the passes in which it ran."""
 
     def __init__(self, *parts: object) -> None:
         self.parts = parts
@@ -55,7 +55,7 @@ class Waiting(asyncio.Future[EncodedBody]):
         self.cancel()
 
 
-async def test_others_have_their_turn_between_two_parts() -> None:
+async def test_other_work_runs_between_two_parts() -> None:
     work = Work(1, 2, 3)
     waiting = asyncio.ensure_future(work.request())
     asyncio.get_running_loop().call_soon(work.other)
@@ -66,7 +66,7 @@ async def test_others_have_their_turn_between_two_parts() -> None:
     assert [step for step in work.steps if step != "other"][-1] == "write"
 
 
-async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
+async def test_a_wait_of_the_handler_is_hurried() -> None:
     work = Work("fetch")
     work.reply = Waiting()
     request = work.request()
@@ -78,7 +78,7 @@ async def test_a_wait_of_the_handler_is_told_to_hurry() -> None:
     assert await waiting == body("done")
 
 
-async def test_a_wait_that_begins_later_is_told_as_well() -> None:
+async def test_a_wait_that_begins_later_is_hurried_too() -> None:
     work = Work("fetch")
     work.reply = Waiting()
     request = work.request()
@@ -91,7 +91,7 @@ async def test_a_wait_that_begins_later_is_told_as_well() -> None:
     assert await waiting == body("done")
 
 
-async def test_a_request_whose_client_is_gone_before_it_was_handled_is_given_up() -> None:
+async def test_a_request_whose_client_is_gone_before_the_handling_is_discarded() -> None:
     work = Work(1, 2)
     request = work.request()
     waiting = asyncio.ensure_future(request)

@@ -1,4 +1,4 @@
-"""No exception stops a port from accepting, with either loop; a port that is broken says so."""
+"""No exception stops a port from accepting, with either loop; a broken port reports it."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.SelectorEventLoo
 
 
 class Greeter(asyncio.Protocol):
-    """Says one word to each client, and hangs up."""
+    """Sends one word to each client, and closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -29,7 +29,7 @@ class Greeter(asyncio.Protocol):
 
 
 class Scene:
-    """A port on one address, with a protocol that can be made to fail."""
+    """A port on one address, with a protocol that the test can make fail."""
 
     def __init__(self, port: SystemPort) -> None:
         self.port = port
@@ -44,7 +44,7 @@ class Scene:
         return Greeter()
 
     async def heard(self) -> bytes:
-        """All that a new client hears."""
+        """All bytes that a new client receives."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port.number)
         try:
             return await reader.read()
@@ -88,14 +88,14 @@ def test_without_descriptors_clients_wait_until_there_are_some(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def scene(scene: Scene) -> None:
-        await scene.heard()  # what the loop opens at first use is open
+        await scene.heard()  # the loop opens some files at first use
         client = socket.socket()
         client.setblocking(False)
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (_open_descriptors_end(), limits[1]))
         try:
             await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", scene.port.number))
-            while not scene.noted:  # noqa: ASYNC110  the note is all that tells of it
+            while not scene.noted:  # noqa: ASYNC110  only the note reports it
                 await asyncio.sleep(0.001)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -107,7 +107,7 @@ def test_without_descriptors_clients_wait_until_there_are_some(
 
 
 def _open_descriptors_end() -> int:
-    """The least limit at which nothing more can be opened, if there are no holes below it."""
+    """The least limit at which no file can be opened, if there are no free descriptors below it."""
     fillers: list[socket.socket] = []
     highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
     while not fillers or fillers[-1].fileno() < highest:
@@ -140,7 +140,7 @@ def test_a_socket_that_no_longer_listens_ends_the_port(
         runner.run(main())
 
 
-async def test_all_interfaces_are_listened_on_at_one_port() -> None:
+async def test_all_interfaces_listen_on_one_port() -> None:
     port = await open_port("", 0, 50)
     try:
         scene = Scene(port)
@@ -149,7 +149,7 @@ async def test_all_interfaces_are_listened_on_at_one_port() -> None:
         port.close()
 
 
-async def test_an_address_that_is_taken_is_named() -> None:
+async def test_an_address_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
         with pytest.raises(

@@ -1,4 +1,4 @@
-"""Replies that are there at once, and replies that come."""
+"""Replies that are ready at once, and replies that come later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def respond(reply: Completion[int]) -> EncodedBody | Awaitable[EncodedBody]:
     )
 
 
-async def test_a_value_that_is_there_is_answered_at_once() -> None:
+async def test_a_ready_value_is_answered_at_once() -> None:
     reply: Completion[int] = Completion()
     reply.complete(7)
     assert respond(reply) == body("value 7")
@@ -33,7 +33,7 @@ async def test_so_is_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-async def test_what_comes_later_is_waited_for(refused: bool) -> None:
+async def test_a_later_value_is_awaited(refused: bool) -> None:
     reply: Completion[int] = Completion()
     response = asyncio.ensure_future(settle(respond(reply)))
     await asyncio.sleep(0)
@@ -45,14 +45,14 @@ async def test_what_comes_later_is_waited_for(refused: bool) -> None:
     assert await response == body("error 42" if refused else "value 7")
 
 
-async def test_our_own_mistakes_are_no_answers() -> None:
+async def test_bugs_are_not_answered_as_errors() -> None:
     reply: Completion[int] = Completion()
     reply.fail(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         respond(reply)
 
 
-async def test_only_awaitables_are_waited_for() -> None:
+async def test_only_awaitables_are_awaited() -> None:
     waiting: asyncio.Future[EncodedBody] = asyncio.get_running_loop().create_future()
     waiting.set_result(body("response"))
     assert await settle(waiting) == await settle(body("response")) == body("response")

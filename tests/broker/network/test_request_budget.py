@@ -1,4 +1,6 @@
-"""The bytes of requests that all connections hold: who is read from at the limit, and who is cut off."""
+"""The budget of all connections' requests: the connections that are read at the limit, and those that are cut
+off.
+"""
 
 from random import Random
 
@@ -25,7 +27,7 @@ REQUEST = 20 * MIB
 
 
 class Client:
-    """Sends one request after the other, in pieces, as long as it is read from."""
+    """Sends one request after the other, in pieces, as long as its connection is read."""
 
     def __init__(self, budget: RequestBudget, request_bytes: int = REQUEST) -> None:
         self.share: RequestShare = budget.open(self)
@@ -74,28 +76,28 @@ class Scene:
         return self.budget.partial_bytes + self.budget.whole_bytes
 
     def waiting(self) -> list[Client]:
-        """Those that are not read from, in the order in which they were made."""
+        """The clients that are not read, in the order of their creation."""
         return [client for client in self.clients if not client.reads]
 
     def look(self, times: int) -> None:
         self.timers.advance(round(times * LOOK_SECONDS * 1000))
 
     def fill(self) -> None:
-        """Every client sends by turns until no more than one is read from."""
+        """The clients send in turns until at most one is read."""
         while len(readers := [client for client in self.clients if client.reads]) > 1:
             for client in readers:
                 if client.reads:
                     client.send()
 
 
-def test_half_received_requests_stop_at_the_limit_but_for_one() -> None:
+def test_all_half_received_requests_but_one_stop_at_the_limit() -> None:
     scene = Scene(8)
     scene.fill()
     assert LIMIT <= scene.held_bytes <= LIMIT + GROWTH_BYTES_MAX
     assert sum(client.reads for client in scene.clients) == 1
 
 
-def test_the_one_that_goes_on_ends_its_request_and_the_next_one_follows() -> None:
+def test_the_admitted_one_completes_its_request_and_the_next_one_follows() -> None:
     scene = Scene(8)
     finished: list[Client] = []
     for _ in scene.clients:
@@ -123,7 +125,7 @@ def test_small_requests_are_read_while_half_received_ones_fill_the_room() -> Non
     assert small.whole_bytes == 100
 
 
-def test_whole_requests_at_the_limit_stop_everybody_until_one_is_answered() -> None:
+def test_whole_requests_at_the_limit_stop_every_client_until_one_is_answered() -> None:
     scene = Scene(0)
     busy = [Client(scene.budget, request_bytes=LIMIT // 2) for _ in range(2)]
     for client in busy:
@@ -138,7 +140,7 @@ def test_whole_requests_at_the_limit_stop_everybody_until_one_is_answered() -> N
     assert not late.share.waits
 
 
-def test_requests_that_do_not_go_on_are_cut_off_together_and_make_room() -> None:
+def test_requests_without_progress_are_cut_off_together_and_make_room() -> None:
     scene = Scene(20)
     scene.fill()
     waiting = scene.waiting()[-1]
@@ -150,7 +152,7 @@ def test_requests_that_do_not_go_on_are_cut_off_together_and_make_room() -> None
     assert waiting.reads
 
 
-def test_one_that_has_bytes_to_read_takes_the_place_of_one_that_has_brought_none() -> None:
+def test_one_with_unread_bytes_takes_the_place_of_one_without_progress() -> None:
     scene = Scene(20)
     scene.fill()
     healthy = scene.waiting()[-1]
@@ -162,7 +164,7 @@ def test_one_that_has_bytes_to_read_takes_the_place_of_one_that_has_brought_none
     assert not any(client.reasons for client in scene.clients)
 
 
-def test_the_one_with_most_to_read_is_admitted_first() -> None:
+def test_the_one_with_the_most_unread_bytes_is_admitted_first() -> None:
     scene = Scene(8)
     scene.fill()
     scene.waiting()[0].unread, scene.waiting()[3].unread = 1, REQUEST
@@ -171,7 +173,7 @@ def test_the_one_with_most_to_read_is_admitted_first() -> None:
     assert [client for client in scene.clients if client.reads] == [expected]
 
 
-def test_one_that_has_brought_something_keeps_its_place_until_it_is_cut_off() -> None:
+def test_one_with_progress_keeps_its_place_until_it_is_cut_off() -> None:
     scene = Scene(8)
     scene.fill()
     (admitted,) = (client for client in scene.clients if client.reads)
@@ -183,7 +185,7 @@ def test_one_that_has_brought_something_keeps_its_place_until_it_is_cut_off() ->
     assert len(admitted.reasons) == 1
 
 
-def test_one_that_the_broker_itself_does_not_read_from_is_not_cut_off_and_gives_its_place() -> None:
+def test_one_that_the_broker_does_not_read_is_not_cut_off_and_gives_its_place() -> None:
     scene = Scene(8)
     scene.fill()
     (admitted,) = (client for client in scene.clients if client.reads)
@@ -196,11 +198,11 @@ def test_one_that_the_broker_itself_does_not_read_from_is_not_cut_off_and_gives_
     assert admitted.reasons == []
 
 
-def test_room_that_one_does_not_use_is_given_to_others() -> None:
+def test_unused_room_is_given_to_others() -> None:
     scene = Scene(8)
     scene.fill()
     scene.clients[0].cut_off("it is gone")
-    for client in scene.clients:  # those that may go on now bring nothing
+    for client in scene.clients:  # the clients that may continue now send nothing
         client.unread = 0
     late = scene.waiting()[-1]
     late.unread = REQUEST
@@ -208,7 +210,7 @@ def test_room_that_one_does_not_use_is_given_to_others() -> None:
     assert late.reads
 
 
-def test_a_slow_request_that_goes_on_is_not_cut_off() -> None:
+def test_a_slow_request_with_progress_is_not_cut_off() -> None:
     scene = Scene(8)
     scene.fill()
     (slow,) = (client for client in scene.clients if client.reads)
@@ -218,14 +220,14 @@ def test_a_slow_request_that_goes_on_is_not_cut_off() -> None:
     assert slow.reasons == []
 
 
-def test_nothing_is_looked_at_while_no_connection_waits() -> None:
+def test_no_check_runs_while_no_connection_waits() -> None:
     scene = Scene(2, limit=3 * REQUEST)
     for client in scene.clients:
         client.send()
     assert scene.timers.armed_ms == []
 
 
-def test_without_a_limit_everybody_is_read_from() -> None:
+def test_without_a_limit_every_client_is_read() -> None:
     scene = Scene(8, limit=None)
     for _ in range(19):
         for client in scene.clients:
@@ -233,7 +235,7 @@ def test_without_a_limit_everybody_is_read_from() -> None:
     assert all(client.reads for client in scene.clients)
 
 
-def test_whatever_comes_in_which_order_somebody_is_read_from_and_twice_the_limit_is_not_reached() -> None:
+def test_in_any_order_one_client_is_read_and_twice_the_limit_is_not_reached() -> None:
     for seed in range(20):
         random = Random(seed)
         scene = Scene(12)
@@ -263,7 +265,7 @@ async def test_a_connection_counts_what_has_arrived_then_the_request_and_nothing
     assert bench.request_budget.whole_bytes == 0
 
 
-async def test_a_connection_that_is_gone_holds_only_what_its_handlers_still_work_on() -> None:
+async def test_a_lost_connection_holds_only_its_running_requests() -> None:
     bench = Bench(request_bytes_max=LIMIT)
     large = request_frame(WAITING_API, 1, body=bytes(100_000))
     bench.receive(large, large[:70_000])
@@ -274,7 +276,7 @@ async def test_a_connection_that_is_gone_holds_only_what_its_handlers_still_work
     assert bench.request_budget.whole_bytes == 0
 
 
-async def test_a_connection_stops_reading_at_the_limit_and_goes_on_when_there_is_room() -> None:
+async def test_a_connection_stops_reading_at_the_limit_and_continues_when_there_is_room() -> None:
     bench = Bench(request_bytes_max=LIMIT)
     other = bench.request_budget.open(Client(bench.request_budget))
     other.note(0, 0, LIMIT)

@@ -1,4 +1,4 @@
-"""What requests cost shows by API, whether they wait or not."""
+"""Metrics of requests by API, with and without a wait."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fetch(topic: str, *, max_wait_ms: int) -> dict[str, object]:
     }
 
 
-def test_the_time_that_a_client_is_told_to_be_quiet_counts_apart() -> None:
+def test_throttle_time_is_counted_separately() -> None:
     measures = RequestMeasures()
     measures.answered_at_once(1, 0)
     measures.answered_at_once(1, 700)

@@ -1,4 +1,4 @@
-"""The order of one connection: which requests are under way together, and how their answers go out."""
+"""The order of one connection: the requests that run together, and the order of their answers."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ async def test_answers_completed_in_one_pass_share_one_write() -> None:
     assert [correlation_id for correlation_id, _ in bench.transport.answers()] == [1, 2, 3]
 
 
-async def test_the_only_answer_that_is_awaited_goes_out_at_once() -> None:
+async def test_the_only_outstanding_answer_is_written_at_once() -> None:
     bench = Bench()
     bench.receive(waiting(1))
     bench.waits[0].set_result(body("done"))
@@ -61,7 +61,7 @@ async def test_a_handler_may_be_a_coroutine() -> None:
     assert bench.transport.answers() == [(1, b"/127.0.0.1 test 7")]
 
 
-async def test_a_request_of_another_api_waits_for_all_that_is_outstanding() -> None:
+async def test_a_request_of_another_api_waits_for_all_outstanding_ones() -> None:
     bench = Bench()
     bench.receive(waiting(1), waiting(2), plain(3), plain(4))
     assert (len(bench.waits), bench.plain_count, bench.transport.is_reading()) == (2, 0, False)
@@ -74,7 +74,7 @@ async def test_a_request_of_another_api_waits_for_all_that_is_outstanding() -> N
     assert bench.transport.is_reading()
 
 
-async def test_nothing_is_started_behind_a_coroutine() -> None:
+async def test_no_request_is_started_after_a_coroutine() -> None:
     gate, begun = asyncio.Event(), 0
 
     async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
@@ -106,7 +106,7 @@ async def test_a_request_without_a_response_is_skipped_in_the_order() -> None:
     assert bench.transport.answers() == [(2, b"plain 1")]
 
 
-async def test_a_waiting_request_is_told_to_hurry_when_another_arrives_behind_it() -> None:
+async def test_a_waiting_request_is_hurried_when_another_arrives() -> None:
     bench = Bench()
     bench.receive(waiting(1))
     assert bench.waits[0].hurried_count == 0
@@ -114,7 +114,7 @@ async def test_a_waiting_request_is_told_to_hurry_when_another_arrives_behind_it
     assert bench.waits[0].hurried_count == 1
 
 
-async def test_a_waiting_request_is_told_to_hurry_when_another_cannot_even_be_started() -> None:
+async def test_a_waiting_request_is_hurried_when_another_cannot_be_started() -> None:
     bench = Bench(ConnectionLimits(requests_in_flight_max=1))
     bench.receive(waiting(1), plain(2))
     assert bench.plain_count == 0

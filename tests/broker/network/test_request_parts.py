@@ -1,4 +1,4 @@
-"""Large requests are cut into parts, and the answers to the parts put together."""
+"""Large requests are cut into parts, and the answers to the parts are joined."""
 
 from datetime import timedelta
 from typing import Any

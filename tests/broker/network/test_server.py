@@ -1,4 +1,4 @@
-"""The server on real sockets: accepting, bounds, and an orderly end."""
+"""The server with real sockets: accepting, bounds, and an orderly end."""
 
 import asyncio
 import socket
@@ -39,7 +39,7 @@ class Client:
         return int.from_bytes(frame[:4], "big"), frame[4:]
 
     async def is_closed(self) -> bool:
-        """Waits for the server to close; True if nothing came before that."""
+        """Waits until the server closes; True if no byte came before that."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:
@@ -47,7 +47,7 @@ class Client:
 
 
 class BudgetedBroker(FakeBroker):
-    """With the budget that a server's connections share."""
+    """A broker with the response budget that all connections share."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def _plain(*_: object) -> EncodedBody:
     return body("plain")
 
 
-async def test_the_port_that_was_picked_is_listened_on_and_advertised() -> None:
+async def test_the_port_of_the_system_is_opened_and_advertised() -> None:
     async with serve() as bench:
         (listener,) = bench.server.listeners
         assert listener.port == listener.advertised_port != 0
@@ -106,7 +106,7 @@ async def test_the_port_that_was_picked_is_listened_on_and_advertised() -> None:
         assert await client.answer() == (1, b"plain")
 
 
-async def test_a_request_is_answered_for_the_listener_it_came_in_on() -> None:
+async def test_a_request_is_answered_for_the_listener_of_its_connection() -> None:
     seen: list[str] = []
 
     def handle(broker: object, context: Any, request: object) -> EncodedBody:
@@ -129,18 +129,18 @@ async def test_a_request_is_answered_for_the_listener_it_came_in_on() -> None:
         (("listeners=A://0.0.0.0:0", "advertised.listeners=A://broker.example:9092"), {"broker.example"}),
     ],
 )
-async def test_on_all_interfaces_each_client_is_told_the_address_that_it_came_to(
+async def test_on_all_interfaces_each_client_gets_the_address_of_its_connection(
     settings: tuple[str, ...], expected: set[str]
 ) -> None:
     def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
         return body(context.listener.advertised_host)
 
     async with serve({PLAIN_API: handle}, *settings) as bench:
-        told = [await _told(bench, host) for host in ("127.0.0.1", "127.0.0.2")]
+        told = [await _advertised(bench, host) for host in ("127.0.0.1", "127.0.0.2")]
     assert set(told) == expected
 
 
-async def test_an_ipv6_address_is_told_without_brackets() -> None:
+async def test_an_ipv6_address_is_advertised_without_brackets() -> None:
     def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
         return body(context.listener.advertised_host)
 
@@ -149,17 +149,17 @@ async def test_an_ipv6_address_is_told_without_brackets() -> None:
     except OSError:
         pytest.skip("There is no IPv6 here.")
     async with serve({PLAIN_API: handle}, "listeners=PLAINTEXT://[::]:0") as bench:
-        assert await _told(bench, "::1") == "::1"
+        assert await _advertised(bench, "::1") == "::1"
 
 
-async def _told(bench: Bench, host: str) -> str:
+async def _advertised(bench: Bench, host: str) -> str:
     client = await bench.connect(host=host)
     client.send(request_frame(PLAIN_API, 1))
     _, answer = await client.answer()
     return answer.decode()
 
 
-async def test_what_a_client_does_not_read_is_missing_in_the_budget_until_it_is_gone() -> None:
+async def test_unread_answers_count_in_the_budget_until_the_client_is_gone() -> None:
     def fetch(broker: BudgetedBroker, *_: object) -> EncodedBody:
         return EncodedBody([bytes(64 * 1024 * 1024)], broker.response_budget.take(5))
 
@@ -193,7 +193,7 @@ async def test_a_long_poll_on_one_connection_does_not_stop_another() -> None:
         assert await waiting_client.answer() == (1, b"records")
 
 
-async def test_a_failing_handler_takes_no_other_connection_down() -> None:
+async def test_a_failing_handler_closes_no_other_connection() -> None:
     def fail(*_: object) -> EncodedBody:
         raise RuntimeError("broken handler")
 
@@ -254,7 +254,7 @@ async def test_a_tls_client_that_tries_again_is_logged_once() -> None:
         assert "TLS ClientHello" in line["reason"]
 
 
-async def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is_not() -> None:
+async def test_an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() -> None:
     wait: asyncio.Future[EncodedBody] = asyncio.get_running_loop().create_future()
     handlers = {PLAIN_API: _plain, WAITING_API: always(wait)}
     async with serve(handlers, "connections.max.idle.ms=40") as bench:
@@ -267,7 +267,7 @@ async def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is
 
 
 @pytest.mark.parametrize("setting", ["connections.max.idle.ms=600000", "connections.max.idle.ms=40"])
-async def test_so_is_one_whose_address_connects_too_often_when_it_has_waited(setting: str) -> None:
+async def test_one_whose_address_connects_too_often_is_closed_after_a_wait(setting: str) -> None:
     async with serve(None, setting) as bench:
         windows = QuotaWindows(sample_count=1, window_ms=50)
         bench.broker.connection_quotas = ConnectionQuotas(windows, bench.broker.clock.monotonic_ms)
@@ -279,7 +279,7 @@ async def test_so_is_one_whose_address_connects_too_often_when_it_has_waited(set
             assert await client.is_closed(), "and nothing is answered"
 
 
-async def test_the_broker_is_told_which_connection_was_closed() -> None:
+async def test_the_broker_learns_which_connection_was_closed() -> None:
     async with serve() as bench:
         client = await bench.connect()
         client.send(request_frame(PLAIN_API, 1))
@@ -291,7 +291,7 @@ async def test_the_broker_is_told_which_connection_was_closed() -> None:
         assert bench.metric("barnabas_connections") == 0
 
 
-async def test_closing_answers_what_is_in_flight_and_accepts_nothing_more() -> None:
+async def test_closing_answers_requests_in_flight_and_accepts_no_more() -> None:
     appended = asyncio.Event()
     started = asyncio.Event()
 
@@ -337,7 +337,7 @@ async def test_closing_waits_for_requests_whose_client_is_gone() -> None:
         assert finished.is_set()
 
 
-async def test_closing_cuts_off_whoever_does_not_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_cuts_off_clients_that_do_not_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "SHUTDOWN_GRACE_SECONDS", 0.02)
     started = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The bytes that have come on a connection from which reading is paused."""
+"""The bytes that have arrived on a connection while its reading is paused."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from tests.broker.network.edge_fakes import FakeTransport
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
-def test_what_has_come_counts_until_it_is_read_and_after_the_end_nothing(
+def test_received_bytes_count_until_they_are_read_or_the_connection_ends(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def count() -> tuple[int, int, int]:

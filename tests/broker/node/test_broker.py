@@ -1,4 +1,4 @@
-"""The broker as a whole: its parts told of each other's doings, opened and closed."""
+"""The broker as a whole: opening, closing, and the events between its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_two_brokers_in_one_process_know_nothing_of_each_other() -> None:
         assert "t" not in other.broker.metadata.image.topics_by_name
 
 
-async def test_a_start_that_fails_gives_the_directory_up() -> None:
+async def test_a_failed_start_releases_the_directory() -> None:
     filesystem = MemoryFileSystem()
     config = BrokerConfig({"log.dirs": DATA_DIRECTORY})
     broker = await Broker.open(config, clock=LabClock(), filesystem=filesystem)
@@ -84,13 +84,13 @@ async def test_a_lost_connection_releases_only_its_sessions_partitions(stage: St
     assert await stage.member(3).take() == [(0, 0, 2)]
 
 
-async def test_a_leader_is_loaded_for_whoever_asks(stage: Stage) -> None:
+async def test_a_leader_is_loaded_for_every_caller(stage: Stage) -> None:
     key = SharePartitionKey(GROUP, *stage.partition)
     leader = await stage.lab.broker.load_leader(key)
     assert await stage.lab.broker.load_leader(key) is leader
 
 
-async def test_a_deleted_topic_takes_its_leaders_along(stage: Stage) -> None:
+async def test_a_deleted_topic_ends_its_leaders(stage: Stage) -> None:
     await stage.produce(1)
     await stage.member().take()
     broker = stage.lab.broker
@@ -110,7 +110,7 @@ async def test_altered_settings_reach_the_open_logs(stage: Stage) -> None:
     assert log.config.retention_ms == 1234
 
 
-async def test_a_groups_limits_are_those_of_the_moment(stage: Stage) -> None:
+async def test_a_groups_limits_follow_its_settings(stage: Stage) -> None:
     assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 5
     await stage.lab.configure_group(GROUP, delivery_count_limit=7)
     assert stage.lab.broker.group_configs.limits_of(GROUP).delivery_count_max == 7

@@ -1,4 +1,4 @@
-"""Batches with a sound header and checksum, whose body is not what the header says."""
+"""Batches with a valid header and checksum, but with a body that contradicts the header."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ZSTD_END: Final = b"\1\0\0"
 ZSTD_BOMB: Final = (
     b"\x28\xb5\x2f\xfd\0\x48" + _ZSTD_RUN * (DECOMPRESSED_BYTES_MAX // _ZSTD_BLOCK_BYTES + 1) + _ZSTD_END
 )
-"""Eight kilobytes that unpack to more than a batch may."""
+"""Eight kilobytes that decompress to more than the bound of a batch."""
 
 
 def batch_of(body: bytes, record_count: int = 1, **header: Any) -> bytes:
-    """A batch around any body; `header` has the fields that differ from a plain batch's."""
+    """A batch with any body; `header` has the fields that differ from a plain batch's."""
     fields: dict[str, Any] = {
         "base_offset": 0,
         "leader_epoch": -1,
@@ -35,5 +35,5 @@ def batch_of(body: bytes, record_count: int = 1, **header: Any) -> bytes:
 
 
 def compressed(packed: bytes, codec: Compression, record_count: int = 1) -> bytes:
-    """A batch around bytes that are said to be compressed."""
+    """A batch with a body that its header calls compressed."""
     return batch_of(packed, record_count, attributes=codec)

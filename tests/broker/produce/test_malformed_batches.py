@@ -1,4 +1,4 @@
-"""Batches whose records are not what the header says: refused, and nothing is appended."""
+"""Batches whose records contradict the header are refused, and nothing is appended."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ BADLY_PACKED: dict[str, tuple[Compression, bytes]] = {
 
 
 @pytest.mark.parametrize("name", BADLY_PACKED)
-async def test_records_that_clients_cannot_unpack_are_refused(lab: Lab, topic_id: UUID, name: str) -> None:
+async def test_records_that_clients_cannot_decompress_are_refused(
+    lab: Lab, topic_id: UUID, name: str
+) -> None:
     codec, packed = BADLY_PACKED[name]
     answer = await produce(lab, topic_id, compressed(packed, codec, 1000))
     assert answer.error_code is ErrorCode.invalid_record
@@ -101,7 +103,7 @@ async def test_records_that_clients_cannot_unpack_are_refused(lab: Lab, topic_id
     "options",
     [{}, {"content_checksum": True}, {"block_checksum": True}, {"store_size": False}, {"block_size": 7}],
 )
-async def test_lz4_frames_of_every_kind_that_kafka_reads_are_taken(
+async def test_lz4_frames_of_every_kind_that_kafka_reads_are_accepted(
     lab: Lab, topic_id: UUID, options: dict[str, Any]
 ) -> None:
     packed = LZ4_FRAME.compress(BODY, block_linked=False, **options)
@@ -120,7 +122,7 @@ async def test_absurd_times_are_refused(lab: Lab, topic_id: UUID, base_ms: int, 
     assert answer.record_errors[-1].batch_index == 1
 
 
-async def test_absurd_times_do_not_matter_where_the_broker_sets_them(lab: Lab) -> None:
+async def test_absurd_times_are_ignored_if_the_broker_sets_them(lab: Lab) -> None:
     topic_id = await lab.create_topic(message__timestamp__type="LogAppendTime")
     answer = await produce(lab, topic_id, batch_of(record(0, -(2**63)), base_timestamp_ms=-(2**63)))
     assert answer.error_code is ErrorCode.none
@@ -128,7 +130,7 @@ async def test_absurd_times_do_not_matter_where_the_broker_sets_them(lab: Lab) -
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
 @pytest.mark.parametrize("stated_ms", [-(2**63), -1, 5, INT64_MAX])
-async def test_a_wrong_latest_time_in_the_header_is_mended(
+async def test_a_wrong_maximum_timestamp_in_the_header_is_corrected(
     lab: Lab, topic_id: UUID, stated_ms: int, codec: Compression
 ) -> None:
     now_ms = lab.clock.wall_ms()
@@ -145,9 +147,7 @@ async def test_a_wrong_latest_time_in_the_header_is_mended(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_records_that_are_too_large_once_they_are_decompressed_are_named(
-    lab: Lab, codec: Compression
-) -> None:
+async def test_records_too_large_after_decompression_are_named(lab: Lab, codec: Compression) -> None:
     topic_id = await lab.create_topic(max__decompressed__message__bytes="50")
     for value_bytes in (43, 44):
         large = record(1, value=bytes(value_bytes))

@@ -1,4 +1,4 @@
-"""Produced batches are checked at once, or off the loop and in order; so they are packed anew."""
+"""Produced batches are checked and recompressed at once, or off the loop and in order."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,7 +22,7 @@ async def lab() -> AsyncIterator[Lab]:
         yield opened
 
 
-async def test_others_are_served_meanwhile(lab: Lab) -> None:
+async def test_others_are_served_during_the_check(lab: Lab) -> None:
     packed = await lab.create_topic("packed", compression__type="gzip")
     plain = await lab.create_topic("plain")
     await lab.produce(packed, 1)
@@ -62,8 +62,8 @@ async def test_requests_of_one_connection_keep_their_order_and_their_sequences(l
 
 
 @pytest.mark.parametrize("version", [6, 12])
-async def test_what_is_packed_as_its_topic_asks_is_only_appended(lab: Lab, version: int) -> None:
-    """Also if the client could not have sent it so."""
+async def test_a_batch_with_the_topics_codec_is_only_appended(lab: Lab, version: int) -> None:
+    """Also a batch that the client could not have sent in this form."""
     await lab.create_topic(compression__type="zstd")
     records = batch(1, lab.clock.wall_ms())
     topics = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
@@ -71,7 +71,7 @@ async def test_what_is_packed_as_its_topic_asks_is_only_appended(lab: Lab, versi
     assert response.responses[0].partition_responses[0].error_code is ErrorCode.none
 
 
-async def test_topics_without_a_codec_are_produced_to_at_once(lab: Lab) -> None:
+async def test_batches_for_topics_without_a_codec_are_appended_at_once(lab: Lab) -> None:
     await lab.create_topic("packed", compression__type="lz4")
     topic_id = await lab.create_topic("plain")
     await lab.produce(topic_id, 1)
@@ -80,8 +80,7 @@ async def test_topics_without_a_codec_are_produced_to_at_once(lab: Lab) -> None:
 
 
 MANY = 4_000
-"""Records that are few, unless they are compressed: uncompressed they take more than the budget of bytes
-that are unpacked at once."""
+"""Few records; but if they are compressed, they exceed the budget of bytes that are decompressed at once."""
 HOUR_MS = 60 * 60 * 1000
 
 
@@ -95,7 +94,7 @@ def records_of(
     compression: Compression = Compression.LZ4,
     base_sequence: int = -1,
 ) -> bytes:
-    """Of producer 7, if they are given a sequence."""
+    """The records; with a sequence they are from producer 7."""
     time_ms = lab.clock.wall_ms() + ahead_ms
     records = [Record(offset, time_ms, key, value) for offset in range(count)]
     producer_id, producer_epoch = (7, 0) if base_sequence >= 0 else (-1, -1)
@@ -137,7 +136,9 @@ async def test_few_records_are_checked_at_once_and_many_off_the_loop(
 
 
 @pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
-async def test_what_unpacks_to_much_is_unpacked_off_the_loop(lab: Lab, compression: Compression) -> None:
+async def test_large_decompressed_batches_are_decompressed_off_the_loop(
+    lab: Lab, compression: Compression
+) -> None:
     topic_id = await lab.create_topic()
     await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records_of(lab, 1))))
     little, much = (
@@ -166,7 +167,7 @@ async def test_few_records_for_each_of_many_partitions_are_many(lab: Lab) -> Non
     assert [one.base_offset for one in answer.responses[0].partition_responses] == [1, 1]
 
 
-async def test_a_small_batch_does_not_overtake_one_that_takes_long(lab: Lab) -> None:
+async def test_a_small_batch_does_not_overtake_a_slow_one(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records_of(lab, 1))))
     with lab.stalled_disk():
@@ -194,12 +195,13 @@ async def produced(lab: Lab, topic_id: UUID, records: bytes) -> Any:
     return await outcome(lab, lab.admin.send("produce", **produce_fields(topic_id, 0, records)))
 
 
-async def test_a_batch_that_unpacks_to_more_than_the_bound_is_too_large(lab: Lab) -> None:
+async def test_a_batch_that_decompresses_beyond_the_bound_is_too_large(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     answer = await produced(lab, topic_id, compressed(ZSTD_BOMB, Compression.ZSTD))
     assert answer.error_code is ErrorCode.message_too_large
     assert (
-        answer.error_message == f"The batch of 1 records unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes."
+        answer.error_message
+        == f"The batch of 1 records decompresses to more than {DECOMPRESSED_BYTES_MAX} bytes."
     )
 
 

@@ -1,4 +1,4 @@
-"""Records as a topic's settings ask for them: codec, times and keys, through a broker."""
+"""The settings of a topic for produced records, through a broker: codec, times and keys."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -31,7 +31,7 @@ async def produce(lab: Lab, topic_id: UUID, records: bytes) -> Any:
 
 
 async def stored(lab: Lab, topic_id: UUID) -> bytes:
-    """What a consumer gets, whole."""
+    """All bytes that a consumer gets."""
     wanted = {"partition": 0, "partition_max_bytes": 1 << 20}
     topics = [{"topic_id": topic_id, "partitions": [wanted]}]
     response = await lab.admin.ask("fetch", max_bytes=1 << 20, session_epoch=-1, topics=topics)
@@ -59,7 +59,7 @@ async def test_batches_are_stored_in_the_topics_codec(lab: Lab, setting: str, co
     assert [record.value for record in iterate_records(records)] == [b"v" * 100] * 2
 
 
-async def test_a_topics_codec_and_level_change_for_what_comes(lab: Lab) -> None:
+async def test_a_topics_new_codec_and_level_apply_to_new_batches(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     now_ms, value = lab.clock.wall_ms(), bytes(number * number % 251 for number in range(50_000))
     sizes: list[int] = []
@@ -76,7 +76,7 @@ async def test_a_topics_codec_and_level_change_for_what_comes(lab: Lab) -> None:
     assert sizes[1] < sizes[0]
 
 
-async def test_a_batch_that_is_too_large_unpacked_is_refused(lab: Lab) -> None:
+async def test_a_batch_that_is_too_large_decompressed_is_refused(lab: Lab) -> None:
     topic_id = await lab.create_topic(compression__type="uncompressed", max__message__bytes="1000")
     large = batch(lab.clock.wall_ms(), codec=Compression.ZSTD, value=bytes(5000))
     assert (await produce(lab, topic_id, large)).error_code is ErrorCode.message_too_large
@@ -91,7 +91,7 @@ async def test_times_too_far_back_are_refused_one_by_one(lab: Lab) -> None:
     assert (await produce(lab, topic_id, batch(now_ms - 5000))).error_code is ErrorCode.none
 
 
-async def test_times_to_come_are_named_as_well(lab: Lab) -> None:
+async def test_times_in_the_future_are_named_too(lab: Lab) -> None:
     topic_id = await lab.create_topic(message__timestamp__after__max__ms="5000")
     now_ms = lab.clock.wall_ms()
     answer = await produce(lab, topic_id, batch(now_ms, now_ms + 5001))

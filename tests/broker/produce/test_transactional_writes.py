@@ -1,4 +1,4 @@
-"""What a write in a transaction waits for before it goes into its log."""
+"""The waits of a write in a transaction before its append."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def writes_of(bench: Bench) -> TransactionalWrites:
     return TransactionalWrites(bench.coordinator, ID, ClientAbility(True, True), verifies=True)
 
 
-async def test_a_partition_that_takes_part_waits_for_nobody() -> None:
-    """Ids share the partitions of the coordinator's log, and what one has written there is none of another's
-    business.
+async def test_a_partition_in_the_transaction_does_not_wait() -> None:
+    """Transactional ids share the partitions of the coordinator's log, but must not wait for each other's
+    writes.
     """
     bench = Bench()
     assert bench.coordinator.partition_of(ID) == bench.coordinator.partition_of(ANOTHER_ID)

@@ -1,4 +1,4 @@
-"""What clients have used of their quotas, together and apart, and what changes of the quotas do to that."""
+"""The clients' usage of shared and own quotas, and the effect of changed quotas."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def limit(clock: ManualClock) -> Limit:
-    """Quotas with one for an entity."""
+    """Quotas with a single one, for an entity."""
 
     def made(entity: QuotaEntity, **values: float) -> ClientQuotas:
         quotas = ClientQuotas(WINDOWS, WINDOWS, clock.monotonic_ms)
@@ -33,18 +33,18 @@ def limit(clock: ManualClock) -> Limit:
     return made
 
 
-def test_without_quotas_there_is_nothing_to_ask(clock: ManualClock) -> None:
+def test_without_quotas_no_client_has_one(clock: ManualClock) -> None:
     quotas = ClientQuotas(WINDOWS, WINDOWS, clock.monotonic_ms)
     assert not quotas.active
     assert quotas.fetch_bytes_max("c") is None
     assert quotas.produced("c", 1 << 40) == 0
 
 
-def test_a_quota_of_addresses_makes_none_for_clients(limit: Limit) -> None:
+def test_a_quota_of_addresses_is_none_for_clients(limit: Limit) -> None:
     assert not limit(quota_entity({"ip": None}), connection_creation_rate=1).active
 
 
-def test_produced_bytes_are_waited_for(limit: Limit) -> None:
+def test_produced_bytes_above_the_quota_throttle(limit: Limit) -> None:
     quotas = limit(CLIENT, producer_byte_rate=20_000)
     assert [quotas.produced("c", 200_000), quotas.produced("c", 50_000)] == [0, 2500]
     assert quotas.produced("other", 1 << 40) == 0
@@ -60,7 +60,7 @@ def test_each_client_has_the_default_for_itself(limit: Limit) -> None:
     assert [quotas.produced("a", 200_000), quotas.produced("b", 50_000)] == [0, 0]
 
 
-def test_a_throttled_fetch_counts_for_nothing(limit: Limit, clock: ManualClock) -> None:
+def test_a_throttled_fetch_is_not_recorded(limit: Limit, clock: ManualClock) -> None:
     quotas = limit(CLIENT, consumer_byte_rate=20_000)
     assert quotas.fetched("c", 100_000) == 0
     assert quotas.fetched("c", 200_000) == 5000
@@ -68,11 +68,11 @@ def test_a_throttled_fetch_counts_for_nothing(limit: Limit, clock: ManualClock) 
     assert quotas.fetched("c", 200) == 10
 
 
-def test_a_fetch_may_ask_for_ten_windows(limit: Limit) -> None:
+def test_a_fetch_may_return_ten_windows_of_the_quota(limit: Limit) -> None:
     assert limit(CLIENT, consumer_byte_rate=20_000).fetch_bytes_max("c") == 200_000
 
 
-def test_busy_time_is_waited_for_a_window_at_most(limit: Limit) -> None:
+def test_the_wait_for_busy_time_is_one_window_at_most(limit: Limit) -> None:
     quotas = limit(CLIENT, request_percentage=1)
     assert quotas.handled("c", 99_000_000) == 0
     assert quotas.handled("c", 2_000_000) == 100
@@ -89,7 +89,7 @@ def test_a_wait_fits_the_protocol(limit: Limit, bound: float) -> None:
     assert mutations.mutation_throttle_ms("c") == 2**31 - 1
 
 
-def test_a_quota_that_changes_holds_for_what_was_used_before(limit: Limit) -> None:
+def test_a_changed_quota_applies_to_earlier_usage(limit: Limit) -> None:
     quotas = limit(CLIENT, producer_byte_rate=20_000)
     quotas.produced("c", 200_000)
     quotas.quotas_changed({CLIENT: {"producer_byte_rate": 10_000}})
@@ -98,16 +98,14 @@ def test_a_quota_that_changes_holds_for_what_was_used_before(limit: Limit) -> No
     assert quotas.produced("c", 1 << 40) == 0
 
 
-def test_more_clients_than_are_remembered_are_limited_all_the_same(
-    limit: Limit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clients_beyond_the_cache_are_limited_too(limit: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_quotas, "CLIENTS_MAX", 2)
     quotas = limit(ANONYMOUS, producer_byte_rate=20_000)
     waits_ms = [quotas.produced(f"client {number}", 100_000) for number in range(4)]
     assert waits_ms == [0, 0, 5000, 10_000]
 
 
-def test_those_who_used_nothing_for_an_hour_are_forgotten_first(
+def test_clients_idle_for_an_hour_are_dropped_first(
     limit: Limit, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_quotas, "SHARES_MAX", 2)
@@ -119,7 +117,7 @@ def test_those_who_used_nothing_for_an_hour_are_forgotten_first(
     assert quotas.produced("busy", 50_000) == 2500
 
 
-def test_changes_of_metadata_are_taken_from_a_bucket(limit: Limit) -> None:
+def test_changes_of_metadata_take_tokens_from_a_bucket(limit: Limit) -> None:
     quotas = limit(CLIENT, controller_mutation_rate=1)
     quotas.mutated("c", 12)
     assert quotas.mutation_throttle_ms("c") == 1000

@@ -15,7 +15,7 @@ def clock() -> ManualClock:
 
 
 def quotas(clock: ManualClock, bounds: dict[str | None, float]) -> ConnectionQuotas:
-    """Over two samples of a second; None is the default of all addresses."""
+    """Quotas over two samples of a second; None is the default of all addresses."""
     made = ConnectionQuotas(QuotaWindows(sample_count=2, window_ms=1000), clock.monotonic_ms)
     made.quotas_changed(
         {quota_entity({"ip": name}): {"connection_creation_rate": bound} for name, bound in bounds.items()}
@@ -23,12 +23,12 @@ def quotas(clock: ManualClock, bounds: dict[str | None, float]) -> ConnectionQuo
     return made
 
 
-def test_without_quotas_nobody_waits(clock: ManualClock) -> None:
+def test_without_quotas_no_address_waits(clock: ManualClock) -> None:
     limits = quotas(clock, {})
     assert [limits.connected("/10.0.0.1") for _ in range(100)] == [0] * 100
 
 
-def test_who_connects_too_often_waits_and_is_not_counted(clock: ManualClock) -> None:
+def test_an_address_that_connects_too_often_waits_and_is_not_counted(clock: ManualClock) -> None:
     limits = quotas(clock, {None: 2})
     assert [limits.connected("/10.0.0.1") for _ in range(4)] == [0, 0, 500, 500]
     clock.now_ms += 2000
@@ -40,7 +40,7 @@ def test_each_address_has_the_default_for_itself(clock: ManualClock) -> None:
     assert [limits.connected(f"/10.0.0.{number}") for number in range(5)] == [0] * 5
 
 
-def test_an_address_has_its_own_quota_however_it_is_written(clock: ManualClock) -> None:
+def test_an_address_has_its_own_quota_in_any_notation(clock: ManualClock) -> None:
     limits = quotas(clock, {None: 1, "::1": 5})
     assert [limits.connected("/0:0:0:0:0:0:0:1") for _ in range(5)] == [0] * 5
     assert limits.connected("/::1") > 0
@@ -53,7 +53,7 @@ def test_no_wait_is_longer_than_all_samples(clock: ManualClock) -> None:
     assert limits.connected("/10.0.0.1") == 2000
 
 
-def test_other_quotas_and_other_addresses_are_no_matter(clock: ManualClock) -> None:
+def test_other_quotas_and_other_addresses_have_no_effect(clock: ManualClock) -> None:
     limits = quotas(clock, {"10.0.0.1": 1})
     limits.connected("/10.0.0.1")
     assert limits.connected("/") == limits.connected("/10.0.0.2") == 0
@@ -61,7 +61,9 @@ def test_other_quotas_and_other_addresses_are_no_matter(clock: ManualClock) -> N
     assert limits.connected("/10.0.0.1") == 0
 
 
-def test_addresses_beyond_the_bound_are_let_off(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_bound_of_addresses_counts_begin_again(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection_quotas, "ADDRESSES_MAX", 1)
     limits = quotas(clock, {None: 1})
     assert [limits.connected(f"/10.0.0.{number % 2}") for number in range(4)] == [0] * 4

@@ -1,4 +1,4 @@
-"""What one request costs its client, and what its response says of it."""
+"""The charges of one request, and the throttle time in its response."""
 
 import pytest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
@@ -61,17 +61,17 @@ def response(throttle_ms: int) -> ListGroupsResponse:
     return ListGroupsResponse(throttle_time=milliseconds(throttle_ms), error_code=ErrorCode.none, groups=())
 
 
-def test_a_response_says_what_its_handler_charged() -> None:
+def test_a_response_has_the_throttle_time_of_its_handler() -> None:
     assert charged_ms(response(7)) == 7
 
 
-def test_a_response_is_told_how_long_its_client_waits() -> None:
+def test_a_response_gets_the_throttle_time() -> None:
     answered = response(0)
     assert with_throttle(answered, 5) == response(5)
     assert with_throttle(answered, 0) is answered
 
 
-def test_a_response_without_a_place_for_it_stays_as_it_is() -> None:
+def test_a_response_without_the_field_is_unchanged() -> None:
     answered = DescribeQuorumResponse(error_code=ErrorCode.none, error_message=None, topics=(), nodes=())
     assert with_throttle(answered, 5) is answered
     assert charged_ms(answered) == 0

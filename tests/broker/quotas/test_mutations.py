@@ -1,4 +1,4 @@
-"""Changes of metadata that a quota has no room for: refused, or carried out and waited for."""
+"""Changes of metadata above a quota: they are refused, or executed with a throttle time."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def quotas() -> ClientQuotas:
     return made
 
 
-def test_the_change_that_is_too_much_is_made_and_the_next_refused(quotas: ClientQuotas) -> None:
+def test_the_change_above_the_quota_is_made_and_the_next_is_refused(quotas: ClientQuotas) -> None:
     charge = MutationCharge(quotas, "c", strict=True)
     charge(12)
     assert charge.throttle_ms == 0
@@ -27,7 +27,7 @@ def test_the_change_that_is_too_much_is_made_and_the_next_refused(quotas: Client
     assert charge.throttle_ms == 1000
 
 
-def test_older_clients_are_refused_nothing_and_wait(quotas: ClientQuotas) -> None:
+def test_older_clients_are_not_refused_and_wait(quotas: ClientQuotas) -> None:
     charge = MutationCharge(quotas, "c", strict=False)
     charge(12)
     charge(3)

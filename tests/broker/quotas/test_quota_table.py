@@ -1,4 +1,4 @@
-"""Whose quota counts: the order of precedence that Kafka documents."""
+"""The precedence of quotas, as Kafka documents it."""
 
 import pytest
 
@@ -16,11 +16,11 @@ MOST_SPECIAL_FIRST: list[tuple[dict[str, str | None], tuple[str, str]]] = [
     ({"client-id": "c"}, ("", "c")),
     ({"client-id": None}, ("", "c")),
 ]
-"""Entities, and who shares the quota of each if it is that of client `c` of user `u`."""
+"""Entities, and the share of each one's quota for client `c` of user `u`."""
 
 
 @pytest.mark.parametrize("first", range(len(MOST_SPECIAL_FIRST)))
-def test_the_most_special_quota_counts(first: int) -> None:
+def test_the_most_specific_quota_counts(first: int) -> None:
     quotas: dict[QuotaEntity, dict[str, float]] = {
         quota_entity(parts): {KEY: rank}
         for rank, (parts, _) in enumerate(MOST_SPECIAL_FIRST)
@@ -39,7 +39,7 @@ def test_others_have_no_quota() -> None:
     assert find_quota(quotas, KEY, "u", "d") is None
 
 
-def test_a_client_without_an_id_has_its_users_quota_alone() -> None:
+def test_a_client_without_an_id_has_only_its_users_quota() -> None:
     of_clients = {
         quota_entity({"client-id": None}): {KEY: 1.0},
         quota_entity({"user": "u", "client-id": None}): {KEY: 2.0},

@@ -1,5 +1,5 @@
-"""Connections whose client is above its quotas: answered at once, and not read from until it has paid
-(KIP-219).
+"""Connections of a client above its quotas: the request is answered at once, and the connection is not read
+for the throttle time (KIP-219).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ LONG_MS = 100_000
 
 
 class ThrottlingDispatcher(Dispatcher):
-    """Gives every answer the throttle time that the test says."""
+    """Gives every answer the throttle time from the test."""
 
     throttle_ms = 0
 
@@ -44,7 +44,7 @@ class ThrottlingDispatcher(Dispatcher):
 
 
 class Owner:
-    """The server; it has room for everybody."""
+    """The server, with room for every connection."""
 
     def __init__(self) -> None:
         self.request_budget = RequestBudget(None)
@@ -107,7 +107,7 @@ async def test_the_answer_goes_out_and_the_next_request_waits() -> None:
     assert bench.transport.is_reading()
 
 
-async def test_so_it_does_after_an_answer_that_came_late() -> None:
+async def test_so_it_does_after_a_late_answer() -> None:
     bench = Bench()
     bench.receive(WAITING_API)
     bench.dispatcher.throttle_ms = SHORT_MS
@@ -118,7 +118,7 @@ async def test_so_it_does_after_an_answer_that_came_late() -> None:
     assert bench.started_count == 1
 
 
-async def test_a_request_without_an_answer_is_paid_for_as_well() -> None:
+async def test_a_request_without_an_answer_throttles_too() -> None:
     bench = Bench(lambda: NO_RESPONSE)
     bench.dispatcher.throttle_ms = SHORT_MS
     bench.receive(PLAIN_API, PLAIN_API)

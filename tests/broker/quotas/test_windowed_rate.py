@@ -1,4 +1,4 @@
-"""Rates over windows: the arithmetic of Kafka's quotas, with numbers that Kafka 4.3.1 answered."""
+"""Rates over windows: the arithmetic of Kafka's quotas, with results of Kafka 4.3.1."""
 
 import pytest
 
@@ -26,18 +26,18 @@ def test_a_burst_is_spread_over_ten_seconds(rate: WindowedRate) -> None:
 
 def test_a_wait_shortens_the_next_one_by_less_than_it_lasts(rate: WindowedRate) -> None:
     rate.record(250_000, 0)
-    # Of the sample that is being filled only what has passed counts, of the others all.
+    # Of the current sample only the time so far counts, of the others all.
     assert [rate.throttle_ms(BOUND, now_ms) for now_ms in (0, 500, 2500, 10_500)] == [2500, 2000, 2000, 2000]
     assert rate.throttle_ms(BOUND, 11_000) == 0
 
 
-def test_the_time_that_has_passed_counts_from_the_oldest_sample_on(rate: WindowedRate) -> None:
+def test_the_time_counts_from_the_oldest_sample(rate: WindowedRate) -> None:
     rate.record(100_000, 0)
     rate.record(150_000, 10_000)
     assert rate.throttle_ms(BOUND, 10_000) == 2500
 
 
-def test_what_is_older_than_all_samples_is_forgotten(rate: WindowedRate) -> None:
+def test_values_older_than_all_samples_are_dropped(rate: WindowedRate) -> None:
     rate.record(1_000_000, 0)
     assert rate.throttle_ms(BOUND, 10_999) > 0
     assert rate.throttle_ms(BOUND, 11_000) == 0
@@ -58,19 +58,19 @@ def test_samples_are_used_again(rate: WindowedRate) -> None:
     assert rate.throttle_ms(BOUND / 2, 99_000) > 0
 
 
-def test_what_was_recorded_can_be_taken_back(rate: WindowedRate) -> None:
+def test_a_record_can_be_reverted(rate: WindowedRate) -> None:
     rate.record(300_000, 5)
     rate.record(-300_000, 5)
     assert rate.throttle_ms(1, 5) == 0
 
 
-def test_one_sample_alone_is_averaged_over_what_has_passed(rate: WindowedRate) -> None:
+def test_one_sample_is_averaged_over_the_time_so_far(rate: WindowedRate) -> None:
     single = WindowedRate(1, 1000)
     single.record(10, 0)
     assert single.throttle_ms(10, 1) == 999
 
 
-def test_who_is_silent_is_idle(rate: WindowedRate) -> None:
+def test_a_rate_without_records_is_idle(rate: WindowedRate) -> None:
     assert rate.is_idle(0, 10)
     rate.record(1, 5)
     assert not rate.is_idle(14, 10)

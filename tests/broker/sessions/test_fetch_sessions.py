@@ -20,7 +20,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 def topics(*indexes: int) -> list[FetchTopic]:
-    """One topic of a request by names."""
+    """One topic of a request, by name."""
     return [FetchTopic("t", [FetchPartition(index, -1, 0, -1, -1, 1) for index in indexes])]
 
 
@@ -37,11 +37,11 @@ def cache_of(slots_max: int, partitions_max: int = 1_000) -> FetchSessionCache:
 
 
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (2**31 - 1, 1)])
-def test_epochs_go_round(epoch: int, following: int) -> None:
+def test_epochs_wrap_around(epoch: int, following: int) -> None:
     assert next_epoch(epoch) == following
 
 
-def test_ids_that_are_taken_or_mean_nothing_are_passed_over() -> None:
+def test_used_and_reserved_ids_are_skipped() -> None:
     ids = iter([5, 5, 0, 6])
     cache = FetchSessionCache(9, lambda: next(ids))
     assert [open_session(cache, 1), open_session(cache, 1)] == [5, 6]
@@ -59,12 +59,12 @@ def test_names_that_no_topic_can_have_are_not_kept() -> None:
 
 
 class TestEviction:
-    def test_nobody_makes_room_at_first(self) -> None:
+    def test_a_new_session_is_not_evicted(self) -> None:
         cache = cache_of(1)
         open_session(cache, 1)
         assert open_session(cache, 9, EVICTION_MS) == NO_SESSION
 
-    def test_the_one_unused_for_longest_goes(self) -> None:
+    def test_the_least_recently_used_one_is_evicted(self) -> None:
         cache = cache_of(2)
         first, second = open_session(cache, 5), open_session(cache, 5)
         cache.advance(cache.find(first, 1, by_id=False), (), (), EVICTION_MS)
@@ -75,7 +75,7 @@ class TestEviction:
         assert (len(cache), cache.eviction_count, cache.partition_count) == (2, 1, 6)
 
     @pytest.mark.parametrize(("size", "opened"), [(2, False), (3, False), (4, True)])
-    def test_an_old_one_makes_room_for_a_larger_one(self, size: int, opened: bool) -> None:
+    def test_an_old_one_is_evicted_for_a_larger_one(self, size: int, opened: bool) -> None:
         cache = cache_of(1)
         session = cache.find(open_session(cache, 3), 1, by_id=False)
         cache.advance(session, (), (), EVICTION_MS)
@@ -97,7 +97,7 @@ class TestBounds:
         assert open_session(cache, 5) == NO_SESSION
         assert open_session(cache, 4) != NO_SESSION
 
-    def test_one_that_grows_beyond_them_ends(self) -> None:
+    def test_one_that_grows_beyond_the_bound_ends(self) -> None:
         cache = cache_of(9, partitions_max=10)
         session = cache.find(open_session(cache, 6), 1, by_id=False)
         with pytest.raises(ApiError) as refused:
@@ -105,7 +105,7 @@ class TestBounds:
         assert refused.value.code is ErrorCode.fetch_session_id_not_found
         assert (len(cache), cache.partition_count) == (0, 0)
 
-    def test_partitions_are_counted_as_they_come_and_go(self) -> None:
+    def test_partitions_are_counted_when_added_and_removed(self) -> None:
         cache = cache_of(9)
         session = cache.find(open_session(cache, 2), 1, by_id=False)
         assert cache.advance(session, topics(1, 2, 3), forgotten(0, 7), 0)

@@ -1,4 +1,6 @@
-"""What of committed offsets is in force in a directory of Apache Kafka: as its own coordinator reads it."""
+"""The committed offsets in a directory of Apache Kafka, which must be those that its own coordinator
+reads.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class OffsetsDirectory(KafkaDirectory):
         self.write(control_key(marker), bytes(6), TRANSACTIONAL | CONTROL)
 
     def committed(self) -> int | None:
-        """What the group has committed in the end."""
+        """The offsets that the group has committed."""
         for group in read_classic_groups(self, ["invoices"], 0):
             for _, value in group.records:
                 assert isinstance(value, OffsetCommitValue)
@@ -60,7 +62,7 @@ class OffsetsDirectory(KafkaDirectory):
 
 
 @pytest.mark.parametrize(("marker", "offset"), [(ControlType.COMMIT, 7), (ControlType.ABORT, 5)])
-def test_a_transactions_offset_counts_if_it_was_committed(
+def test_an_offset_in_a_transaction_counts_if_the_transaction_committed(
     tmp_path: Path, marker: ControlType, offset: int
 ) -> None:
     directory = OffsetsDirectory(tmp_path)
@@ -70,7 +72,7 @@ def test_a_transactions_offset_counts_if_it_was_committed(
     assert directory.committed() == offset
 
 
-def test_what_was_committed_while_a_transaction_was_open_outlives_its_end(tmp_path: Path) -> None:
+def test_an_offset_committed_during_a_transaction_outlives_its_end(tmp_path: Path) -> None:
     directory = OffsetsDirectory(tmp_path)
     directory.commit(7, TRANSACTIONAL)
     directory.commit(8)
@@ -78,7 +80,7 @@ def test_what_was_committed_while_a_transaction_was_open_outlives_its_end(tmp_pa
     assert directory.committed() == 8
 
 
-def test_what_was_deleted_while_a_transaction_was_open_stays_deleted(tmp_path: Path) -> None:
+def test_an_offset_deleted_during_a_transaction_stays_deleted(tmp_path: Path) -> None:
     directory = OffsetsDirectory(tmp_path)
     directory.commit(7, TRANSACTIONAL)
     directory.write(encode_classic_key(KEY), None)

@@ -1,4 +1,4 @@
-"""Which consumer groups are in force in a directory of Apache Kafka, and what is taken over of them."""
+"""The consumer groups in a directory of Apache Kafka, and the records that are imported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _epoch(epoch: int) -> bytes:
     return encode_consumer_group_value(ConsumerGroupMetadataValue(epoch=epoch))
 
 
-def test_the_newest_epochs_are_taken_over_and_no_members(tmp_path: Path) -> None:
+def test_the_newest_epochs_are_imported_and_no_members(tmp_path: Path) -> None:
     directory = OffsetsDirectory(tmp_path)
     target = encode_consumer_group_value(ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=3))
     directory.write(MEMBER, None)
@@ -40,7 +40,7 @@ def test_the_newest_epochs_are_taken_over_and_no_members(tmp_path: Path) -> None
     assert dict(group.records) == {GROUP: _epoch(4), TARGET: target}
 
 
-def test_a_group_that_was_deleted_is_left_out(tmp_path: Path) -> None:
+def test_a_deleted_group_is_omitted(tmp_path: Path) -> None:
     directory = OffsetsDirectory(tmp_path)
     directory.write(GROUP, _epoch(2))
     directory.write(TARGET, None)

@@ -1,4 +1,4 @@
-"""Where an import may write to, and what it says about users and access rules."""
+"""The targets of an import, and its messages about users and access rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logging_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A directory of Apache Kafka's that no topic was ever made in."""
+    """A directory of an Apache Kafka without topics."""
     path = tmp_path / "kafka"
     (path / "__cluster_metadata-0").mkdir(parents=True)
     properties = MetaProperties(node_id=1, directory_id=UUID(int=7), cluster_id="c")
@@ -51,7 +51,7 @@ def test_nothing_is_written_into_the_directory_of_kafka(source: Path, below: str
     assert sorted(source.rglob("*")) == before
 
 
-def test_a_directory_beside_it_may_have_a_name_that_starts_alike(source: Path) -> None:
+def test_a_directory_beside_it_may_have_a_name_with_the_same_beginning(source: Path) -> None:
     target = source.parent / "kafka-imported"
 
     run(source, target)
@@ -59,13 +59,13 @@ def test_a_directory_beside_it_may_have_a_name_that_starts_alike(source: Path) -
     assert (target / FILE_NAME).exists()
 
 
-def test_users_and_access_rules_without_effect_are_told(
+def test_users_and_access_rules_without_effect_are_reported(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     user = UserScramCredentialRecord(
         name="a", mechanism=1, salt=b"", stored_key=b"", server_key=b"", iterations=4096
     )
-    access_rule = unsigned_varint(1) + unsigned_varint(18) + unsigned_varint(0) + b"whatever"
+    access_rule = unsigned_varint(1) + unsigned_varint(18) + unsigned_varint(0) + b"any bytes"
     values = [(None, encode_metadata_record(user)), (None, access_rule)]
     segment = source / "__cluster_metadata-0" / "00000000000000000000.log"
     segment.write_bytes(build_batch(0, values, leader_epoch=1, timestamp_ms=0))

@@ -1,4 +1,4 @@
-"""Kafka's own topics are set aside, as often as an import in place is begun."""
+"""Kafka's internal topics are renamed each time that an import in place starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def names(path: Path) -> set[str]:
     return {one.name for one in path.iterdir()}
 
 
-def test_what_is_kafkas_own_is_moved_and_topics_stay(tmp_path: Path) -> None:
+def test_kafkas_internal_topics_are_renamed_and_other_topics_stay(tmp_path: Path) -> None:
     set_aside(directory_of_kafka(tmp_path))
     assert names(tmp_path) == {
         "__cluster_metadata-0.kafka",
@@ -31,7 +31,7 @@ def test_what_is_kafkas_own_is_moved_and_topics_stay(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_made_in_its_place_meanwhile_is_removed_be_it_a_file_or_a_directory(tmp_path: Path) -> None:
+def test_a_replacement_from_an_interrupted_import_is_removed(tmp_path: Path) -> None:
     set_aside(directory_of_kafka(tmp_path))
     (tmp_path / "__cluster_metadata-0").mkdir()
     (tmp_path / "__cluster_metadata-0" / "owner").write_text("an import that was cut short")

@@ -1,4 +1,4 @@
-"""Share state of an Apache Kafka, as it is taken over."""
+"""The import of Apache Kafka's share state."""
 
 from __future__ import annotations
 

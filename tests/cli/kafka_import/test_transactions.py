@@ -23,7 +23,7 @@ from barnabas.storage.errors import InvalidDirectory
 
 
 class PartitionsDirectory(KafkaDirectory):
-    """Two partitions of whichever of Kafka's own topics is asked for, of the batches that a test gives."""
+    """Two partitions of any of Kafka's internal topics, with the batches of a test."""
 
     def __init__(self, path: Path, topic: str, *partitions: bytes) -> None:
         self.path = path
@@ -60,7 +60,7 @@ def records(*pairs: tuple[bytes | None, bytes | None]) -> bytes:
     return encode_records([Record(offset, 0, *pair) for offset, pair in enumerate(pairs)])
 
 
-def test_the_newest_record_of_each_transactional_id_is_taken(tmp_path: Path) -> None:
+def test_the_newest_record_of_each_transactional_id_is_imported(tmp_path: Path) -> None:
     directory = PartitionsDirectory(
         tmp_path,
         TRANSACTION_STATE_TOPIC,
@@ -70,13 +70,13 @@ def test_the_newest_record_of_each_transactional_id_is_taken(tmp_path: Path) -> 
     assert read_transactions(directory) == [("a", (key("a"), value(4))), ("b", (key("b"), value(3)))]
 
 
-def test_a_record_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_is_named_with_its_place(tmp_path: Path) -> None:
     directory = PartitionsDirectory(tmp_path, TRANSACTION_STATE_TOPIC, records((key("a"), b"\x00\x01\x00")))
     with pytest.raises(InvalidDirectory, match=f"record at 0 of {TRANSACTION_STATE_TOPIC}-0"):
         read_transactions(directory)
 
 
-def test_offsets_of_transactions_that_are_open_are_pending(tmp_path: Path) -> None:
+def test_offsets_of_open_transactions_are_pending(tmp_path: Path) -> None:
     def of(producer_id: int, offset: int, text: bytes) -> bytes:
         record = Record(offset, 0, text, text)
         return encode_records(

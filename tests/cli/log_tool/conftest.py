@@ -14,5 +14,5 @@ def log_command(capsys: pytest.CaptureFixture[str]) -> LogCommand:
 
 @pytest.fixture
 async def log_path(tmp_path: Path) -> Path:
-    """The directory of a log that was closed in order."""
+    """The directory of a log that was closed cleanly."""
     return await write(tmp_path / "data")

@@ -6,7 +6,7 @@ from barnabas.__main__ import main
 from tests.cli.log_tool.written_logs import FIRST, LogCommand
 
 
-def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_names_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["log", "--help"])
     assert end.value.code == 0
@@ -17,14 +17,14 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("action", ["dump", "describe", "verify"])
-def test_a_path_that_is_not_there_is_told_in_a_line(log_command: LogCommand, action: str) -> None:
+def test_a_missing_path_is_one_line(log_command: LogCommand, action: str) -> None:
     assert log_command.run(action, "/no/such/place") == (
         2,
         ["barnabas: /no/such/place: No such file or directory."],
     )
 
 
-def test_a_directory_without_logs_is_told_in_a_line(log_command: LogCommand, tmp_path: Path) -> None:
+def test_a_directory_without_logs_is_one_line(log_command: LogCommand, tmp_path: Path) -> None:
     (tmp_path / "photos-2024").mkdir()
     assert log_command.run("verify", tmp_path) == (
         2,
@@ -32,7 +32,7 @@ def test_a_directory_without_logs_is_told_in_a_line(log_command: LogCommand, tmp
     )
 
 
-def test_a_file_that_is_no_segment_is_told_in_a_line(log_command: LogCommand, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_segment_is_one_line(log_command: LogCommand, tmp_path: Path) -> None:
     path = tmp_path / "broker.log"
     path.touch()
     assert log_command.run("dump", path) == (
@@ -41,7 +41,7 @@ def test_a_file_that_is_no_segment_is_told_in_a_line(log_command: LogCommand, tm
     )
 
 
-def test_a_file_that_may_not_be_read_is_told_in_a_line(
+def test_a_file_without_read_permission_is_one_line(
     log_command: LogCommand, log_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, flags: int) -> int:
@@ -53,7 +53,7 @@ def test_a_file_that_may_not_be_read_is_told_in_a_line(
 
 
 @pytest.mark.parametrize("action", ["dump", "describe", "verify"])
-def test_nothing_is_changed_by_looking(log_command: LogCommand, log_path: Path, action: str) -> None:
+def test_reading_changes_no_file(log_command: LogCommand, log_path: Path, action: str) -> None:
     before = {path: path.stat() for path in sorted(log_path.parent.rglob("*"))}
     assert log_command.run(action, log_path.parent)[0] == 0
     after = {path: path.stat() for path in sorted(log_path.parent.rglob("*"))}
@@ -62,6 +62,6 @@ def test_nothing_is_changed_by_looking(log_command: LogCommand, log_path: Path, 
     ]
 
 
-def test_several_paths_are_looked_at_one_by_one(log_command: LogCommand, log_path: Path) -> None:
+def test_several_paths_are_read_one_by_one(log_command: LogCommand, log_path: Path) -> None:
     rows = log_command.rows("verify", log_path, log_path / f"{FIRST}.log")
     assert [row["batch_count"] for row in rows] == [10, 5]

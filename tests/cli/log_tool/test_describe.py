@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, batch_positions, spoil, write
 
 
-def test_a_log_is_told_with_its_ends(log_command: LogCommand, log_path: Path) -> None:
+def test_a_log_is_described_with_its_offsets(log_command: LogCommand, log_path: Path) -> None:
     partition, *_ = log_command.rows("describe", log_path.parent)
     told = {
         name: partition[name]
@@ -31,7 +31,7 @@ def test_a_log_is_told_with_its_ends(log_command: LogCommand, log_path: Path) ->
     assert partition["leader_epochs"] == [{"leader_epoch": 2, "start_offset": 0}]
 
 
-def test_segments_are_told_with_their_sizes(log_command: LogCommand, log_path: Path) -> None:
+def test_segments_are_described_with_their_sizes(log_command: LogCommand, log_path: Path) -> None:
     rows = [row for row in log_command.rows("describe", log_path) if row["type"] == "segment"]
     assert [(row["base_offset"], row["size_bytes"], row["control_bytes"]) for row in rows] == [
         (0, 612, 430),
@@ -39,7 +39,9 @@ def test_segments_are_told_with_their_sizes(log_command: LogCommand, log_path: P
     ]
 
 
-def test_share_groups_are_told_with_what_they_have_in_flight(log_command: LogCommand, log_path: Path) -> None:
+def test_share_groups_are_described_with_their_records_in_flight(
+    log_command: LogCommand, log_path: Path
+) -> None:
     (group,) = [row for row in log_command.rows("describe", log_path) if row["type"] == "group"]
     told = {name: group[name] for name in ("group_id", "spso", "speo", "lag", "delivery_complete_count")}
     assert told == {"group_id": "workers", "spso": 7, "speo": 11, "lag": 3, "delivery_complete_count": 0}
@@ -52,7 +54,9 @@ def test_share_groups_are_told_with_what_they_have_in_flight(log_command: LogCom
     assert chain == {"checkpoint_offset": 8, "chain_length": 3, "state_epoch": 1, "incarnation": 7}
 
 
-async def test_what_no_index_tells_yet_is_read_from_the_log(log_command: LogCommand, tmp_path: Path) -> None:
+async def test_batches_without_index_entries_are_read_from_the_log(
+    log_command: LogCommand, tmp_path: Path
+) -> None:
     log_path = await write(tmp_path / "data", is_closed_in_order=False)
     for name in (".index", ".shareindex", ".timeindex"):
         for path in log_path.glob(f"*{name}"):
@@ -62,7 +66,7 @@ async def test_what_no_index_tells_yet_is_read_from_the_log(log_command: LogComm
     assert (group["spso"], group["lag"]) == (7, 3)
 
 
-def test_for_people_it_is_a_table(log_command: LogCommand, log_path: Path) -> None:
+def test_as_text_it_is_a_table(log_command: LogCommand, log_path: Path) -> None:
     _, printed = log_command.run("describe", log_path)
     assert printed == [
         "",

@@ -1,4 +1,4 @@
-"""What is damaged is taken out of a coordinator's log, and of no other."""
+"""Damaged data is removed from a coordinator's log, and from no other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def opened(path: Path) -> LogDirectory:
 
 @pytest.fixture
 async def partition(tmp_path: Path) -> Path:
-    """The directory of a partition with a record a batch, in several segments."""
+    """The directory of a partition in several segments, with one record per batch."""
     directory = await opened(tmp_path / "data")
     log = await directory.log(TOPIC, 3, TOPIC_ID, CONFIG)
     for record in RECORDS:
@@ -37,7 +37,7 @@ async def partition(tmp_path: Path) -> Path:
 
 
 def flip(partition: Path, *offsets: int, at: int = 64) -> None:
-    """Spoils the batches at these offsets, which are in one segment."""
+    """Damages the batches at these offsets, which are in one segment."""
     base_offset = max(int(one.stem) for one in partition.glob("*.log") if int(one.stem) <= offsets[0])
     segment = partition / f"{base_offset:020d}.log"
     positions = batch_positions(segment)
@@ -50,12 +50,12 @@ def flip(partition: Path, *offsets: int, at: int = 64) -> None:
 
 
 def files_in(partition: Path) -> dict[str, bytes]:
-    """By name."""
+    """The content of the directory's files, by name."""
     return {one.name: one.read_bytes() for one in partition.iterdir()}
 
 
 async def keys(partition: Path) -> list[bytes | None]:
-    """All that the log gives once it is opened again."""
+    """The keys of all records in the log, opened again."""
     directory = await opened(partition.parent)
     log = await directory.log(TOPIC, 3, TOPIC_ID, CONFIG)
     found: list[bytes | None] = []
@@ -74,7 +74,9 @@ async def keys(partition: Path) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("at", [64, 8], ids=["in its record", "in its size"])
-async def test_all_but_the_bad_batch_is_read_again(log_command: LogCommand, partition: Path, at: int) -> None:
+async def test_all_batches_but_the_damaged_one_are_read_again(
+    log_command: LogCommand, partition: Path, at: int
+) -> None:
     flip(partition, 1, at=at)
     with pytest.raises(CorruptBatch):
         await keys(partition)
@@ -105,7 +107,7 @@ async def test_the_last_batch_of_a_segment_may_not_reach_into_the_next(
     assert log_command.run("verify", partition)[0] == 0
 
 
-async def test_bytes_behind_the_last_offset_of_a_segment_are_none_of_its(
+async def test_bytes_after_the_last_offset_of_a_segment_are_dropped(
     log_command: LogCommand, partition: Path
 ) -> None:
     with (partition / f"{FIRST}.log").open("ab") as segment:
@@ -115,7 +117,7 @@ async def test_bytes_behind_the_last_offset_of_a_segment_are_none_of_its(
     assert await keys(partition) == [key for key, _ in RECORDS]
 
 
-async def test_the_end_of_the_log_may_be_given_up(log_command: LogCommand, partition: Path) -> None:
+async def test_the_end_of_the_log_may_be_dropped(log_command: LogCommand, partition: Path) -> None:
     flip(partition, 7)
     flip(partition, 8, 9, 10, 11)
     _, lines = log_command.run("drop-damaged", partition)
@@ -126,14 +128,14 @@ async def test_the_end_of_the_log_may_be_given_up(log_command: LogCommand, parti
     assert await keys(partition) == [key for key, _ in RECORDS[:7]]
 
 
-async def test_what_an_earlier_run_has_kept_stays(log_command: LogCommand, partition: Path) -> None:
+async def test_bytes_kept_by_an_earlier_run_stay(log_command: LogCommand, partition: Path) -> None:
     segment = partition / f"{FIRST}.log"
     batches = [segment.read_bytes()[number * 78 :][:78] for number in range(4)]
     damaged = [batch[:64] + bytes([batch[64] ^ 0x40]) + batch[65:] for batch in batches]
     for offset in (0, 1, 2):
         flip(partition, offset)
         log_command.run("drop-damaged", partition)
-        await keys(partition)  # Which makes the indexes again.
+        await keys(partition)  # This makes the indexes again.
     after = files_in(partition)
     kept = {name: content for name, content in after.items() if ".damaged-" in name}
     assert kept == {
@@ -144,7 +146,7 @@ async def test_what_an_earlier_run_has_kept_stays(log_command: LogCommand, parti
     assert after[f"{FIRST}.log"] == batches[3]
 
 
-async def test_what_a_crash_has_cut_short_is_kept_once(log_command: LogCommand, partition: Path) -> None:
+async def test_after_a_crash_the_same_bytes_are_kept_once(log_command: LogCommand, partition: Path) -> None:
     flip(partition, 1)
     before = files_in(partition)
     log_command.run("drop-damaged", partition)
@@ -155,13 +157,13 @@ async def test_what_a_crash_has_cut_short_is_kept_once(log_command: LogCommand, 
     assert files_in(partition) == after
 
 
-async def test_nothing_is_taken_out_of_a_good_log(log_command: LogCommand, partition: Path) -> None:
+async def test_nothing_is_removed_from_a_good_log(log_command: LogCommand, partition: Path) -> None:
     _, (outcome,) = log_command.run("drop-damaged", partition)
     assert outcome == f"{TOPIC}-3: nothing is damaged; the next start makes its indexes again"
     assert await keys(partition) == [key for key, _ in RECORDS]
 
 
-async def test_indexes_that_lie_go_too(log_command: LogCommand, partition: Path) -> None:
+async def test_wrong_indexes_are_removed_too(log_command: LogCommand, partition: Path) -> None:
     index = partition / f"{FIRST}.index"
     index.write_bytes(index.read_bytes()[:-8] + bytes([0, 0, 0, 90, 0, 0, 0, 1]))
     log_command.run("drop-damaged", partition)
@@ -169,14 +171,14 @@ async def test_indexes_that_lie_go_too(log_command: LogCommand, partition: Path)
     assert await keys(partition) == [key for key, _ in RECORDS]
 
 
-async def test_it_is_told_as_json(log_command: LogCommand, partition: Path) -> None:
+async def test_it_is_printed_as_json(log_command: LogCommand, partition: Path) -> None:
     flip(partition, 1)
     (row,) = log_command.rows("drop-damaged", partition)
     assert (row["type"], row["from_offset"], row["to_offset"]) == ("dropped", 1, 2)
     assert len(files_in(partition)[row["kept"].rpartition("/")[2]]) == row["size_bytes"]
 
 
-async def test_a_broker_that_runs_is_not_interfered_with(log_command: LogCommand, partition: Path) -> None:
+async def test_a_directory_in_use_is_refused(log_command: LogCommand, partition: Path) -> None:
     directory = await opened(partition.parent)
     before = files_in(partition)
     exit_code, (line,) = log_command.run("drop-damaged", partition)
@@ -193,7 +195,7 @@ async def test_a_broker_that_runs_is_not_interfered_with(log_command: LogCommand
         (f"{TOPIC}-3/{FIRST}.log", "Name the directory of one partition."),
     ],
 )
-async def test_what_is_no_partition_of_such_a_topic_is_left_alone(
+async def test_other_partitions_and_paths_are_refused(
     log_command: LogCommand, partition: Path, name: str, told: str
 ) -> None:
     data = partition.parent

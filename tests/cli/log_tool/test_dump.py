@@ -20,7 +20,7 @@ def of_type(rows: list[Mapping[str, Any]], *types: str) -> list[Mapping[str, Any
     return [row for row in rows if row["type"] in types]
 
 
-def test_batches_are_told_with_what_their_headers_say(log_command: LogCommand, log_path: Path) -> None:
+def test_batches_are_printed_with_their_header_fields(log_command: LogCommand, log_path: Path) -> None:
     rows = of_type(log_command.rows("dump", log_path), "batch")
     assert [(row["base_offset"], row["last_offset"]) for row in rows][:6] == [
         (0, 2),
@@ -36,7 +36,7 @@ def test_batches_are_told_with_what_their_headers_say(log_command: LogCommand, l
     assert produced["file"] == f"orders-0/{FIRST}.log"
 
 
-def test_records_are_told_if_asked_for(log_command: LogCommand, log_path: Path) -> None:
+def test_records_are_printed_on_request(log_command: LogCommand, log_path: Path) -> None:
     rows = of_type(log_command.rows("dump", "--records", log_path), "record")
     assert [row["offset"] for row in rows] == [0, 1, 2, 6, 7, 10, 11]
     first = {name: value for name, value in rows[0].items() if name != "file"}
@@ -50,7 +50,7 @@ def test_records_are_told_if_asked_for(log_command: LogCommand, log_path: Path) 
     }
 
 
-def test_share_state_is_told_with_its_chain_ranges_causes_and_members(
+def test_share_state_is_printed_with_its_chain_ranges_causes_and_members(
     log_command: LogCommand, log_path: Path
 ) -> None:
     rows = of_type(log_command.rows("dump", log_path), "checkpoint", "delta")
@@ -77,19 +77,19 @@ def test_share_state_is_told_with_its_chain_ranges_causes_and_members(
     ]
 
 
-def test_a_part_of_the_offsets_can_be_asked_for(log_command: LogCommand, log_path: Path) -> None:
+def test_a_range_of_offsets_can_be_selected(log_command: LogCommand, log_path: Path) -> None:
     rows = of_type(log_command.rows("dump", "--from-offset", "7", "--to-offset", "9", log_path), "batch")
     assert [row["base_offset"] for row in rows] == [6, 8, 9]
 
 
-def test_the_state_of_one_group_can_be_asked_for(log_command: LogCommand, log_path: Path) -> None:
+def test_the_state_of_one_group_can_be_selected(log_command: LogCommand, log_path: Path) -> None:
     rows = log_command.rows("dump", "--group", "workers", log_path)
     assert [row["base_offset"] for row in of_type(rows, "batch")] == [3, 4, 5, 8, 9, 12, 13]
     rows = log_command.rows("dump", "--group", "workers", "--from-offset", "9", "--to-offset", "10", log_path)
     assert [row["base_offset"] for row in of_type(rows, "batch")] == [9]
 
 
-def test_a_group_without_state_is_told_with_the_groups_that_have_some(
+def test_a_group_without_state_is_reported_with_the_groups_that_have_state(
     log_command: LogCommand, log_path: Path
 ) -> None:
     exit_code, printed = log_command.run("dump", "--group", "worker", log_path)
@@ -97,7 +97,7 @@ def test_a_group_without_state_is_told_with_the_groups_that_have_some(
     assert printed[-1] == "barnabas: There is no state of group worker. There is state of workers."
 
 
-async def test_of_many_groups_those_with_the_nearest_names_are_told(
+async def test_of_many_groups_those_with_the_nearest_names_are_reported(
     log_command: LogCommand, tmp_path: Path
 ) -> None:
     groups = [f"workers-{number}" for number in range(12)]
@@ -113,10 +113,10 @@ async def test_where_no_group_has_state_the_message_says_so(log_command: LogComm
     path = await write_groups(tmp_path / "data", [])
     exit_code, printed = log_command.run("dump", "--group", "workers", path)
     assert exit_code == 2
-    assert printed[-1] == "barnabas: There is no state of group workers, nor of any other share group."
+    assert printed[-1] == "barnabas: There is no state of group workers, and none of any other share group."
 
 
-def test_index_entries_are_told_if_asked_for(log_command: LogCommand, log_path: Path) -> None:
+def test_index_entries_are_printed_on_request(log_command: LogCommand, log_path: Path) -> None:
     rows = of_type(log_command.rows("dump", "--indexes", log_path), "entry")
     by_file: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -133,7 +133,7 @@ def test_index_entries_are_told_if_asked_for(log_command: LogCommand, log_path: 
     assert kinds == [(8, "checkpoint"), (9, "delta"), (12, "delta"), (13, "delta")]
 
 
-def test_the_files_beside_the_segments_are_told(log_command: LogCommand, log_path: Path) -> None:
+def test_the_files_beside_the_segments_are_printed(log_command: LogCommand, log_path: Path) -> None:
     rows = log_command.rows("dump", log_path)
     told = {
         row["file"].removeprefix("orders-0/"): row for row in rows if row["type"] not in ("file", "batch")
@@ -150,7 +150,7 @@ def test_the_files_beside_the_segments_are_told(log_command: LogCommand, log_pat
     ) == (9, 11)
 
 
-def test_the_checkpoints_of_a_data_directory_are_told(log_command: LogCommand, log_path: Path) -> None:
+def test_the_checkpoints_of_a_data_directory_are_printed(log_command: LogCommand, log_path: Path) -> None:
     rows = log_command.rows("dump", log_path.parent)
     (told,) = [
         row for row in rows if row["file"] == "recovery-point-offset-checkpoint" and row["type"] == "entry"
@@ -158,7 +158,7 @@ def test_the_checkpoints_of_a_data_directory_are_told(log_command: LogCommand, l
     assert (told["topic"], told["partition"], told["offset"]) == ("orders", 0, 14)
 
 
-def test_damage_is_told_in_its_place(log_command: LogCommand, log_path: Path) -> None:
+def test_damage_is_printed_in_its_place(log_command: LogCommand, log_path: Path) -> None:
     segment = log_path / f"{FIRST}.log"
     position = batch_positions(segment)[6]
     spoil(segment, lambda content: content.__setitem__(position + 70, 255))
@@ -168,7 +168,7 @@ def test_damage_is_told_in_its_place(log_command: LogCommand, log_path: Path) ->
     assert rows[4]["reason"] == "its checksum does not match its bytes"
 
 
-def test_for_people_each_thing_is_a_line(log_command: LogCommand, log_path: Path) -> None:
+def test_as_text_each_row_is_a_line(log_command: LogCommand, log_path: Path) -> None:
     _, printed = log_command.run("dump", "--records", log_path / f"{FIRST}.log")
     assert printed[:4] == [
         "",

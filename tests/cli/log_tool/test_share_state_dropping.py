@@ -1,4 +1,4 @@
-"""Share state that cannot be read is taken out of a partition, with all that builds on it, and no more."""
+"""Unreadable share state is removed from a partition, with all state that depends on it, and nothing else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def opened(path: Path) -> tuple[LogDirectory, PartitionLog]:
 
 
 async def written(path: Path, change: Callable[[bytes], bytes] = bytes) -> Path:
-    """Records, a checkpoint at 2, a delta at 3 that may be unreadable, one behind it, and another group's."""
+    """Records, a checkpoint at 2, a delta at 3 that may be unreadable, one after it, and another group's."""
     directory, log = await opened(path)
     append(log, 2)
     append_checkpoint(log, "stopped")
@@ -65,7 +65,7 @@ async def written(path: Path, change: Callable[[bytes], bytes] = bytes) -> Path:
 
 
 async def states(path: Path) -> dict[str, int | None]:
-    """By group the offset of the record that its state ends with; None if the state is lost."""
+    """The offset of each group's last state record, by group; None if the state is lost."""
     directory, log = await opened(path)
     found: dict[str, int | None] = {}
     for group_id in ("stopped", "served"):
@@ -85,7 +85,7 @@ def without_end(value: bytes) -> bytes:
     return value[:-1]
 
 
-async def test_state_that_makes_no_sense_goes_with_what_follows_it(
+async def test_impossible_state_is_dropped_with_the_deltas_after_it(
     log_command: LogCommand, tmp_path: Path
 ) -> None:
     partition = await written(tmp_path, without_end)
@@ -100,7 +100,7 @@ async def test_state_that_makes_no_sense_goes_with_what_follows_it(
     assert log_command.run("verify", tmp_path)[0] == 0
 
 
-async def test_state_with_a_wrong_checksum_goes_with_what_follows_it(
+async def test_state_with_a_wrong_checksum_is_dropped_with_the_deltas_after_it(
     log_command: LogCommand, tmp_path: Path
 ) -> None:
     partition = await written(tmp_path)
@@ -126,7 +126,7 @@ async def test_damaged_records_of_clients_stay(log_command: LogCommand, tmp_path
     assert {one.name: one.read_bytes() for one in partition.iterdir()} == before
 
 
-async def test_with_damaged_records_of_clients_beside_it_nothing_is_done(
+async def test_with_damaged_records_of_clients_beside_it_it_is_refused(
     log_command: LogCommand, tmp_path: Path
 ) -> None:
     partition = await written(tmp_path, without_end)

@@ -1,4 +1,4 @@
-"""What `verify` and `dump` tell of transaction indexes."""
+"""The output of `verify` and `dump` for transaction indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_ENTRY = "there is no entry for the transaction of producer 1000 aborted there
 
 
 async def write_aborted(path: Path) -> Path:
-    """A data directory with a log of two aborted transactions, committed data between them."""
+    """A data directory with a log of two aborted transactions, and committed data between them."""
     directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     producer = Producer(log, 1000)
@@ -53,7 +53,7 @@ def with_half_an_entry(content: bytearray) -> None:
     ],
     ids=["missing", "producer", "first offset", "version", "size"],
 )
-async def test_a_transaction_index_that_says_something_else_than_the_log(
+async def test_a_transaction_index_that_contradicts_the_log_is_found(
     log_command: LogCommand, tmp_path: Path, change: Callable[[bytearray], None], told: str
 ) -> None:
     log_path = await write_aborted(tmp_path)
@@ -61,7 +61,7 @@ async def test_a_transaction_index_that_says_something_else_than_the_log(
     assert problems(log_command, log_path) == [f"orders-0/{FIRST}.txnindex{told}"]
 
 
-async def test_an_entry_for_a_marker_that_is_none(log_command: LogCommand, tmp_path: Path) -> None:
+async def test_an_entry_for_a_missing_marker_is_found(log_command: LogCommand, tmp_path: Path) -> None:
     log_path = await write_aborted(tmp_path)
     spoil(log_path / f"{FIRST}.txnindex", set_byte(25, 3))
     assert problems(log_command, log_path) == [

@@ -1,4 +1,4 @@
-"""One thing wrong at a time: the line that tells it, and nothing else."""
+"""Each test makes one thing wrong, and expects exactly the line that reports it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LAST_BYTE = -1
 
 
 def problems(log_command: LogCommand, path: Path, *options: str) -> list[str]:
-    """The lines that `verify` prints but for the summary, positions left out; the exit code fits them."""
+    """The lines of `verify` without the summary and without positions; also checks the exit code."""
     exit_code, printed = log_command.run("verify", *options, path)
     assert exit_code == any(not line.startswith("note: ") for line in printed[:-1])
     return [re.sub(r", position \d+", "", line) for line in printed[:-1]]
@@ -48,11 +48,11 @@ def set_byte(position: int, value: int) -> Callable[[bytearray], None]:
     return lambda content: content.__setitem__(position, value)
 
 
-def test_all_is_well_with_what_the_broker_wrote(log_command: LogCommand, log_path: Path) -> None:
+def test_all_is_well_with_a_log_of_the_broker(log_command: LogCommand, log_path: Path) -> None:
     assert log_command.run("verify", log_path.parent) == (0, ["1 partition, 10 batches: all is well"])
 
 
-def test_problems_are_told_as_json_too(log_command: LogCommand, log_path: Path) -> None:
+def test_problems_are_printed_as_json_too(log_command: LogCommand, log_path: Path) -> None:
     spoil(log_path / FIRST_LOG, set_byte(HEADER_BYTES, 255))
     finding, summary = log_command.rows("verify", log_path)
     assert finding == {
@@ -92,7 +92,7 @@ def test_a_batch_that_reaches_beyond_its_segment_is_found(log_command: LogComman
     assert problem.endswith("85 bytes are no good batch: its offsets 9 to 10 reach beyond 7")
 
 
-def test_a_torn_tail_behind_the_recovery_point_is_a_note(log_command: LogCommand, tmp_path: Path) -> None:
+def test_a_torn_tail_after_the_recovery_point_is_a_note(log_command: LogCommand, tmp_path: Path) -> None:
     log_path = make_open_log(tmp_path)
     spoil(log_path / FIRST_LOG, lambda content: content.extend(b"torn"))
     (note,) = problems(log_command, log_path)
@@ -108,7 +108,7 @@ def test_a_torn_tail_of_a_log_that_was_closed_is_a_problem(log_command: LogComma
     assert "offset 14: 4 bytes are no good batch" in problem
 
 
-def test_a_segment_that_was_cut_short_is_found(log_command: LogCommand, log_path: Path) -> None:
+def test_a_truncated_segment_is_found(log_command: LogCommand, log_path: Path) -> None:
     position = batch_positions(log_path / FIRST_LOG)[6]
     spoil(log_path / FIRST_LOG, lambda content: content.__delitem__(slice(position, None)))
     assert problems(log_command, log_path) == [
@@ -129,7 +129,7 @@ def test_a_missing_segment_is_found(log_command: LogCommand, log_path: Path) -> 
     )
 
 
-def test_holes_are_well_where_compaction_made_them(log_command: LogCommand, log_path: Path) -> None:
+def test_holes_from_compaction_are_accepted(log_command: LogCommand, log_path: Path) -> None:
     (log_path.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 8\n")
     first = encode_records([Record(0, NOW_MS, b"k", b"v"), Record(2, NOW_MS, b"l", b"v")], leader_epoch=2)
     wrong_count = bytearray(first)
@@ -144,7 +144,7 @@ def test_holes_are_well_where_compaction_made_them(log_command: LogCommand, log_
     assert f"orders-0/{ACTIVE_LOG}, offset 8: the offsets 3 to 7 are missing" in found
 
 
-def test_leader_epochs_that_go_back_are_found(log_command: LogCommand, log_path: Path) -> None:
+def test_decreasing_leader_epochs_are_found(log_command: LogCommand, log_path: Path) -> None:
     position = batch_positions(log_path / ACTIVE_LOG)[10]
     spoil(log_path / ACTIVE_LOG, set_byte(position + 15, 1))
     assert problems(log_command, log_path) == [
@@ -153,9 +153,7 @@ def test_leader_epochs_that_go_back_are_found(log_command: LogCommand, log_path:
     ]
 
 
-def test_records_that_cannot_be_decoded_are_found_if_asked_for(
-    log_command: LogCommand, log_path: Path
-) -> None:
+def test_records_that_cannot_be_decoded_are_found_on_request(log_command: LogCommand, log_path: Path) -> None:
     good = encode_records([Record(0, NOW_MS, b"k", b"v"), Record(1, NOW_MS, b"l", b"v")], leader_epoch=2)
     twice = encode_records([Record(0, NOW_MS, b"k", b"v"), Record(0, NOW_MS, b"l", b"v")], leader_epoch=2)
     assert len(twice) == len(good)
@@ -192,20 +190,20 @@ def test_a_wrong_index_entry_is_found(
     assert line.endswith(message)
 
 
-def test_share_state_that_the_index_lacks_is_found(log_command: LogCommand, log_path: Path) -> None:
+def test_share_state_missing_in_the_index_is_found(log_command: LogCommand, log_path: Path) -> None:
     spoil(log_path / f"{FIRST}.shareindex", lambda content: content.__delitem__(slice(20, 40)))
     assert problems(log_command, log_path) == [
         f"orders-0/{FIRST}.shareindex, offset 4: there is no entry for the share state at position 236"
     ]
 
 
-def test_an_index_entry_for_what_is_no_share_state_is_found(log_command: LogCommand, log_path: Path) -> None:
+def test_an_index_entry_without_share_state_is_found(log_command: LogCommand, log_path: Path) -> None:
     spoil(log_path / f"{ACTIVE}.shareindex", lambda content: content.extend(content[-20:]))
     (found,) = problems(log_command, log_path)
     assert found.endswith("where there is no share state")
 
 
-async def test_entries_of_what_is_not_durable_yet_may_be_missing(
+async def test_entries_of_batches_that_are_not_durable_may_be_missing(
     log_command: LogCommand, tmp_path: Path
 ) -> None:
     log_path = await write(tmp_path / "data", is_closed_in_order=False)
@@ -278,13 +276,13 @@ async def test_share_state_that_contradicts_itself_is_found(
         [checkpoint(), delta(10, accepted(2, 4)), checkpoint(epoch=2, start_offset=6, end_offset=6)],
     ],
 )
-async def test_share_state_that_may_be_so_is_well(
+async def test_unusual_but_valid_share_state_is_accepted(
     log_command: LogCommand, tmp_path: Path, records: list[ShareCheckpoint | ShareDelta]
 ) -> None:
     assert problems(log_command, await history(tmp_path / "data", *records)) == []
 
 
-async def test_a_chain_that_begins_nowhere_is_found(log_command: LogCommand, tmp_path: Path) -> None:
+async def test_a_chain_without_a_checkpoint_is_found(log_command: LogCommand, tmp_path: Path) -> None:
     log_path = await history(tmp_path / "data", delta(9, available(0, 0)))
     assert problems(log_command, log_path) == [
         "orders-0: group 'workers': the record at 10 follows no checkpoint"
@@ -420,7 +418,7 @@ def test_a_metadata_snapshot_that_contradicts_itself_is_found(
     )
 
 
-def test_a_metadata_snapshot_that_is_cut_short_is_found(log_command: LogCommand, log_path: Path) -> None:
+def test_a_truncated_metadata_snapshot_is_found(log_command: LogCommand, log_path: Path) -> None:
     metadata = log_path.parent / "__cluster_metadata-0"
     shutil.copytree(log_path, metadata)
     data = metadata_snapshot(metadata)
@@ -430,7 +428,7 @@ def test_a_metadata_snapshot_that_is_cut_short_is_found(log_command: LogCommand,
 
 
 def make_open_log(tmp_path: Path) -> Path:
-    """A log of one batch in a directory that nobody has closed."""
+    """A log of one batch in a directory that was not closed."""
     log_path = tmp_path / "data" / "orders-0"
     log_path.mkdir(parents=True)
     records = [Record(number, NOW_MS, None, b"value") for number in range(3)]

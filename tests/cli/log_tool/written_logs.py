@@ -1,4 +1,4 @@
-"""A data directory with a log in it, written by the storage layer onto a real disk, and ways to spoil it."""
+"""A data directory with a log, written by the storage layer to a real disk, and functions that damage it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from tests.storage.log_building import NOW_MS, TOPIC_ID, append, append_control,
 GROUP = "workers"
 INCARNATION = 7
 FIRST, ACTIVE = "00000000000000000000", "00000000000000000008"
-"""The segments of the log that `write` makes."""
+"""The segments of the log from `write`."""
 
 
 async def write(path: Path, *, is_closed_in_order: bool = True) -> Path:
-    """Makes a data directory with the log of `orders-0`, and answers the log's directory.
+    """Makes a data directory with the log of `orders-0`; returns the log's directory.
 
     Data at 0-2, 6, 7, 10 and 11; share state of one group at 3-5, 8, 9, 12 and 13.
     """
@@ -59,7 +59,7 @@ async def write(path: Path, *, is_closed_in_order: bool = True) -> Path:
 
 
 async def write_groups(path: Path, groups: Sequence[str]) -> Path:
-    """Makes a data directory with a checkpoint of each of these groups, and answers the log's directory."""
+    """Makes a data directory with a checkpoint of each of these groups; returns the log's directory."""
     directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     append(log, 1)
@@ -122,12 +122,12 @@ def accepted(base_offset: int, last_offset: int) -> StateRange:
 
 
 def batch_positions(path: Path) -> dict[int, int]:
-    """Where in a segment each batch begins, by base offset."""
+    """The position of each batch in a segment, by base offset."""
     return {header.base_offset: position for position, header in iterate_headers(path.read_bytes())}
 
 
 def spoil(path: Path, change: Callable[[bytearray], None]) -> None:
-    """Writes the file anew, changed."""
+    """Writes the file again with the change."""
     content = bytearray(path.read_bytes())
     change(content)
     path.write_bytes(content)
@@ -147,5 +147,5 @@ class LogCommand:
         return exit_code, (printed.out + printed.err).splitlines()
 
     def rows(self, *arguments: str | Path) -> list[Mapping[str, Any]]:
-        """What is printed as JSON."""
+        """The rows that are printed as JSON."""
         return [json.loads(line) for line in self.run(*arguments, "--json")[1]]

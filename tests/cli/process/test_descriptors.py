@@ -1,4 +1,4 @@
-"""How few descriptors are shared out, and what is said of them."""
+"""The division of few descriptors, and the warning about them."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_segments_get_no_more_than_connections() -> None:
     assert (segments, connections) == (250, 250)
 
 
-def test_a_small_limit_is_warned_of_with_its_effect_and_the_way_out() -> None:
+def test_a_small_limit_gives_a_warning_with_its_effect_and_a_remedy() -> None:
     said = warning(1024)
     assert said is not None
     segments, connections = share_out(1024)
@@ -26,5 +26,5 @@ def test_a_small_limit_is_warned_of_with_its_effect_and_the_way_out() -> None:
         assert part in said
 
 
-def test_a_large_limit_is_not_mentioned() -> None:
+def test_a_large_limit_gives_no_warning() -> None:
     assert warning(2 * SEGMENTS_MAX + set_aside()) is None

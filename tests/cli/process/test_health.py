@@ -1,4 +1,4 @@
-"""The health check, against what may listen at a port."""
+"""The health check, against brokers and other programs that listen on a port."""
 
 import socket
 import struct
@@ -29,7 +29,7 @@ def log_dirs(*results: tuple[int, str]) -> bytes:
 
 @contextmanager
 def listening(answer: Callable[[socket.socket], None]) -> Generator[int]:
-    """A port at which one connection is answered by `answer`, and closed."""
+    """A port at which `answer` serves one connection, which is then closed."""
 
     def serve() -> None:
         connection, _ = server.accept()
@@ -43,7 +43,7 @@ def listening(answer: Callable[[socket.socket], None]) -> Generator[int]:
         thread.join()
 
 
-def test_the_request_is_one_that_every_broker_answers() -> None:
+def test_the_first_request_is_one_that_every_broker_answers() -> None:
     requests: list[bytes] = []
 
     def answer(connection: socket.socket) -> None:
@@ -78,7 +78,7 @@ def test_the_command_finds_the_address_in_the_environment_of_the_broker(
         assert main(["healthcheck"]) == 0
 
 
-def test_the_command_asks_for_an_address_where_the_broker_picks_its_port(
+def test_the_command_requires_an_address_if_the_system_selects_the_port(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["healthcheck", "--listen", ":0"]) == 2
@@ -92,7 +92,7 @@ def test_an_answer_may_come_byte_by_byte() -> None:
             connection.sendall(bytes([byte]))
 
     with listening(answer) as port:
-        check_health("127.0.0.1", port)
+        assert check_health("127.0.0.1", port) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_answer_may_come_byte_by_byte() -> None:
         pytest.param(b"", "closed without an answer", id="nothing"),
     ],
 )
-def test_whoever_sends_something_else_is_not_healthy(sent: bytes, reason: str) -> None:
+def test_any_other_answer_is_not_healthy(sent: bytes, reason: str) -> None:
     def answer(connection: socket.socket) -> None:
         connection.recv(1024)
         connection.sendall(sent)
@@ -115,8 +115,8 @@ def test_whoever_sends_something_else_is_not_healthy(sent: bytes, reason: str) -
         check_health("127.0.0.1", port)
 
 
-def test_the_whole_answer_must_be_there_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second goes by whenever somebody looks: one byte comes in time, and no other."""
+def test_the_whole_answer_must_arrive_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock advances a second with each look: one byte arrives in time, and no other."""
 
     def answer(connection: socket.socket) -> None:
         connection.recv(1024)
@@ -137,7 +137,7 @@ def answering(*answers: bytes) -> Callable[[socket.socket], None]:
     return answer
 
 
-def test_the_second_request_asks_for_the_directories_of_no_partition() -> None:
+def test_the_second_request_is_for_directories_without_partitions() -> None:
     requests: list[bytes] = []
 
     def answer(connection: socket.socket) -> None:
@@ -169,7 +169,7 @@ def test_directories_in_order_are_healthy() -> None:
         assert main(["healthcheck", f"127.0.0.1:{port}"]) == 0
 
 
-def test_an_answer_about_directories_that_makes_no_sense_is_not_healthy() -> None:
+def test_a_malformed_answer_about_directories_is_not_healthy() -> None:
     answer = log_dirs((56, "/full")) + b"x"
     answer = struct.pack(">i", len(answer) - 4) + answer[4:]
     with (

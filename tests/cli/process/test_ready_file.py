@@ -15,24 +15,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ready"
 
 
-def test_the_file_is_there_while_the_broker_serves(path: Path) -> None:
+def test_the_file_exists_while_the_broker_serves(path: Path) -> None:
     with ready_file(str(path), ADDRESS):
         assert [file.read_text() for file in path.parent.iterdir()] == [f"{ADDRESS}\n"]
     assert not path.exists()
 
 
-def test_it_goes_when_the_broker_fails(path: Path) -> None:
+def test_it_is_removed_when_the_broker_fails(path: Path) -> None:
     with pytest.raises(RuntimeError), ready_file(str(path), ADDRESS):
         raise RuntimeError("the disk forgot")
     assert not path.exists()
 
 
-def test_whoever_removes_it_first_does_no_harm(path: Path) -> None:
-    with ready_file(str(path), ADDRESS):
+def test_it_may_be_removed_by_another_program(path: Path) -> None:
+    with capture_logs() as lines, ready_file(str(path), ADDRESS):
         path.unlink()
+    assert (lines, list(path.parent.iterdir())) == ([], [])
 
 
-def test_one_that_cannot_be_removed_is_told_and_keeps_nobody_from_ending(path: Path) -> None:
+def test_one_that_cannot_be_removed_is_logged_and_does_not_prevent_the_end(path: Path) -> None:
     with capture_logs() as lines, ready_file(str(path), ADDRESS):
         path.unlink()
         path.mkdir()
@@ -45,7 +46,7 @@ def test_without_a_path_there_is_none(path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [None, StorageError("unreadable")])
-def test_one_of_an_earlier_broker_goes_whatever_comes_of_the_start(
+def test_one_of_an_earlier_broker_is_removed_even_if_the_start_fails(
     path: Path, failure: StorageError | None
 ) -> None:
     path.write_text("127.0.0.1:4711\n")
@@ -56,7 +57,7 @@ def test_one_of_an_earlier_broker_goes_whatever_comes_of_the_start(
     assert list(path.parent.iterdir()) == []
 
 
-def test_that_of_a_broker_at_work_stays(path: Path) -> None:
+def test_the_file_of_a_running_broker_stays(path: Path) -> None:
     path.write_text(f"{ADDRESS}\n")
     check_ready_file(str(path))
     with pytest.raises(DirectoryLocked), without_old_ready_file(str(path)):
@@ -64,7 +65,7 @@ def test_that_of_a_broker_at_work_stays(path: Path) -> None:
     assert path.read_text() == f"{ADDRESS}\n"
 
 
-def test_a_place_where_none_can_be_is_refused_beforehand(tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused_beforehand(tmp_path: Path) -> None:
     for path in (tmp_path / "missing" / "ready", tmp_path):
         with pytest.raises(OSError):
             check_ready_file(str(path))

@@ -110,6 +110,9 @@ class TestAnIdThatNobodyUses:
         bench.init()
         bench.advance(2 * DAY_MS)
         bench.init(transactional_id="other")
+        assert bench.state("other") == "Empty"
+        with pytest.raises(ApiError):
+            bench.state(ID)
 
     def test_stays_while_its_end_is_carried_out(self) -> None:
         soon = TransactionSettings(

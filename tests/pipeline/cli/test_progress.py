@@ -5,6 +5,8 @@ import itertools
 import threading
 from contextlib import suppress
 
+import pytest
+
 from barnabas.pipeline.cli.console import Console
 from barnabas.pipeline.cli.progress import Progress
 from barnabas.pipeline.cli.task_progress import looks_shown
@@ -73,9 +75,10 @@ def test_work_of_an_earlier_run_counts_but_not_for_the_rate() -> None:
     assert lines(output)[-1] == "Reading   95%  1,050 of 1,100 records  5/s  0:10 left"
 
 
-def test_quiet_shows_nothing() -> None:
+def test_quiet_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with Progress("Reading", total=1, unit="records", output=None) as progress:
         progress.advance(1)
+    assert capfd.readouterr() == ("", "")
 
 
 def shown(*, fails: bool) -> str:
