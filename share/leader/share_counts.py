@@ -1,8 +1,8 @@
-"""What share-partition leaders count, under the names of Kafka's ShareGroupMetrics, SharePartitionMetrics and
-BrokerTopicMetrics; `share_metrics` publishes it.
+"""The counts of share-partition leaders, under the names of Kafka's ShareGroupMetrics, SharePartitionMetrics
+and BrokerTopicMetrics; `share_metrics` publishes them.
 
 Counts of a share-partition or a group live as long as it has a leader in memory, so there are never more of
-them than leaders; one that is loaded again begins anew. Counts of a topic live as long as the topic.
+them than leaders; a leader that is loaded again starts at 0. Counts of a topic live as long as the topic.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class PartitionCounts:
 
 
 def _percent(took_ms: int, idle_ms: int) -> int:
-    """As Kafka rounds it: what took no whole millisecond counts as one."""
+    """Rounded as by Kafka: less than a millisecond counts as one."""
     if not took_ms + idle_ms:
         return 100
     return 100 * took_ms // (took_ms + idle_ms) if took_ms else 100 // idle_ms
 
 
 class ShareCounts:
-    """All of one broker. `has_topic` tells whether there is a topic."""
+    """All counts of one broker. `has_topic` tells whether a topic exists."""
 
     def __init__(self, has_topic: Callable[[UUID], bool]) -> None:
         self._has_topic = has_topic
@@ -93,7 +93,7 @@ class ShareCounts:
         self.load_ms = Histogram(MS_BOUNDS)
         """How long the states of share-partitions took to load."""
         self.write_ms = Histogram(MS_BOUNDS)
-        """How long it took to record what a leader had decided."""
+        """The time it took to record a leader's decision."""
         self.expired_fetches = Counter()
         """Fetches whose wait ended by its deadline."""
 
@@ -110,8 +110,8 @@ class ShareCounts:
         self.by_topic.pop(topic_id, None)
 
     def of_topics(self, topic_ids: Iterable[UUID]) -> list[TopicCounts]:
-        """What to add to for a request that names these topics: Kafka counts it once for each topic that
-        exists, and as often for all of them together.
+        """The counts that a request with these topics adds to. Kafka counts it once for each topic that
+        exists, and the same number of times for all topics together.
         """
         counts: list[TopicCounts] = []
         for topic_id in topic_ids:

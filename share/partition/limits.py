@@ -48,5 +48,7 @@ def throttled_records_max(record_count: int, delivery_count: int, count_min: int
 
 
 def is_delivered_alone(delivery_count: int, delivery_count_max: int) -> bool:
-    """Whether a record with this many deliveries behind it goes out alone, since the next is its last."""
+    """Whether a record with this number of deliveries is delivered alone, because the next delivery is its
+    last.
+    """
     return delivery_count_max > _UNTHROTTLED_COUNT_MIN and delivery_count == delivery_count_max - 1

@@ -101,7 +101,7 @@ def _stand(
     state: RecordState,
     cause: Cause,
 ) -> None:
-    """A change that stands: the run takes the state now, and that is noted to be recorded."""
+    """A change that stands: the run gets the state now, and the change is kept for recording."""
     owner = run.owner
     in_flight.free(run, state)
     if state is ARCHIVED:

@@ -13,7 +13,7 @@ ProducerBatches: TypeAlias = Sequence[tuple[int, int]]
 
 
 def first_reaching(batches: ProducerBatches, offset: int) -> int:
-    """The index of the first batch that ends at or behind `offset`: mostly the first one, or the last."""
+    """The index of the first batch that ends at or behind `offset`: usually the first one, or the last."""
     if offset <= batches[0][1]:
         return 0
     if len(batches) > 1 and batches[-2][1] < offset <= batches[-1][1]:

@@ -23,7 +23,7 @@ from barnabas.storage.format.control_runs import ControlRuns
 UNBOUNDED_OFFSET = (1 << 63) - 1
 
 Span = tuple[int, int]
-"""First and last offset, both inclusive, of what has been read."""
+"""First and last offset of the range that has been read, both inclusive."""
 
 EVERYTHING: Sequence[Span] = ((0, UNBOUNDED_OFFSET),)
 
@@ -56,10 +56,10 @@ def select_available(
     acquire_mode: AcquireMode,
     spans: Sequence[Span],
 ) -> Selection:
-    """The available records within the spans that may go out together, lowest first.
+    """The available records within the spans that may be delivered together, lowest first.
 
-    An in-flight batch goes out whole where no record limit is asked for, even beyond `records_max`. Of an
-    `UnreadBatch` no more than that is selected: whoever takes it goes on to the producer batch's end.
+    An in-flight batch is delivered whole if there is no record limit, even beyond `records_max`. Of an
+    `UnreadBatch` no more than that is selected: the caller goes on to the producer batch's end.
     """
     assert in_flight.available_from is not None
     selected: list[AvailablePart] = []

@@ -21,11 +21,11 @@ from barnabas.share.sessions.session import (
 
 
 class SessionRequest(NamedTuple):
-    """What a request's session epoch has been found to mean."""
+    """The meaning of a request's session epoch."""
 
     session: ShareSession
     partitions: list[TopicIdPartition]
-    """What a fetch serves, in this order; nothing for an acknowledgement or the last request."""
+    """The partitions that a fetch serves, in this order; none for an acknowledgement or the last request."""
     is_final: bool
     """The session ends with this request: `remove` it and release its records when that is answered."""
 
@@ -50,7 +50,7 @@ class ShareSessionCache:
         return sum(len(session) for session in self._sessions.values())
 
     def get(self, key: ShareSessionKey) -> ShareSession | None:
-        """The session of this group and member, if there is one."""
+        """The session of this group and member, or None."""
         return self._sessions.get(key)
 
     def fetch(
@@ -63,7 +63,7 @@ class ShareSessionCache:
         has_acknowledgements: bool,
         connection_id: int,
     ) -> SessionRequest:
-        """The session part of a ShareFetch: opens the session or moves it on, with the partitions named.
+        """The session part of a ShareFetch: opens the session or advances it, with the partitions named.
 
         ApiError for the whole request: INVALID_REQUEST for acknowledgements in a first one,
         SHARE_SESSION_LIMIT_REACHED (to be answered after MaxWaitMs), SHARE_SESSION_NOT_FOUND,
@@ -104,7 +104,7 @@ class ShareSessionCache:
         return True
 
     def remove_all(self) -> list[ShareSession]:
-        """Ends every session; answers what they were."""
+        """Ends every session and returns them."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         self._opened_last.clear()
