@@ -83,7 +83,9 @@ class Query:
 
     def drain(self, count: int) -> None:
         """Trigger until the sink has so many rows and the last batch is settled."""
-        eventually(lambda: self.trigger() is None and len(self.rows) >= count, what=f"{count} rows are read")
+        eventually(
+            lambda: self.trigger() is None and len(self.rows) >= count, awaited=f"{count} rows are read"
+        )
 
     def drain_available(self) -> None:
         """Trigger until there is nothing to do, as Trigger.AvailableNow does."""

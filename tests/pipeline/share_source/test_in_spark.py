@@ -74,7 +74,9 @@ def test_the_progress_tells_what_was_acquired_and_what_became_of_it(
     assert set(metrics) >= {"renewed", "released", "rejected", "lag"}
     assert source["endOffset"]["metrics"]["emitted"] == 100
     # The group has no members: the reader has left, long before its session could time out.
-    eventually(lambda: is_deleted(cluster, options["group"]), what="the group is left", deadline_seconds=20)
+    eventually(
+        lambda: is_deleted(cluster, options["group"]), awaited="the group is left", deadline_seconds=20
+    )
 
 
 def test_records_are_accepted_released_and_rejected_by_a_column(
