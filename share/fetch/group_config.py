@@ -27,6 +27,6 @@ class ShareGroupConfig:
 
 
 class ShareGroupConfigs(Protocol):
-    """The settings of every group, as they are now."""
+    """The present settings of every group."""
 
     def of(self, group_id: str) -> ShareGroupConfig: ...

@@ -95,7 +95,7 @@ class ShareFetchOperation(ReservingOperation):
         self._passed_over = False
         """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
         self._looking: asyncio.Future[bool] | None = None
-        """A look that has not come to its end."""
+        """A look that has not finished."""
         self._must_look_again = False
         self._has_expired = False
         self._encoding: asyncio.Future[EncodedBody] | None = None

@@ -15,7 +15,7 @@ from barnabas.share.partition.acknowledgement import AcknowledgeType
 
 
 class TopicCounts:
-    """Requests that named a topic, or one time each topic that requests named."""
+    """Requests that named a topic; with several topics, a request counts once for each."""
 
     __slots__ = ("acknowledgements", "failed_acknowledgements", "failed_fetches", "fetches")
 
@@ -34,13 +34,13 @@ class GroupCounts:
     def __init__(self) -> None:
         self.leader_count = 0
         self.fetched_percent = Histogram(PERCENT_BOUNDS)
-        """Of the partitions asked for, how many had something to acquire."""
+        """The percentage of requested partitions with records to acquire."""
         self.acquire_ms = Histogram(MS_BOUNDS)
-        """From the request to the moment in which records were acquired, or the wait was over."""
+        """From the request to the moment when records were acquired, or the wait was over."""
 
 
 class PartitionCounts:
-    """Of one share-partition's leader."""
+    """The counts of one share-partition's leader."""
 
     __slots__ = (
         "_fetch_ended_ms",
@@ -54,15 +54,15 @@ class PartitionCounts:
     def __init__(self) -> None:
         self._fetch_ended_ms: int | None = None
         self.acquisition_lock_timeouts = 0
-        """Records whose lock has run out."""
+        """Records whose lock has expired."""
         self.delivery_limit_records = 0
         """Records that were archived because they reached the delivery limit."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
-        """How many records each batch had when it came in flight."""
+        """The number of records in each batch when it came in flight."""
         self.fetch_ms = Histogram(MS_BOUNDS)
-        """How long each fetch had the share-partition for itself."""
+        """The time for which each fetch had the share-partition for itself."""
         self.fetch_percent = Histogram(PERCENT_BOUNDS)
-        """How much that was of the time since the end of the fetch before."""
+        """The percentage of that time in the time since the end of the previous fetch."""
 
     def fetched(self, began_ms: int, ended_ms: int) -> None:
         """A fetch has had the share-partition from and to these times (monotonic)."""
@@ -91,7 +91,7 @@ class ShareCounts:
         self.by_topic: dict[UUID, TopicCounts] = {}
         self.by_group: dict[str, GroupCounts] = {}
         self.load_ms = Histogram(MS_BOUNDS)
-        """How long the states of share-partitions took to load."""
+        """The time that states of share-partitions took to load."""
         self.write_ms = Histogram(MS_BOUNDS)
         """The time it took to record a leader's decision."""
         self.expired_fetches = Counter()

@@ -57,9 +57,9 @@ class Surroundings(NamedTuple):
     counts: ShareCounts
     delivery_limits: DeliveryLimitReports
     limits: Callable[[str], ShareLimits]
-    """The limits of a group, as they are now."""
+    """The present limits of a group."""
     reopen: Callable[[TopicIdPartition], None]
-    """Begins to open a log that went offline."""
+    """Starts to reopen a log that went offline."""
 
 
 class FetchDemand(NamedTuple):
@@ -121,9 +121,9 @@ class SharePartitionLeader:
         self.image = image
         self.core = SharePartition(image, log.control_runs)
         self.closed = False
-        """Set when the state was reset, deleted or fenced: this leader must not be used any more."""
+        """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True
-        """Set whenever somebody asks for this leader; see `idle_leaders`."""
+        """Set at every use of this leader; see `idle_leaders`."""
         self.start_search: StartSearch | None = None
         """The search for the group's start offset, if one is needed."""
         self._beginning: Completion[None] | None = None
@@ -151,7 +151,9 @@ class SharePartitionLeader:
         )
 
     def begin_at(self, start_offset: int) -> None:
-        """Record where the group begins; until that is done nothing can be acquired. Raises StorageError."""
+        """Record the start offset of the group; until that is done no record can be acquired. Raises
+        StorageError.
+        """
         self.log.control_runs.know_from(start_offset)
         self._beginning = self._record(self.core.decide_start_offset(start_offset))
 
@@ -225,7 +227,7 @@ class SharePartitionLeader:
         return None if self.closed else self.core.next_deadline_ms()
 
     def expire(self, now_ms: int) -> None:
-        """See `deadlines.Expirable`: end the locks that have run out."""
+        """See `deadlines.Expirable`: end the expired locks."""
         decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         self._record_standing(decision)
@@ -259,7 +261,7 @@ class SharePartitionLeader:
         return slices
 
     def _report(self, unreadable: Sequence[UnreadableBatch]) -> None:
-        """Logs each malformed batch once, though a group may pass over it in parts."""
+        """Logs each malformed batch once, although a group may skip it in parts."""
         for base_offset, last_offset, reason in unreadable:
             if base_offset > self._reported_offset:
                 self._reported_offset = base_offset
@@ -280,7 +282,7 @@ class SharePartitionLeader:
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
     def _record(self, decision: Decision) -> Completion[None]:
-        """Have a decision written, and give effect to the outcome: usually before this returns."""
+        """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
         decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
@@ -292,7 +294,7 @@ class SharePartitionLeader:
         return recorded
 
     def _settle(self, decision: Decision, error: Exception | None) -> None:
-        """The decision is recorded, or could not be."""
+        """Applies the outcome: the decision is recorded, or could not be."""
         self._unsettled_count -= 1
         took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
         self._surroundings.counts.write_ms.observe(took_ms)
@@ -341,7 +343,7 @@ class SharePartitionLeader:
             )
 
     def _announce(self, outcome: Outcome) -> None:
-        """Wake the fetches that wait for records, or for room in the in-flight window."""
+        """Wake the fetches that wait for records, or for space in the in-flight window."""
         self._schedule_deadline()
         if outcome.released or outcome.spso_moved:
             self._surroundings.purgatory.wake(self.key)
@@ -364,7 +366,7 @@ def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> 
 
 
 _first, _last = itemgetter(0), itemgetter(1)
-"""Of an acquired range."""
+"""The fields of an acquired range."""
 
 
 def _base_offset(span: BatchSpan) -> int:

@@ -113,7 +113,7 @@ class InFlightBatch:
     def isolate(self, index: int, boundary: int, last_offset: int) -> InFlightRun:
         """Makes the part of run `index` from `boundary` to `last_offset` a run of its own, and returns it.
 
-        Both may lie outside of the run. Neither may fall apart from a data offset: see `InFlight.boundary`.
+        Both may lie outside of the run. Runs are cut behind data offsets only: see `InFlight.boundary`.
         """
         run = self.runs[index]
         if boundary > run.first_offset:
@@ -125,7 +125,7 @@ class InFlightBatch:
         return run
 
     def join(self, first_offset: int, last_offset: int) -> None:
-        """Joins runs that are alike, from the one before `first_offset` to the one behind `last_offset`."""
+        """Joins equal runs, from the one before `first_offset` to the one behind `last_offset`."""
         runs = self.runs
         if len(runs) == 1:
             return
@@ -156,9 +156,9 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. `live_count` is how many records are available or acquired. Every available record lies from
-    `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is none.
-    They avoid a scan, and the next scan makes them exact.
+    been decided. `live_count` is the number of records that are available or acquired. Every available record
+    lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is
+    none. They avoid a scan, and the next scan makes them exact.
     """
 
     __slots__ = (
@@ -258,7 +258,7 @@ class InFlight:
             self.deadline_from_ms = deadline_ms
 
     def advance(self) -> bool:
-        """Moves the SPSO over the final records that are recorded as such; whether it has moved."""
+        """Moves the SPSO over the final records that are recorded as such; returns whether it has moved."""
         before = self.spso
         done = 0
         for batch in self.batches:

@@ -27,10 +27,10 @@ from barnabas.storage.format.share_image import ShareStateImage
 
 
 class SharePartition:
-    """The live state over a durable image, which it reads once, when it is made.
+    """The live state over a durable image, which it reads once, at its creation.
 
-    `control_runs` are those of the log, and grow with it (empty where state is kept elsewhere). All
-    `now_ms` are of one monotonic clock. Limits are passed into each call, since they may change at any time.
+    `control_runs` are those of the log, and grow with it (empty if the state is kept elsewhere). All `now_ms`
+    are of one monotonic clock. Limits are passed into each call, because they may change at any time.
     """
 
     __slots__ = ("_in_flight", "_unrecorded")
@@ -70,7 +70,7 @@ class SharePartition:
         return len(self._in_flight.batches)
 
     def record_count(self, first_offset: int, last_offset: int) -> int:
-        """How many offsets of the range, both ends inclusive, are those of records."""
+        """The number of records in the range of offsets, both ends inclusive."""
         return self._in_flight.control_runs.data_count(first_offset, last_offset)
 
     @property
@@ -85,8 +85,8 @@ class SharePartition:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Whether there are changes in force whose write failed: the next decision includes them, even a mere
-        `expire`.
+        """Whether there are changes in force whose write failed: the next decision includes them, and
+        `expire` returns them even without other changes.
         """
         return self._unrecorded.is_any
 
@@ -189,7 +189,7 @@ class SharePartition:
         return decision
 
     def complete(self, decision: Decision) -> Outcome:
-        """Gives effect to a decision that has been recorded and replayed."""
+        """Makes a recorded and replayed decision take effect."""
         in_flight = self._in_flight
         if decision.start_offset is not None and not self.is_initialised:
             in_flight.spso = in_flight.speo = decision.start_offset
@@ -213,7 +213,7 @@ class SharePartition:
         self._unrecorded.keep(decision)
 
     def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
-        """The live state in a range (inclusive) as it would be recorded; see `recording.durable_ranges`."""
+        """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""
         return durable_ranges(self._in_flight, first_offset, last_offset)
 
     def _stand(self, decision: Decision) -> Decision:

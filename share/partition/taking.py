@@ -101,7 +101,7 @@ class Taking:
         in_flight.note_deadline(self._deadline_ms)
 
     def _take_unread(self, batch: UnreadBatch, first_offset: int, wanted_last_offset: int) -> None:
-        """Replaces records in flight that had never been read by the producer batches that were found."""
+        """Replaces a batch in flight that had never been read with the producer batches that were found."""
         base_offset = batch.runs[batch.run_index(first_offset)].first_offset
         last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
         read = self._cut(base_offset, first_offset, wanted_last_offset, last_offset)

@@ -1,8 +1,9 @@
 """All share sessions of a broker: opening, finding and ending them (KIP-932, "Share sessions").
 
 ShareFetch and ShareAcknowledge share one epoch per session, which counts each request, so that a lost or
-repeated one shows. No live session makes room for another: at the limit, opening one fails. Membership of the
-group isn't asked for, as in Apache Kafka; releasing the records of an ended session is the caller's part.
+repeated request is noticed. No live session is evicted for another: at the limit, opening one fails. As in
+Apache Kafka, membership of the group is not checked. Releasing the records of an ended session is the
+caller's part.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ShareSessionCache:
 
     @property
     def partition_count(self) -> int:
-        """Partitions in all sessions; one in two sessions counts twice."""
+        """Partitions in all sessions; a partition in two sessions counts twice."""
         return sum(len(session) for session in self._sessions.values())
 
     def get(self, key: ShareSessionKey) -> ShareSession | None:
@@ -95,7 +96,7 @@ class ShareSessionCache:
         return SessionRequest(session, [], is_final=False)
 
     def remove(self, session: ShareSession) -> bool:
-        """Ends a session; whether it was still the one of its group and member."""
+        """Ends a session; returns whether it was still the one of its group and member."""
         if self._sessions.get(session.key) is not session:
             return False
         del self._sessions[session.key]
@@ -121,7 +122,9 @@ class ShareSessionCache:
     def _open(
         self, key: ShareSessionKey, partitions: Collection[TopicIdPartition], connection_id: int
     ) -> ShareSession:
-        """A new session in place of an earlier one of the key, whose records stay with the member."""
+        """A new session in place of an earlier one with this key; the earlier one's records stay with the
+        member.
+        """
         earlier = self._sessions.get(key)
         if earlier is not None:
             self.remove(earlier)

@@ -157,7 +157,7 @@ class TopicStateStore:
         return self
 
     def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
-        """See `DecisionStore`. The decision goes out with the next write of the share-partition."""
+        """See `DecisionStore`. The decision is written with the next write of the share-partition."""
         queue = self._queues.get(leader.key)
         if queue is None:
             queue = self._queues[leader.key] = _Queue()

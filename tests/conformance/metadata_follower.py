@@ -105,8 +105,8 @@ class MetadataFollower:
         return self._client.send("fetch", None, **{"topics": topics, **request})
 
     async def read_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """Reads all pieces of a snapshot, and begins the log anew after it. If the snapshot is gone, the next
-        fetch decides.
+        """Reads all pieces of a snapshot, and starts the log again after it. If the snapshot is gone, the
+        next fetch decides.
         """
         data = bytearray()
         while True:
