@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import count
@@ -66,9 +66,11 @@ class _Options(argparse.Namespace):
 
 
 class _Outcome(NamedTuple):
-    """One run: its result, or the report of its failure."""
+    """One run: its result, or the report of its failure. Several runs if a process died during one of
+    them.
+    """
 
-    seed: str
+    seeds: Sequence[str]
     result: Result | None = None
     report: str = ""
 
@@ -84,14 +86,14 @@ class _Summary:
         self._virtual_ms = 0
 
     def add(self, outcome: _Outcome) -> None:
-        self._run_count += 1
+        self._run_count += len(outcome.seeds)
         if outcome.result is None:
-            self.failed_seeds.append(outcome.seed)
+            self.failed_seeds += outcome.seeds
             print(outcome.report, flush=True)
             return
         trace_hash, event_count, virtual_ms = outcome.result
         self._virtual_ms += virtual_ms
-        print(f"seed {outcome.seed}: {event_count} steps, trace {trace_hash}", flush=True)
+        print(f"seed {outcome.seeds[0]}: {event_count} steps, trace {trace_hash}", flush=True)
 
     def finish(self) -> None:
         seconds = time.perf_counter() - self._started
@@ -151,8 +153,9 @@ def _in_processes(seeds: Iterator[str], options: _Options, process_count: int) -
             for future in ended:
                 del running[future]
             yield from outcomes
-    for seed in running.values():
-        yield _Outcome(seed, report=f"seed {seed}: a process died or was stuck during this run or another")
+    under_way = list(running.values())
+    report = f"a process died or was stuck in one of these runs: seed {', seed '.join(under_way)}"
+    yield _Outcome(under_way, report=report)
     yield from _in_processes(seeds, options, process_count)
 
 
@@ -169,9 +172,9 @@ def _outcome(seed: str, length_ms: int, fault_names: tuple[str, ...]) -> _Outcom
     stuck_seconds = max(_STUCK_SECONDS_MIN, _STUCK_SECONDS_PER_VIRTUAL_SECOND * length_ms // 1000)
     faulthandler.dump_traceback_later(stuck_seconds, exit=True)
     try:
-        return _Outcome(seed, simulate(seed, length_ms, fault_names))
+        return _Outcome([seed], simulate(seed, length_ms, fault_names))
     except Failure as failure:
-        return _Outcome(seed, report=str(failure))
+        return _Outcome([seed], report=str(failure))
     finally:
         faulthandler.cancel_dump_traceback_later()
 
