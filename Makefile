@@ -9,6 +9,8 @@ TESTS ?=
 SECONDS ?= 30
 SEED ?=
 RUNS ?=
+MINUTES ?=
+KEEP_GOING ?=
 LENGTH ?=
 FAULTS ?=
 KAFKA ?=
@@ -19,18 +21,20 @@ PACKAGES := broker cli client coordinator pipeline protocol runtime share storag
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test matrix clients sim diff check fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients sim diff check fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
-	@echo 'make test    run the tests with a process for each core, or TESTS=... in one process; the slow tests are in matrix and clients'
+	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
+	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka'
 	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka'
-	@echo 'make sim     simulate the broker on a failing machine, with RUNS=... random seeds or seeds from SEED=... on'
+	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
+	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
-	@echo 'make fuzz    feed random bytes to the file readers, SECONDS=... for each target'
+	@echo 'make fuzz    feed random bytes to the file readers on all cores, SECONDS=... for each target'
 	@echo 'make bench   measure Barnabas beside other brokers'
 	@echo 'make bench-spark   measure the pipeline beside alternatives on Spark'
 	@echo 'make clean   remove all build results; the data stays'
@@ -44,17 +48,25 @@ run: setup
 	@echo 'Other addresses and settings: $(BIN)/barnabas serve --help'
 	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
 
+# A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
+# Each test belongs to one of the four targets test, test-spark, matrix and clients: tests/test_targets.py checks it.
+IN_PROCESSES := --numprocesses auto --dist loadscope
+
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),--numprocesses auto --dist loadscope)
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients)' $(IN_PROCESSES))
+
+test-spark: setup .venv/installed-tests
+	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
 
 matrix: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS)
+	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/clients -m clients --clients
+	$(BIN)/python -m pytest tests/clients -m 'clients' --clients $(IN_PROCESSES)
 
 sim: setup .venv/installed-tests
-	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
+	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(KEEP_GOING),--keep-going) $(if $(LENGTH),--length $(LENGTH)) $(if $(FAULTS),--faults $(FAULTS))
 
 diff: setup .venv/installed-tests
 	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(KAFKA),--kafka-version $(KAFKA))

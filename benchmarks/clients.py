@@ -163,7 +163,7 @@ def plain_rate(bootstrap: str, topic: str, count: int) -> float:
 
 
 def _rate_after_first_batch(take: Callable[[], int], count: int) -> float:
-    first = eventually(take, what="the first records come", deadline_seconds=_NO_MORE_SECONDS)
+    first = eventually(take, awaited="the first records come", deadline_seconds=_NO_MORE_SECONDS)
     begin = last = time.perf_counter()
     taken = 0
     while first + taken < count:

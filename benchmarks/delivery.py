@@ -18,7 +18,7 @@ class Delivery:
         self._topic = topic
         self._consumer = share_consumer(bootstrap, topic, group, "implicit")
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
-        eventually(self._is_delivered, what="the group delivers", deadline_seconds=60)
+        eventually(self._is_delivered, awaited="the group delivers", deadline_seconds=60)
         while self._consumer.poll(0.5):
             pass
 

@@ -70,7 +70,7 @@ class RawShareConsumer:
             member_epoch = response.member_epoch
             return response.assignment is not None and bool(response.assignment.topic_partitions)
 
-        eventually(assigned, what="the raw share consumer is assigned the partition")
+        eventually(assigned, awaited="the raw share consumer is assigned the partition")
 
     def _find_coordinator(self) -> None:
         """Ask once, as every client does; Apache Kafka creates its internal topics for this request."""

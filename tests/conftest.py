@@ -10,6 +10,13 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
+MARKERS = {
+    "barnabas": "starts, kills or abuses a broker process of its own",
+    "spark": "uses the Spark session of the test process; every test with the fixture `spark` has the marker",
+    "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
+    "clients": "needs many clients or takes long; only with --clients",
+    "long": "takes long; only with --matrix-repeats",
+}
 _LONGEST = ("clients", "pipeline")
 """The folders that take longest begin first."""
 
@@ -30,28 +37,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--matrix-repeats",
         type=int,
         metavar="N",
-        help="Run each row of the failure matrix N times, and what is too long for every day. Without: once.",
+        help="Run each row of the failure matrix N times (default: once), and also the tests marked `long`.",
     )
     group.addoption(
         "--clients",
         action="store_true",
-        help="Run what takes every client and every tool, and an Apache Kafka beside the broker.",
+        help="Run also the tests marked `clients`: all clients and tools, and Apache Kafka for comparison.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "barnabas: starts, kills or abuses a broker process of its own")
-    config.addinivalue_line("markers", "matrix: a row of the failure matrix, run as often as is asked for")
-    config.addinivalue_line(
-        "markers", "clients: takes more clients than every day's tests; runs with --clients"
-    )
-    config.addinivalue_line("markers", "long: takes too long for every day; runs with --matrix-repeats")
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
     # kafka-python reads its own resources in a way that Python 3.11 deprecates and 3.13 allows again.
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out: list[pytest.Item] = []
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
     if config.getoption("--matrix-repeats") is None:
         left_out += [item for item in items if item.get_closest_marker("long")]
     if not config.getoption("--clients"):
@@ -71,20 +77,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Gives a process one folder of `tests` after the other; those within `pipeline` count each."""
+    """Distributes the tests by `scope_of`, the failure matrix by test function."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _folder(nodeid)
+        is_matrix = self.config.getoption("--matrix-repeats") is not None
+        return nodeid.partition("[")[0] if is_matrix else scope_of(nodeid)
 
 
-def _folder(nodeid: str) -> str:
-    """`storage` of `tests/storage/reading/test_x.py::test_...`, but `pipeline/export` within `pipeline`."""
-    _, *folders, _file = nodeid.partition("::")[0].split("/")
+def scope_of(nodeid: str) -> str:
+    """The group of tests that one process runs.
+
+    `storage` for `tests/storage/reading/test_x.py::test_...`; but one folder within `pipeline`, and one file
+    within `clients`, because these take longest.
+    """
+    _, *folders, file = nodeid.partition("::")[0].split("/")
+    if folders[:1] == ["clients"]:
+        return "/".join([*folders, file])
     return "/".join(folders[:2] if folders[:1] == ["pipeline"] else folders[:1])
 
 
 def _order(nodeid: str) -> int:
-    folder = _folder(nodeid).partition("/")[0]
+    folder = scope_of(nodeid).partition("/")[0]
     return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
 
 

@@ -34,6 +34,6 @@ def _leads_somewhere(target: Path, anchor: str) -> bool:
 
 
 def _anchors(document: Path) -> Iterator[str]:
-    """Of the headings, as GitHub makes them."""
+    """Anchors of the headings, in GitHub's form."""
     for heading in re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

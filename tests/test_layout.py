@@ -1,5 +1,6 @@
-"""The layout and the house rules that no other tool sees: links, packages, tests that mirror the folders,
-sizes."""
+"""The layout and the house rules that no other tool checks: links, packages, tests that mirror the folders,
+sizes.
+"""
 
 import ast
 import re
@@ -36,7 +37,7 @@ def test_each_package_is_a_relative_link_that_resolves(folder: str) -> None:
     assert (link / "__init__.py").is_file()
 
 
-def test_the_type_checker_is_told_of_each_link() -> None:
+def test_the_type_checker_includes_each_link() -> None:
     included = pyproject()["tool"]["pyright"]["include"]
     assert {f"src/barnabas/{folder}" for folder in FOLDERS} <= set(included)
 
@@ -48,7 +49,7 @@ def test_each_folder_of_code_is_a_package() -> None:
     assert missing == set()
 
 
-def test_docker_is_no_package() -> None:
+def test_docker_is_not_a_package() -> None:
     assert not list((PROJECT / "docker").rglob("__init__.py"))
 
 
@@ -62,7 +63,7 @@ def test_tests_mirror_the_folders() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_each_file_says_what_it_is(folder: str) -> None:
+def test_each_file_has_a_docstring(folder: str) -> None:
     silent = [
         str(path.relative_to(PROJECT))
         for path in python_files(folder)

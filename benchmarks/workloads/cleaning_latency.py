@@ -60,7 +60,7 @@ class CleaningLatency(Workload):
         self._compact(dirty)
         busy_same, busy_other = same.times_ms(count), other.times_ms(count)
         busy_seconds = time.perf_counter() - begin
-        eventually(lambda: self._is_compacted(dirty), what="the log is compacted", deadline_seconds=600)
+        eventually(lambda: self._is_compacted(dirty), awaited="the log is compacted", deadline_seconds=600)
         cleaning_seconds = time.perf_counter() - begin
         quiet_same += same.times_ms(count)
         quiet_other += other.times_ms(count)

@@ -30,7 +30,7 @@ class FirstRecord(Workload):
         group = self.cluster.group()
         begin = time.perf_counter()
         consumer = share_consumer(self.bootstrap, self._topic, group, "implicit")
-        eventually(lambda: len(consumer.poll(1.0)), what="a record comes", deadline_seconds=60)
+        eventually(lambda: len(consumer.poll(1.0)), awaited="a record comes", deadline_seconds=60)
         seconds = time.perf_counter() - begin
         consumer.close()
         return seconds
@@ -48,7 +48,7 @@ class FirstRecord(Workload):
         group = self.cluster.group()
         begin = time.perf_counter()
         consumer = probe.consumer(unique("consumer"), group, [self._topic])
-        eventually(lambda: consumer.poll(1000), what="a record comes", deadline_seconds=60)
+        eventually(lambda: consumer.poll(1000), awaited="a record comes", deadline_seconds=60)
         seconds = time.perf_counter() - begin
         consumer.close()
         return seconds

@@ -48,7 +48,7 @@ class Recovery(Workload):
         self._broker.launch()
         self._broker.await_answer()
         first_answer = time.perf_counter() - begin
-        eventually(self._produced, what="a record is confirmed", deadline_seconds=START_SECONDS)
+        eventually(self._produced, awaited="a record is confirmed", deadline_seconds=START_SECONDS)
         first_record = time.perf_counter() - begin
         return {"first_answer_seconds": first_answer, "first_record_seconds": first_record}
 

@@ -118,7 +118,7 @@ def _take(filled: _Filled, count: int) -> None:
     taken = 0
     while taken < count:
         offsets = eventually(
-            lambda: consumer.acquire(AT_ONCE), what="a record comes", deadline_seconds=START_SECONDS
+            lambda: consumer.acquire(AT_ONCE), awaited="a record comes", deadline_seconds=START_SECONDS
         )
         consumer.accept_singly(offsets)
         taken += len(offsets)

@@ -9,8 +9,8 @@ from barnabas.share.partition.limits import ShareLimits
 
 
 class AutoOffsetReset(NamedTuple):
-    """Where a share-partition starts that nobody has read: "latest", "earliest", or "by_duration" with
-    milliseconds.
+    """The start offset of a share-partition before its first fetch: "latest", "earliest", or "by_duration"
+    with milliseconds.
     """
 
     strategy: str
@@ -27,6 +27,6 @@ class ShareGroupConfig:
 
 
 class ShareGroupConfigs(Protocol):
-    """The settings of every group, as they are now."""
+    """The present settings of every group."""
 
     def of(self, group_id: str) -> ShareGroupConfig: ...

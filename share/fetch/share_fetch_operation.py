@@ -1,11 +1,11 @@
 """A share fetch that waits for records (KIP-932, "Fetching"): the share groups' entry in the purgatory.
 
-It completes when records worth `min_bytes` can be acquired, when a partition has an error to tell, or at
-its deadline with whatever there is. What it acquires it acquires in the moment of answering, so a waiting
-member holds nothing. The results of acknowledgements that came with the fetch go out with it.
+It completes when records of `min_bytes` can be acquired, when a partition has an error, or at its deadline
+with the available records. It acquires records only at the moment of the answer, so a waiting member holds
+none. The answer also has the results of the acknowledgements in the request.
 
-A look at thousands of partitions is taken in turns. Each partition is looked at anew in the turn in which its
-records are acquired.
+A look at thousands of partitions is split into turns. Each partition is looked at again in the turn in which
+its records are acquired.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from barnabas.storage.errors import StorageError
 
 
 class ShareFetchSpec(NamedTuple):
-    """What a request asks for, over all its partitions."""
+    """The demand of a request, over all its partitions."""
 
     group_id: str
     member_id: str
@@ -43,7 +43,7 @@ class ShareFetchSpec(NamedTuple):
 
 
 class PartitionFetch(NamedTuple):
-    """What a fetch got from one partition."""
+    """The result of a fetch from one partition."""
 
     handout: Handout
     error_code: int
@@ -54,18 +54,18 @@ NO_RECORDS = PartitionFetch(NOTHING, 0, None)
 
 
 _Planned = tuple[TopicIdPartition, SharePartitionLeader, AcquirePlan, int]
-"""The last is the exclusive end of what may be read."""
+"""The last field is the exclusive end of the readable records."""
 
 Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaitable[EncodedBody]]
-"""Makes the response of what each partition gave; partitions without records or error are left out."""
+"""Builds the response from the partitions' results; partitions without records or error are left out."""
 
 FEW_RECORDS_MAX = 16
 """A fetch for up to this many records looks for one partition that has them all."""
 
 _STEPS_PER_PARTITION = 3
-"""What one takes of a turn."""
+"""The part of a turn that a look at one partition costs."""
 _STEPS_PER_HANDOUT = 40
-"""What one takes if records are acquired."""
+"""The part of a turn that one partition costs if records are acquired."""
 
 
 class ShareFetchOperation(ReservingOperation):
@@ -98,7 +98,7 @@ class ShareFetchOperation(ReservingOperation):
         self._passed_over = False
         """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
         self._looking: asyncio.Future[bool] | None = None
-        """A look that has not come to its end."""
+        """A look that has not finished."""
         self._must_look_again = False
         self._has_expired = False
         self._encoding: asyncio.Future[EncodedBody] | None = None
@@ -134,7 +134,7 @@ class ShareFetchOperation(ReservingOperation):
             try:
                 is_over = looking.result() or self._look_again()
             except Exception as error:
-                # A callback has no caller to tell, and the client must not wait for ever.
+                # A callback has no caller that could handle the error, and the client must not wait for ever.
                 is_over = True
                 self.fail(error)
         if is_over and self.purgatory is not None:
@@ -146,7 +146,7 @@ class ShareFetchOperation(ReservingOperation):
         return must_look_again and self.try_complete()
 
     async def _look(self) -> bool:
-        """Answers if there is enough, or if the wait is over; whether it did."""
+        """Answers if there are enough bytes, or if the wait is over; returns whether it did."""
         turns = Turns()
         planned = await self._plan(turns, stops_early=self._wants_few)
         available_bytes = self._available_bytes(planned)
@@ -188,7 +188,9 @@ class ShareFetchOperation(ReservingOperation):
         return planned
 
     def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
-        """What could be acquired of it now; None if that is nothing. An error is noted."""
+        """The plan for this partition; None if no record can be acquired now. An error is kept for the
+        response.
+        """
         spec, config = self._spec, self._config
         try:
             leader = self._source.leader_to_fetch(spec.group_id, partition)

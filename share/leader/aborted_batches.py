@@ -1,4 +1,4 @@
-"""Which batches that a share group read belong to aborted transactions (KIP-932, share.isolation.level)."""
+"""Batches in a share group's reads that belong to aborted transactions (KIP-932, share.isolation.level)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from barnabas.storage.log.partition_log import BatchSlice, PartitionLog
 
 
 def aborted_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[tuple[int, int]]:
-    """(base offset, last offset) of each batch of data whose transaction was aborted, as they were read.
+    """(base offset, last offset) of each data batch whose transaction was aborted, in the order of the read.
 
-    Markers are none of them. Raises StorageError.
+    Markers are not included. Raises StorageError.
     """
     aborted: list[tuple[int, int]] = []
     for slice_ in read:

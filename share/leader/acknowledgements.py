@@ -1,7 +1,7 @@
 """The acknowledgements of one request, partition by partition (KIP-932, KIP-1222), for ShareFetch and
 ShareAcknowledge alike.
 
-Each partition's batches take effect together or not at all, at once or when they have been recorded; its
+Each partition's batches take effect together or not at all, immediately or when they have been recorded; its
 result is known then. Partitions don't wait for each other.
 """
 
@@ -69,7 +69,7 @@ def acknowledge(
 
 
 class _Acknowledging(Completion[Results]):
-    """The acknowledgements of one request, some of which are being recorded."""
+    """The acknowledgements of one request, including those that are being recorded."""
 
     def __init__(
         self, results: Results, pending: Sequence[tuple[TopicIdPartition, Completion[None]]]

@@ -1,7 +1,7 @@
-"""Which batches that a share group read hold nothing for its members: the markers of transactions, and
-batches that compaction has emptied, which stay for their producer's sake.
+"""Batches in a share group's reads without data for its members: the markers of transactions, and batches
+that compaction has emptied and that stay for the state of their producer.
 
-Share state is not among them, since reads leave it out.
+Share state is not among them, because reads leave it out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from barnabas.storage.log.partition_log import BatchSlice
 
 
 def without_data(read: Sequence[BatchSlice]) -> Callable[[int], bool]:
-    """Tells of a batch, by its index in all that was read, whether it holds no data.
+    """Whether a batch holds no data, by its index among the batches that were read.
 
-    It looks at a header when it is asked, since few are asked for.
+    It reads a header only when it is called, because few batches are checked.
     """
 
     def has_no_data(index: int) -> bool:

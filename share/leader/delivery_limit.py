@@ -1,8 +1,8 @@
-"""Records that have reached the delivery limit of their group and are archived: told in the log (KIP-932,
+"""Log lines about records that have reached the delivery limit of their group and are archived (KIP-932,
 "Delivery count limit").
 
-Nobody receives such a record any more, so its group's owner should hear of it. A group can lose thousands of
-records at once: one line for each group sums up an interval.
+No member receives such a record again, so the group's owner should know of it. A group can lose thousands of
+records at once, so one line for each group sums up an interval.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = get_logger("share")
 TELL_INTERVAL_MS: Final = 10_000
 """From the first such record to the lines about all of them."""
 GROUPS_TOLD_MAX: Final = 20
-"""So many groups have a line of their own; the next line is about all others."""
+"""The number of groups with a line of their own; the next line is about all others."""
 
 
 @dataclass(slots=True)

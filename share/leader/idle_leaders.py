@@ -1,9 +1,10 @@
-"""Leaders that nobody needs: their state is written anew where that is due, and they are dropped from memory.
+"""Idle leaders: their state is written as a checkpoint where that is due, and they are dropped from memory.
 
-A leader is idle when nothing is in flight, no lock runs, nothing is being written, and nobody has asked for
-it between two looks. What it has recorded since its last checkpoint becomes a checkpoint first: so the state
-of a group at rest is quick to load, and keeps no long chain of control records from being cleaned. The next
-fetch loads it again. The same checkpoint is written for all leaders when the broker is closed in order.
+A leader is idle when nothing is in flight, no lock runs, nothing is being written, and no request has used it
+between two looks. If it has recorded anything since its last checkpoint, it first writes a checkpoint: so the
+state of an idle group is quick to load, and no long chain of control records has to be kept from cleaning.
+The next fetch loads it again. The same checkpoint is written for all leaders when the broker is closed
+cleanly.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from barnabas.storage.errors import StorageError
 LOOK_INTERVAL_MS = 60_000
 """A leader goes after one to two of these without a fetch."""
 CHECKPOINTS_PER_LOOK_MAX = 100
-"""So many leaders write a checkpoint at a time; the others wait for the next look."""
+"""The number of leaders that write a checkpoint at a time; the others wait for the next look."""
 CLOSING_CHECKPOINTS_MAX = 1_000
-"""So many write one when the broker is closed; the chains of the others are replayed as after a crash."""
+"""The number of leaders that write a checkpoint when the broker is closed; the chains of the others are
+replayed as after a crash.
+"""
 
 
 class IdleLeaders:
@@ -49,7 +52,7 @@ class IdleLeaders:
         return self._look_at_ms
 
     def expire(self, now_ms: int) -> None:
-        """See `deadlines.Expirable`: drop what is idle."""
+        """See `deadlines.Expirable`: drops the idle leaders."""
         unused = [leader for leader in self._leaders.values() if not leader.used and leader.is_idle]
         for leader in self._leaders.values():
             leader.used = False
@@ -64,9 +67,9 @@ class IdleLeaders:
 
 
 async def checkpoint_before_closing(leaders: Iterable[SharePartitionLeader]) -> None:
-    """Writes a checkpoint for each leader that has recorded something since its last one.
+    """Writes a checkpoint for each leader that has recorded anything since its last one.
 
-    What cannot be written is replayed from its deltas, as after a crash.
+    A state without a new checkpoint is replayed from its deltas, as after a crash.
     """
     due = islice(filter(_is_checkpoint_due, leaders), CLOSING_CHECKPOINTS_MAX)
     for recorded in [leader.checkpoint() for leader in due]:

@@ -1,8 +1,8 @@
-"""What share-partition leaders count, under the names of Kafka's ShareGroupMetrics, SharePartitionMetrics and
-BrokerTopicMetrics; `share_metrics` publishes it.
+"""The counts of share-partition leaders, under the names of Kafka's ShareGroupMetrics, SharePartitionMetrics
+and BrokerTopicMetrics; `share_metrics` publishes them.
 
 Counts of a share-partition or a group live as long as it has a leader in memory, so there are never more of
-them than leaders; one that is loaded again begins anew. Counts of a topic live as long as the topic.
+them than leaders; a leader that is loaded again starts at 0. Counts of a topic live as long as the topic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.share.partition.acknowledgement import AcknowledgeType
 
 
 class TopicCounts:
-    """Requests that named a topic, or one time each topic that requests named."""
+    """Requests that named a topic; with several topics, a request counts once for each."""
 
     __slots__ = ("acknowledgements", "failed_acknowledgements", "failed_fetches", "fetches")
 
@@ -34,13 +34,13 @@ class GroupCounts:
     def __init__(self) -> None:
         self.leader_count = 0
         self.fetched_percent = Histogram(PERCENT_BOUNDS)
-        """Of the partitions asked for, how many had something to acquire."""
+        """The percentage of requested partitions with records to acquire."""
         self.acquire_ms = Histogram(MS_BOUNDS)
-        """From the request to the moment in which records were acquired, or the wait was over."""
+        """From the request to the moment when records were acquired, or the wait was over."""
 
 
 class PartitionCounts:
-    """Of one share-partition's leader."""
+    """The counts of one share-partition's leader."""
 
     __slots__ = (
         "_fetch_ended_ms",
@@ -54,15 +54,15 @@ class PartitionCounts:
     def __init__(self) -> None:
         self._fetch_ended_ms: int | None = None
         self.acquisition_lock_timeouts = 0
-        """Records whose lock has run out."""
+        """Records whose lock has expired."""
         self.delivery_limit_records = 0
         """Records that were archived because they reached the delivery limit."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
-        """How many records each batch had when it came in flight."""
+        """The number of records in each batch when it came in flight."""
         self.fetch_ms = Histogram(MS_BOUNDS)
-        """How long each fetch had the share-partition for itself."""
+        """The time for which each fetch had the share-partition for itself."""
         self.fetch_percent = Histogram(PERCENT_BOUNDS)
-        """How much that was of the time since the end of the fetch before."""
+        """The percentage of that time in the time since the end of the previous fetch."""
 
     def fetched(self, began_ms: int, ended_ms: int) -> None:
         """A fetch has had the share-partition from and to these times (monotonic)."""
@@ -74,14 +74,14 @@ class PartitionCounts:
 
 
 def _percent(took_ms: int, idle_ms: int) -> int:
-    """As Kafka rounds it: what took no whole millisecond counts as one."""
+    """Rounded as by Kafka: less than a millisecond counts as one."""
     if not took_ms + idle_ms:
         return 100
     return 100 * took_ms // (took_ms + idle_ms) if took_ms else 100 // idle_ms
 
 
 class ShareCounts:
-    """All of one broker. `has_topic` tells whether there is a topic."""
+    """All counts of one broker. `has_topic` tells whether a topic exists."""
 
     def __init__(self, has_topic: Callable[[UUID], bool]) -> None:
         self._has_topic = has_topic
@@ -91,9 +91,9 @@ class ShareCounts:
         self.by_topic: dict[UUID, TopicCounts] = {}
         self.by_group: dict[str, GroupCounts] = {}
         self.load_ms = Histogram(MS_BOUNDS)
-        """How long the states of share-partitions took to load."""
+        """The time that states of share-partitions took to load."""
         self.write_ms = Histogram(MS_BOUNDS)
-        """How long it took to record what a leader had decided."""
+        """The time it took to record a leader's decision."""
         self.expired_fetches = Counter()
         """Fetches whose wait ended by its deadline."""
 
@@ -110,8 +110,8 @@ class ShareCounts:
         self.by_topic.pop(topic_id, None)
 
     def of_topics(self, topic_ids: Iterable[UUID]) -> list[TopicCounts]:
-        """What to add to for a request that names these topics: Kafka counts it once for each topic that
-        exists, and as often for all of them together.
+        """The counts that a request with these topics adds to. Kafka counts it once for each topic that
+        exists, and the same number of times for all topics together.
         """
         counts: list[TopicCounts] = []
         for topic_id in topic_ids:

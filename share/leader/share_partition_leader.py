@@ -1,9 +1,9 @@
-"""A share-partition being led (KIP-932, "Share-partition leader"): the pure core joined to its log and its
-state store.
+"""A share-partition with its leader (KIP-932, "Share-partition leader"): the pure core joined to its log and
+its state store.
 
-The core decides; this has what it decides recorded, reads what it hands out, keeps the next lock deadline
-known to the broker, and wakes those who wait for what has changed. Nothing here survives a restart: the
-next leader is loaded from what was recorded.
+The core decides. The leader records the decisions, reads the records that it delivers, reports the next lock
+deadline to the broker, and wakes the requests that wait for a change. Nothing here survives a restart: the
+next leader is loaded from the recorded state.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Surroundings(NamedTuple):
     counts: ShareCounts
     delivery_limits: DeliveryLimitReports
     limits: Callable[[str], ShareLimits]
-    """The limits of a group, as they are now."""
+    """The present limits of a group."""
     reopen: Callable[[TopicIdPartition], None]
-    """Begins to open a log that went offline."""
+    """Starts to reopen a log that went offline."""
 
 
 class FetchDemand(NamedTuple):
-    """What one fetch may take from a share-partition."""
+    """The records that one fetch may acquire from a share-partition."""
 
     member_id: str
     records_max: int
@@ -74,11 +74,11 @@ class FetchDemand(NamedTuple):
     upper_offset: int
     """Exclusive: see `SharePartitionLeader.upper_offset`."""
     read_committed: bool = False
-    """Whether what was aborted is archived instead of handed out."""
+    """Whether records of aborted transactions are archived instead of delivered."""
 
 
 class Handout(NamedTuple):
-    """What one fetch got: whole producer batches, and which of their records are the member's own."""
+    """The records for one fetch: whole producer batches, and the ranges that the member acquired."""
 
     acquired: Sequence[tuple[int, int, int]]
     """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
@@ -86,8 +86,9 @@ class Handout(NamedTuple):
     size_bytes: int
     record_count: int
     was_passed_over: bool = False
-    """Whether nothing is left of what was acquired, since it was aborted, malformed or without data; more may
-    follow at once."""
+    """Whether nothing is left of the acquired records, because they were aborted, malformed or without data.
+    More may follow immediately.
+    """
 
 
 log = get_logger("share")
@@ -97,7 +98,7 @@ NOTHING = Handout((), [], 0, 0)
 NOTHING_TO_RECORD = Completion[None].of(None)
 
 _FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
-"""What could not be recorded for one of these never can be by this leader."""
+"""If recording fails with one of these errors, this leader can never record that change."""
 
 
 class SharePartitionLeader:
@@ -120,11 +121,11 @@ class SharePartitionLeader:
         self.image = image
         self.core = SharePartition(image, log.control_runs)
         self.closed = False
-        """Set when the state was reset, deleted or fenced: this leader must not be used any more."""
+        """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True
-        """Set whenever somebody asks for this leader; see `idle_leaders`."""
+        """Set at every use of this leader; see `idle_leaders`."""
         self.start_search: StartSearch | None = None
-        """Where the group begins, if that has to be searched for."""
+        """The search for the group's start offset, if one is needed."""
         self._beginning: Completion[None] | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
@@ -142,7 +143,7 @@ class SharePartitionLeader:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be dropped: what it knows is recorded, and nobody holds a lock."""
+        """Whether it can be dropped: all its state is recorded, and no member holds a lock."""
         return (
             not self._unsettled_count
             and not self.core.has_unrecorded
@@ -150,7 +151,9 @@ class SharePartitionLeader:
         )
 
     def begin_at(self, start_offset: int) -> None:
-        """Record where the group begins; until that is done nothing can be acquired. Raises StorageError."""
+        """Record the start offset of the group; until that is done no record can be acquired. Raises
+        StorageError.
+        """
         self.log.control_runs.know_from(start_offset)
         self._beginning = self._record(self.core.decide_start_offset(start_offset))
 
@@ -168,11 +171,13 @@ class SharePartitionLeader:
             self._announce(self.core.complete(self.core.decide_start_offset(0)))
 
     def upper_offset(self, *, read_committed: bool) -> int:
-        """The exclusive end of what the group may read, by its `share.isolation.level`."""
+        """The exclusive end of the records that the group may read, by its `share.isolation.level`."""
         return self.log.last_stable_offset if read_committed else self.log.high_watermark
 
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
-        """Read what `plan` says and lock what the member may have of it. Raises StorageError or ApiError."""
+        """Reads the records of `plan` and locks those that the member acquires. Raises StorageError or
+        ApiError.
+        """
         monotonic_ms = self._surroundings.clock.monotonic_ms
         began_ms = monotonic_ms()
         read = self._read(plan, demand)
@@ -221,7 +226,7 @@ class SharePartitionLeader:
         self._record_standing(self.core.decide_release_member(member_id, limits, now_ms))
 
     def checkpoint(self) -> Completion[None]:
-        """Record the whole state anew, so that the control records before need not be kept."""
+        """Records the whole state again, so that earlier control records can be cleaned."""
         decision = Decision()
         decision.start_offset = self.core.spso
         return self._record(decision)
@@ -235,7 +240,7 @@ class SharePartitionLeader:
         return None if self.closed else self.core.next_deadline_ms()
 
     def expire(self, now_ms: int) -> None:
-        """See `deadlines.Expirable`: end the locks that have run out."""
+        """See `deadlines.Expirable`: end the expired locks."""
         decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         self._record_standing(decision)
@@ -269,7 +274,7 @@ class SharePartitionLeader:
         return slices
 
     def _report(self, unreadable: Sequence[UnreadableBatch]) -> None:
-        """Logs each malformed batch once, though a group may pass over it in parts."""
+        """Logs each malformed batch once, although a group may skip it in parts."""
         for base_offset, last_offset, reason in unreadable:
             if base_offset > self._reported_offset:
                 self._reported_offset = base_offset
@@ -290,7 +295,7 @@ class SharePartitionLeader:
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
     def _record(self, decision: Decision) -> Completion[None]:
-        """Have a decision written, and give effect to the outcome: usually before this returns."""
+        """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
         decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
@@ -302,7 +307,7 @@ class SharePartitionLeader:
         return recorded
 
     def _settle(self, decision: Decision, error: Exception | None) -> None:
-        """The decision is recorded, or could not be."""
+        """Applies the outcome: the decision is recorded, or could not be."""
         self._unsettled_count -= 1
         took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
         self._surroundings.counts.write_ms.observe(took_ms)
@@ -325,7 +330,7 @@ class SharePartitionLeader:
             self._surroundings.reopen(self.key.topic_id_partition)
 
     def _record_standing(self, decision: Decision) -> None:
-        """Record what has taken effect already; nobody waits for that but the start offset."""
+        """Records a change that is already in force; only a start offset has requests that wait for it."""
         if not decision.is_empty:
             self._record(decision)
         self._announce(decision.outcome)
@@ -351,7 +356,7 @@ class SharePartitionLeader:
             )
 
     def _announce(self, outcome: Outcome) -> None:
-        """Wake the fetches that wait for records, or for room in the in-flight window."""
+        """Wake the fetches that wait for records, or for space in the in-flight window."""
         self._schedule_deadline()
         if outcome.released or outcome.spso_moved:
             self._surroundings.purgatory.wake(self.key)
@@ -363,7 +368,9 @@ class SharePartitionLeader:
 
 
 def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
-    """The batches that overlap the range; mostly all, as no more is read than can be acquired."""
+    """The batches that overlap the range; usually all, because a read is no longer than the ranges to
+    acquire.
+    """
     batches = slice_.batches
     if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
         return slice_.pieces()
@@ -372,7 +379,7 @@ def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> 
 
 
 _first, _last = itemgetter(0), itemgetter(1)
-"""Of an acquired range."""
+"""The fields of an acquired range."""
 
 
 def _base_offset(span: BatchSpan) -> int:
@@ -384,7 +391,7 @@ def _last_offset(span: BatchSpan) -> int:
 
 
 def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
-    """The state of a share-partition that nobody has fetched from yet."""
+    """The state of a share-partition before its first fetch."""
     image = ShareStateImage(log.control_runs)
     image.group_incarnation = group_incarnation
     image.state_epoch = state_epoch

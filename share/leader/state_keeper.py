@@ -1,7 +1,7 @@
-"""Where groups begin to read, kept with the partitions: the group coordinator's way to the share state.
+"""The start offsets of groups, kept with the partitions: the group coordinator's access to the share state.
 
-The coordinator says which partitions of a group have state, and when that begins anew or ends. What is
-recorded of it is the store's affair; here it is seen to that nobody leads until it is.
+The coordinator decides which partitions of a group have state, and when that state is reset or deleted. The
+store records it. The state keeper ensures that there is no leader until it is recorded.
 """
 
 from __future__ import annotations

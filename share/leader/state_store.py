@@ -1,7 +1,7 @@
-"""The durable half of this broker's share-partition leaders, whatever it is kept in (`share.state.store`).
+"""The durable half of this broker's share-partition leaders, in any store (`share.state.store`).
 
-There are two: `log_state_store` keeps it in the partitions' own logs, `topic_state_store` in
-`__share_group_state`. Which one a broker has is decided once, at its start (docs/decisions/0009).
+There are two stores: `log_state_store` keeps the state in the partitions' own logs, `topic_state_store` in
+`__share_group_state`. A broker selects its store at its start (docs/decisions/0009).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ShareStateStore(Protocol):
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
     ) -> Completion[ShareStateImage]:
         """The durable state, with an undecided start if there is none; `state_epoch` is the epoch of a state
-        that begins now. StorageError, or ApiError as a member is to see it.
+        that begins now. Raises StorageError, or ApiError with the error code for the member.
         """
         ...
 
@@ -33,18 +33,19 @@ class ShareStateStore(Protocol):
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
     ) -> Completion[None]:
-        """Begin the state, or begin it anew. The completion ends when that would survive a crash.
+        """Initialises the state, or replaces it. The completion ends when that would survive a crash.
 
-        No leader may decide anything any more; what one has decided before comes first, or never.
+        From now on no leader may decide anything. Earlier decisions of a leader are recorded before, or
+        never.
         """
         ...
 
     def delete(self, key: SharePartitionKey, group_incarnation: int) -> Completion[None]:
-        """End the state; see `initialise`. Deleting what isn't there succeeds."""
+        """Deletes the state; see `initialise`. Deleting a missing state succeeds."""
         ...
 
     def forget_partition(self, partition: TopicIdPartition) -> None:
-        """The partition's log is no more, and nobody leads on it."""
+        """The partition's log is closed or deleted, and the partition has no leaders."""
         ...
 
     async def drained(self) -> None:

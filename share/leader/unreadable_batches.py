@@ -1,13 +1,13 @@
 """Batches with a sound checksum whose records cannot be read, found before a share group gets them (KIP-932).
 
-Produced batches are checked when they come. A log may still hold malformed ones that an earlier version took
-in. librdkafka acknowledges all records behind such a batch as gaps, and Java's consumer fails. So the group's
-leader archives the batch, leaves its bytes out of the answer, and logs one line.
+Produced batches are checked when they arrive. A log may still hold malformed ones that an earlier version
+accepted. librdkafka acknowledges all records behind such a batch as gaps, and Java's consumer fails. So the
+group's leader archives the batch, leaves its bytes out of the answer, and logs one line.
 
-Checked is what the log held when it was opened, as long as that takes little: what unpacks to more than
-CHECKED_UNPACKED_BYTES_MAX is trusted, and so is a large batch where the walker in Python has to check it. So
-are batches that compaction has written anew, since it reads all records, and records whose offsets are out of
-order, which clients can read.
+Only batches that were in the log when it was opened are checked, and only if that is cheap: a batch that
+unpacks to more than CHECKED_UNPACKED_BYTES_MAX is trusted, and so is a large batch if the walker in Python
+has to check it. Batches that compaction has rewritten are trusted, because it reads all records. Records
+whose offsets are out of order are allowed, because clients can read them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def unreadable_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[Un
 
 
 def without_batches(read: Sequence[BatchSlice], gone: Sequence[UnreadableBatch]) -> list[BatchSlice]:
-    """What was read, without the bytes of some batches."""
+    """The batches that were read, without the bytes of some of them."""
     if not gone:
         return list(read)
     base_offsets = {one.base_offset for one in gone}

@@ -1,8 +1,9 @@
-"""Acknowledgements: what a member says about records that it holds (KIP-932, KIP-1222 for RENEW).
+"""Acknowledgements: a member accepts, releases, rejects or renews records that it holds (KIP-932, KIP-1222
+for RENEW).
 
-A request's batches for one partition take effect together or not at all. Neighbours of the same single type
-are made one range first, also across the control offsets between them, so that a client which acknowledges
-record by record costs little more than one which acknowledges a range.
+A request's batches for one partition take effect together or not at all. First, neighbours with one and the
+same type are joined into one range, also across the control offsets between them, so that a client which
+acknowledges record by record costs little more than one which acknowledges a range.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _CAUSES = (Cause.GAP, Cause.ACCEPT, Cause.RELEASE, Cause.REJECT)
 def validate_acknowledgement_batches(
     batches: Sequence[AckBatch], *, version: int, is_renew_ack: bool
 ) -> None:
-    """What can be told of one partition's batches without its state; ApiError INVALID_REQUEST.
+    """Checks one partition's batches as far as possible without its state; raises ApiError INVALID_REQUEST.
 
     `version` is that of ShareFetch or ShareAcknowledge, which know the same types in the same version.
     """
@@ -100,7 +101,7 @@ def acknowledge(
 
 
 def withdraw(decision: Decision) -> None:
-    """Lets the records that the decision would have changed be what they are."""
+    """Leaves the records that the decision would have changed as they were."""
     for _, run, _ in decision.targets:
         run.pending = False
     _join(decision)
@@ -135,7 +136,7 @@ def _join(decision: Decision) -> None:
 def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_Segment], ApiError | None]:
     """The batches as ranges of one type at or above the SPSO, up to the first batch that is out of range.
 
-    That one's error comes with them, since what goes before it is looked at first.
+    The error of that batch is returned with them, because the batches before it are checked first.
     """
     segments: list[_Segment] = []
     spso, speo = in_flight.spso, in_flight.speo
@@ -164,9 +165,10 @@ def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_S
 
 
 def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None:
-    """The batches as one range, if they have one type and nothing but control offsets lies between them.
+    """The batches as one range, if they have one type and only control offsets lie between them.
 
-    So acknowledges a client that took all there is of a log in which share state lies between the records.
+    A client acknowledges this way when it has acquired all records of a log with share state between the
+    records.
     """
     firsts, lasts, types = zip(*batches, strict=True)
     if len(set(types)) > 1 or len(types[0]) > 1 or any(map(eq, firsts[1:], lasts)):
@@ -224,9 +226,10 @@ def _renew(in_flight: InFlight, member_id: str, segment: _Segment, limits: Share
 def _take_held(
     in_flight: InFlight, member_id: str, segment: _Segment
 ) -> list[tuple[InFlightBatch, InFlightRun]]:
-    """The segment as runs of its own, which the member must hold: ApiError INVALID_RECORD_STATE if not.
+    """The segment as runs of its own, which the member must hold; raises ApiError INVALID_RECORD_STATE if
+    not.
 
-    Control offsets at its ends are passed over, whoever holds the records beside them.
+    Control offsets at its ends are skipped, for any owner of the records beside them.
     """
     first_offset, last_offset, _ = segment
     if len(in_flight.control_runs):

@@ -1,8 +1,8 @@
-"""Acquiring records: which ones a fetch may have.
+"""Acquiring records: the choice of records for a fetch.
 
 KIP-932 "In-flight records" and "Batching", KIP-1206 for the record limit, with Apache Kafka 4.3's throttling
-of records near their delivery limit. First the plan says what to read, then the read batches say what there
-is. Available records come before new ones, lowest first. Reading the log is the caller's part.
+of records near their delivery limit. First the plan names the reads, then the read batches show which records
+exist. Available records come before new ones, lowest first. Reading the log is the caller's part.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ READS_MAX = 16
 """Reads in a plan. Available records that lie too scattered for it wait for the next fetch."""
 
 READ_GAP_MAX = 32
-"""Records passed over within one read, rather than reading the log once more."""
+"""Records skipped within one read, instead of another read of the log."""
 
 
 class AcquirePlan(NamedTuple):
-    """What to read before acquiring.
+    """The reads before an acquisition.
 
     `reads` is a list of (first_offset, records_max): the producer batches that overlap the `records_max` data
-    offsets from `first_offset` on, or the next one there is; more do no harm. They are done in order and may
-    be given up after any of them; a batch that two reads share is read once. `last_offsets` are where the
+    offsets from `first_offset` on, or the next existing one; more batches do no harm. They are done in order
+    and may end after any of them; a batch that two reads share is read once. `last_offsets` are where the
     reads are meant to end, inclusive.
     """
 
@@ -56,7 +56,7 @@ class AcquirePlan(NamedTuple):
 class Acquisition(NamedTuple):
     """Records acquired, as (first_offset, last_offset, delivery_count), and records found to be gone.
 
-    The ranges are disjoint, ascending and name no control offset. `gaps`, if any, is to be recorded. The
+    The ranges are disjoint, ascending and name no control offset. `gaps`, if any, has to be recorded. The
     `batches` are those in which records go out for the first time.
     """
 
@@ -79,7 +79,7 @@ def never(_index: int) -> bool:
 def plan(
     in_flight: InFlight, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode
 ) -> AcquirePlan:
-    """What to read for `records_max` records; empty if none can be acquired now."""
+    """The reads for `records_max` records; empty if no record can be acquired now."""
     planned = AcquirePlan([], [])
     if records_max <= 0 or in_flight.spso < 0:
         return planned
@@ -106,11 +106,11 @@ def acquire(
     unreadable: Sequence[tuple[int, int]] = (),
     has_no_data: HasNoData = never,
 ) -> Acquisition:
-    """Acquires from what was read.
+    """Acquires from the batches that were read.
 
     `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
-    that belong to aborted transactions, `unreadable` those with malformed records. Both are archived and not
-    handed out, and so is a range for the client in which no batch has data.
+    that belong to aborted transactions, `unreadable` those with malformed records. Both are archived instead
+    of delivered, and so is a range for the client in which no batch has data.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
@@ -149,7 +149,7 @@ def acquire(
 
 
 def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) -> None:
-    """What a look at everything has shown of where available records are."""
+    """Keeps the bounds of the available records that a complete look has found."""
     parts = selection.parts
     in_flight.available_from = parts[0].first_offset if parts else None
     if parts and selection.record_count < records_max and not selection.is_throttled:
@@ -218,7 +218,7 @@ def _archive_acquired(
     gone: Sequence[tuple[int, int]],
     cause: Cause,
 ) -> list[tuple[int, int, int]]:
-    """Archives what was acquired of batches that nobody gets; what remains of the ranges."""
+    """Archives acquired records of batches that no member gets; returns the remaining ranges."""
     for base_offset, last_offset in gone:
         remaining: list[tuple[int, int, int]] = []
         for first, last, delivery_count in ranges:

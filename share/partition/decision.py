@@ -1,10 +1,11 @@
-"""What a share-partition has decided and not yet recorded (KIP-932, "Share-partition states").
+"""A share-partition's decision that is not yet recorded (KIP-932, "Share-partition states").
 
-The leader decides, the log records, the leader completes or aborts: a decision is that promise, handed to
-whoever writes. An acknowledgement takes effect when it's recorded, and not at all if that fails.
+The leader decides, the log records, the leader completes or aborts. An acknowledgement takes effect when it
+is recorded, and not at all if that fails.
 
-The end of a lock stands. Here and in all of `broker.share` a change that *stands* is in force as soon as it
-is decided, before it is recorded, and stays so even if that fails; then the next decision takes it along.
+The end of a lock stands. Here and in all of `barnabas.share` a change that *stands* is in force as soon as it
+is decided, before it is recorded, and stays in force even if recording fails; then the next decision includes
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from barnabas.share.partition.in_flight import InFlightBatch, InFlightRun
 
 
 class Outcome(NamedTuple):
-    """What others may be waiting for."""
+    """The effects that waiting requests may be waiting for."""
 
     released: bool = False
     """Records have become available."""
@@ -29,10 +30,10 @@ NOTHING_HAPPENED = Outcome()
 
 
 class Decision:
-    """Changes to be recorded together, then completed or aborted; make it known to nobody before.
+    """Changes that are recorded together, then completed or aborted; not visible to any client before.
 
-    `changes` is in the order to be recorded, where later ranges win over earlier ones. `start_offset`, if
-    set, calls for a checkpoint that begins there. `outcome` is what has already happened by deciding.
+    `changes` is in the order of recording, where later ranges win over earlier ones. `start_offset`, if set,
+    requires a checkpoint that begins there. `outcome` has the effects that the decision already had.
     """
 
     __slots__ = (
@@ -52,21 +53,21 @@ class Decision:
         self.start_offset: int | None = None
         self.outcome = NOTHING_HAPPENED
         self.targets: list[tuple[InFlightBatch, InFlightRun, RecordState]] = []
-        """Runs that take the given state on completion, and stay what they are if the write fails."""
+        """Runs that get the given state on completion, and stay unchanged if the write fails."""
         self.awaited: list[tuple[InFlightBatch, InFlightRun]] = []
         """Runs that are final already, which the SPSO passes only when that is recorded."""
         self.kept: list[StateRange] = []
-        """Those of the changes that stand even if the write fails."""
+        """The changes that stand even if the write fails."""
         self.acknowledged: Sequence[tuple[int, int, int]] = ()
         """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
         self.ended_lock_count = 0
         """Records whose lock has ended by deciding, by its time or with its session."""
         self.decided_at_ms = 0
-        """Monotonic: when it was handed over to be recorded."""
+        """The monotonic time when it was handed over for recording."""
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is to be recorded; such a decision needs no completion."""
+        """Nothing has to be recorded; such a decision needs no completion."""
         return not self.changes and self.start_offset is None
 
     def add_change(

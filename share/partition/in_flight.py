@@ -1,12 +1,12 @@
 """The records in flight between a share-partition's start offset (SPSO) and end offset (SPEO).
 
 KIP-932, "In-flight records". The batches cover [SPSO, SPEO) without a hole: one that is read behind control
-records or compacted ones covers these as well, so the SPSO advances without reading. Within a
-batch, neighbours that are alike are one run, in the usual case one for the whole batch; acknowledging
-record by record splits runs, and they join again as their records become alike.
+records or compacted ones covers these as well, so the SPSO advances without reading. Within a batch, equal
+neighbours are one run, usually one for the whole batch; acknowledging record by record splits runs, and they
+join again as their records become equal.
 
 Runs are cut behind data offsets only, so each begins with the control offsets before its first record and has
-at least one record. What may happen to a run is decided in the modules beside this one.
+at least one record. The modules beside this one decide the changes of a run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ARCHIVED = RecordState.ARCHIVED
 
 
 class InFlightRun:
-    """Neighbouring offsets of one batch, both ends inclusive, that are alike in all that follows.
+    """Neighbouring offsets of one batch, both ends inclusive, that are equal in all fields below.
 
-    `owner` and `lock_deadline_ms` are those of an acquired run. `pending` says that a
-    change of the run is being recorded: nobody else may change or acquire it, nor the SPSO pass it.
+    `owner` and `lock_deadline_ms` belong to an acquired run. `pending` means that a change of the run is
+    being recorded: no other change and no acquisition is possible, and the SPSO does not pass it.
     """
 
     __slots__ = (
@@ -58,7 +58,9 @@ class InFlightRun:
         self.pending = False
 
     def is_like(self, other: InFlightRun) -> bool:
-        """Whether the two may be one run. A pending one is known to its decision, and stays as it is."""
+        """Whether the two may be one run. A pending run is referenced by its decision, and is never
+        joined.
+        """
         return (
             self.state is other.state
             and self.delivery_count == other.delivery_count
@@ -75,7 +77,7 @@ class InFlightRun:
         self.lock_deadline_ms = 0
 
     def cut_behind(self, offset: int) -> InFlightRun:
-        """Ends the run at `offset`; the rest, as it is, comes back as a run of its own."""
+        """Ends the run at `offset` and returns the rest as a run of its own."""
         rest = InFlightRun(
             offset + 1,
             self.last_offset,
@@ -89,9 +91,10 @@ class InFlightRun:
 
 
 class InFlightBatch:
-    """What was acquired first as one range; its bounds stay, its runs cover what is at or above the SPSO.
+    """A range that was first acquired as a whole; its bounds stay, its runs cover the part at or above the
+    SPSO.
 
-    Of what was delivered before a restart, neighbours that are alike are one.
+    Of the records delivered before a restart, equal neighbours are one batch.
     """
 
     __slots__ = ("base_offset", "last_offset", "runs")
@@ -110,7 +113,7 @@ class InFlightBatch:
     def isolate(self, index: int, boundary: int, last_offset: int) -> InFlightRun:
         """Makes the part of run `index` from `boundary` to `last_offset` a run of its own, and returns it.
 
-        Both may lie outside of the run. Neither may fall apart from a data offset: see `InFlight.boundary`.
+        Both may lie outside of the run. Runs are cut behind data offsets only: see `InFlight.boundary`.
         """
         run = self.runs[index]
         if boundary > run.first_offset:
@@ -122,7 +125,7 @@ class InFlightBatch:
         return run
 
     def join(self, first_offset: int, last_offset: int) -> None:
-        """Joins runs that are alike, from the one before `first_offset` to the one behind `last_offset`."""
+        """Joins equal runs, from the one before `first_offset` to the one behind `last_offset`."""
         runs = self.runs
         if len(runs) == 1:
             return
@@ -139,10 +142,11 @@ class InFlightBatch:
 
 
 class UnreadBatch(InFlightBatch):
-    """What a restarted leader finds in flight, and never delivered as far as was recorded.
+    """Records that a restarted leader finds in flight, without a recorded delivery.
 
-    No read has told yet in which producer batches it lies; it goes out by these, as new records do, and
-    shrinks with each fetch. All of it is available, but for a part at its beginning that may be archived.
+    Their producer batches are unknown until they are read. They are delivered by producer batches, like new
+    records, and the batch shrinks with each fetch. All of it is available, except a part at its beginning
+    that may be archived.
     """
 
     __slots__ = ()
@@ -152,9 +156,9 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. `live_count` is how many records are available or acquired. Every available record lies from
-    `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is none.
-    They spare a scan, and the next one makes them exact.
+    been decided. `live_count` is the number of records that are available or acquired. Every available record
+    lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is
+    none. They avoid a scan, and the next scan makes them exact.
     """
 
     __slots__ = (
@@ -186,9 +190,10 @@ class InFlight:
         self.live_count += self._live_count_of(batch)
 
     def replace_read(self, batch: UnreadBatch, read: list[InFlightBatch]) -> None:
-        """Puts what was read of a batch in its place: some of the available records, from the first one on.
+        """Replaces the part of a batch that was read: some of the available records, from the first one on.
 
-        The batch keeps what is archived in front of them; what is left behind them is another one like it.
+        The batch keeps the archived records in front of them; the records behind them become another batch of
+        the same kind.
         """
         base_offset, last_offset = read[0].base_offset, read[-1].last_offset
         index = batch.run_index(base_offset)
@@ -198,14 +203,16 @@ class InFlight:
             put.append(UnreadBatch(last_offset + 1, batch.last_offset, [rest]))
         position = self.batch_index(base_offset)
         assert self.batches[position] is batch, (batch.base_offset, base_offset)
-        if index:  # A decision may refer to what was archived.
+        if index:  # A decision may refer to the archived part.
             del batch.runs[index:]
             batch.last_offset = base_offset - 1
             put.insert(0, batch)
         self.batches[position : position + 1] = put
 
     def free(self, run: InFlightRun, state: RecordState) -> None:
-        """Takes a live run from its owner. What the SPSO has passed meanwhile is counted out already."""
+        """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
+        from the count.
+        """
         run.free(state)
         if not _is_live(run):
             first_offset = max(run.first_offset, self.spso)
@@ -234,7 +241,7 @@ class InFlight:
                 yield batch, run
 
     def boundary(self, data_offset: int) -> int:
-        """Where a run that begins with the record at `data_offset` begins: behind the record before it."""
+        """The start of a run that begins with the record at `data_offset`: behind the record before it."""
         control_runs = self.control_runs
         return control_runs.previous_data_offset(data_offset - 1) + 1 if len(control_runs) else data_offset
 
@@ -251,7 +258,7 @@ class InFlight:
             self.deadline_from_ms = deadline_ms
 
     def advance(self) -> bool:
-        """Moves the SPSO over the final records that are recorded as such; whether it has moved."""
+        """Moves the SPSO over the final records that are recorded as such; returns whether it has moved."""
         before = self.spso
         done = 0
         for batch in self.batches:
@@ -266,7 +273,7 @@ class InFlight:
         return self.spso != before
 
     def drop_below(self, offset: int) -> None:
-        """Moves the SPSO to `offset` whatever the state of the records below, which are gone from the log."""
+        """Moves the SPSO to `offset` past records in any state, which are gone from the log."""
         assert offset > self.spso, (offset, self.spso)
         self.spso = offset
         self.speo = max(self.speo, offset)
@@ -275,11 +282,11 @@ class InFlight:
             batch = self.batches[0]
             del batch.runs[: batch.run_index(offset)]
             batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
-        # The control runs below are forgotten, so that nobody can tell how many records were there.
+        # The control runs below are forgotten, so the number of records there is unknown.
         self.live_count = sum(map(self._live_count_of, self.batches))
 
     def record_count(self) -> int:
-        """Data offsets from SPSO to SPEO, whatever their state: what the in-flight window is measured in."""
+        """Data offsets from SPSO to SPEO, in any state: the size of the in-flight window."""
         return self.control_runs.data_count(self.spso, self.speo - 1)
 
     def _live_count_of(self, batch: InFlightBatch) -> int:

@@ -1,9 +1,9 @@
-"""The ends of acquisition locks: expiry, the end of a share session, records that turn out to be gone.
+"""The ends of acquisition locks: expiry, the end of a share session, and records that are gone from the log.
 
 KIP-932, "Acquisition locks" and "Share sessions". These changes stand (see `decision`): a released record is
-available at once, an archived one is final at once, though the SPSO passes it only when that is recorded.
-There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight list when
-it is reached.
+available immediately, an archived one is final immediately, although the SPSO passes it only after that is
+recorded. There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight
+list when it is reached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RunInBatch = tuple[InFlightBatch, InFlightRun]
 
 
 def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decision:
-    """Ends the locks whose deadline has come, and makes the bound of the others exact."""
+    """Ends the locks whose deadline has passed, and makes the bound of the others exact."""
     decision = Decision()
     if in_flight.deadline_from_ms is None or now_ms < in_flight.deadline_from_ms:
         return decision
@@ -43,7 +43,9 @@ def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decis
 
 
 def release_member(in_flight: InFlight, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
-    """Ends the member's locks. One whose acknowledgement is being recorded ends now if that fails."""
+    """Ends the member's locks. A lock on a record whose acknowledgement is being recorded ends if
+    that fails.
+    """
     decision = Decision()
     ended: list[RunInBatch] = []
     for batch in in_flight.batches:
@@ -101,7 +103,7 @@ def _stand(
     state: RecordState,
     cause: Cause,
 ) -> None:
-    """A change that stands: the run takes the state now, and that is noted to be recorded."""
+    """A change that stands: the run gets the state now, and the change is kept for recording."""
     owner = run.owner
     in_flight.free(run, state)
     if state is ARCHIVED:

@@ -1,4 +1,4 @@
-"""Where producer batches begin and end, as a read of the log found them."""
+"""The bounds of producer batches, from a read of the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ProducerBatches: TypeAlias = Sequence[tuple[int, int]]
 
 
 def first_reaching(batches: ProducerBatches, offset: int) -> int:
-    """The index of the first batch that ends at or behind `offset`: mostly the first one, or the last."""
+    """The index of the first batch that ends at or behind `offset`: usually the first one, or the last."""
     if offset <= batches[0][1]:
         return 0
     if len(batches) > 1 and batches[-2][1] < offset <= batches[-1][1]:
@@ -22,7 +22,7 @@ def first_reaching(batches: ProducerBatches, offset: int) -> int:
 
 
 def end_of_batch(batches: ProducerBatches, offset: int) -> int:
-    """The last offset of the batch that holds `offset`, or that itself if it is in a hole."""
+    """The last offset of the batch that holds `offset`, or `offset` itself if it is in a hole."""
     base_offset, last_offset = batches[first_reaching(batches, offset)]
     return last_offset if base_offset <= offset else offset
 

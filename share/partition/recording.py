@@ -27,7 +27,7 @@ def projected(run: InFlightRun) -> tuple[RecordState, int]:
 def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> list[StateRange]:
     """The recorded projection of the live state in a range, ascending, up to the SPEO.
 
-    What the SPSO has passed without a record of it (a hole in the log, a log start that moved) is Archived.
+    Ranges that the SPSO has passed without a record (a hole in the log, a moved log start) are Archived.
     """
     ranges: list[StateRange] = []
     if first_offset < in_flight.spso:
@@ -39,10 +39,11 @@ def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> 
 
 
 class Unrecorded:
-    """Changes that stand (see `decision`) and whose write failed; the next decision takes them along.
+    """Changes that stand (see `decision`) and whose write failed; the next decision includes them.
 
-    A change that has been overtaken since is dropped; one of a record whose next change is on its way to the
-    log waits for the end of that, so that the log never goes back. Bounded by the records in flight.
+    A change that has been overtaken since is dropped. A change of a record whose next change is under way to
+    the log waits for the end of that write, so that the log never goes back. Bounded by the records in
+    flight.
     """
 
     __slots__ = ("_awaited", "_changes")
@@ -56,12 +57,12 @@ class Unrecorded:
         return bool(self._changes)
 
     def keep(self, decision: Decision) -> None:
-        """Keeps what stands of a decision whose write has failed."""
+        """Keeps the standing changes of a decision whose write has failed."""
         self._changes += decision.kept
         self._awaited += decision.awaited
 
     def ride_on(self, decision: Decision, in_flight: InFlight) -> None:
-        """Puts what is kept in front of the decision's own changes."""
+        """Puts the kept changes in front of the decision's own changes."""
         if not self._changes:
             return
         due, self._changes = self._sorted_out(in_flight)

@@ -1,8 +1,8 @@
-"""Which available records a fetch may have again, and which of them together.
+"""Selection of available records for a redelivery.
 
-KIP-932 "Delivery count and poison messages", in the way of Apache Kafka 4.3: a record that has failed often
-goes out in ever smaller company, and alone on its last delivery, so that it cannot take good records along.
-Nothing is changed here: a plan and an acquisition select alike.
+KIP-932 "Delivery count and poison messages", as in Apache Kafka 4.3: a record that has failed often is
+delivered together with fewer and fewer others, and alone on its last delivery, so that it cannot affect good
+records. Nothing is changed here: a plan and an acquisition select the same records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.storage.format.control_runs import ControlRuns
 UNBOUNDED_OFFSET = (1 << 63) - 1
 
 Span = tuple[int, int]
-"""First and last offset, both inclusive, of what has been read."""
+"""First and last offset of the range that has been read, both inclusive."""
 
 EVERYTHING: Sequence[Span] = ((0, UNBOUNDED_OFFSET),)
 
@@ -38,12 +38,12 @@ class AvailablePart(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Parts that may go out together, ascending, and how many records they are."""
+    """Parts that may be delivered together, ascending, and their number of records."""
 
     parts: list[AvailablePart]
     record_count: int
     is_throttled: bool
-    """The last part's records must go without others: nothing may follow."""
+    """The last part's records must be delivered without others: nothing may follow."""
 
 
 NONE_SELECTED = Selection([], 0, is_throttled=False)
@@ -56,10 +56,10 @@ def select_available(
     acquire_mode: AcquireMode,
     spans: Sequence[Span],
 ) -> Selection:
-    """The available records within the spans that may go out together, lowest first.
+    """The available records within the spans that may be delivered together, lowest first.
 
-    An in-flight batch goes out whole where no record limit is asked for, even beyond `records_max`. Of an
-    `UnreadBatch` no more than that is selected: whoever takes it goes on to the producer batch's end.
+    An in-flight batch is delivered whole if there is no record limit, even beyond `records_max`. Of an
+    `UnreadBatch` no more than that is selected: the caller goes on to the producer batch's end.
     """
     assert in_flight.available_from is not None
     selected: list[AvailablePart] = []
@@ -105,7 +105,7 @@ def _available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[
 def _limit(
     control_runs: ControlRuns, parts: list[AvailablePart], budget: int
 ) -> tuple[list[AvailablePart], int]:
-    """The first `budget` records of the parts, and how many they are."""
+    """The first `budget` records of the parts, and their number."""
     limited: list[AvailablePart] = []
     total = 0
     for part in parts:
@@ -124,7 +124,7 @@ def _limit(
 def _throttle(
     in_flight: InFlight, parts: list[AvailablePart], budget: int, limits: ShareLimits
 ) -> tuple[list[AvailablePart], int]:
-    """The few records that go out together from a batch with records near their delivery limit."""
+    """The few records that are delivered together from a batch with records near their delivery limit."""
     batch = parts[0].batch
     batch_size = in_flight.control_runs.data_count(batch.base_offset, batch.last_offset)
     count_min = throttle_count_min(limits.delivery_count_max)

@@ -1,9 +1,10 @@
 """One share-partition as its leader sees it (KIP-932, "Share-partition leader").
 
-It holds what lives in memory alone: which records are in flight, who owns them until when, and what is being
-recorded. What must survive is handed out as a `Decision`, which goes one way: decide, append, replay into the
-durable image, then `complete` (or `abort` where the append failed), then reply. It is synchronous and never
-waits; reading the log, writing it, timers and wake-ups belong to whoever calls it, on one thread.
+It holds the state that lives in memory only: the records in flight, their owners and lock deadlines, and the
+changes being recorded. Changes that must survive are returned as a `Decision`, which goes one way: decide,
+append, replay into the durable image, then `complete` (or `abort` where the append failed), then reply. It is
+synchronous and never waits. Reading the log, writing it, timers and wake-ups belong to the caller, on one
+thread.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from barnabas.storage.format.share_image import ShareStateImage
 
 
 class SharePartition:
-    """The live state over a durable image, which it reads once, when it is made.
+    """The live state over a durable image, which it reads once, at its creation.
 
-    `control_runs` are those of the log, and grow with it (empty where state is kept elsewhere). All
-    `now_ms` are of one monotonic clock. Limits are passed into each call, since they may change at any time.
+    `control_runs` are those of the log, and grow with it (empty if the state is kept elsewhere). All `now_ms`
+    are of one monotonic clock. Limits are passed into each call, because they may change at any time.
     """
 
     __slots__ = ("_in_flight", "_unrecorded")
@@ -60,7 +61,7 @@ class SharePartition:
 
     @property
     def in_flight_count(self) -> int:
-        """Records from SPSO to SPEO, whatever their state."""
+        """Records from SPSO to SPEO, in any state."""
         return self._in_flight.record_count()
 
     @property
@@ -69,12 +70,12 @@ class SharePartition:
         return len(self._in_flight.batches)
 
     def record_count(self, first_offset: int, last_offset: int) -> int:
-        """How many offsets of the range, both ends inclusive, are those of records."""
+        """The number of records in the range of offsets, both ends inclusive."""
         return self._in_flight.control_runs.data_count(first_offset, last_offset)
 
     @property
     def read_batches(self) -> list[InFlightBatch]:
-        """Batches in flight, without what nobody has read since the restart."""
+        """Batches in flight, except those that no member has read since the restart."""
         return [one for one in self._in_flight.batches if not isinstance(one, UnreadBatch)]
 
     @property
@@ -84,7 +85,9 @@ class SharePartition:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Whether changes stand whose write failed: any decision takes them along, `expire` even alone."""
+        """Whether there are changes in force whose write failed: the next decision includes them, and
+        `expire` returns them even without other changes.
+        """
         return self._unrecorded.is_any
 
     def lag(self, high_watermark: int) -> int:
@@ -103,7 +106,7 @@ class SharePartition:
     def plan_acquire(
         self, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED
     ) -> AcquirePlan:
-        """What to read for a fetch of `records_max` records; no reads if nothing can be acquired now.
+        """The reads for a fetch of `records_max` records; no reads if no record can be acquired now.
 
         One fetch at a time may be between its plan and its `acquire`.
         """
@@ -124,7 +127,7 @@ class SharePartition:
         unreadable: Sequence[tuple[int, int]] = (),
         has_no_data: HasNoData = never,
     ) -> Acquisition:
-        """Gives the member what it may have of the records read, locked from now on.
+        """Acquires the available ones of the records read for the member, locked from now on.
 
         `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
         once, without share control batches; `aborted` those of them whose transaction was aborted,
@@ -141,11 +144,11 @@ class SharePartition:
     def decide_acknowledge(
         self, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
     ) -> Decision:
-        """Decides on batches that `validate_acknowledgement_batches` has let pass.
+        """Decides on batches that `validate_acknowledgement_batches` has accepted.
 
         ApiError INVALID_RECORD_STATE for records that the member doesn't hold or whose change is being
-        recorded, INVALID_REQUEST for offsets beyond the SPEO; then nothing changes but locks renewed before.
-        Offsets below the SPSO are passed over. The decision is empty if there is nothing to record.
+        recorded, INVALID_REQUEST for offsets beyond the SPEO; then nothing changes except locks renewed
+        before. Offsets below the SPSO are ignored. The decision is empty if there is nothing to record.
         """
         decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms)
         if decision.changes:
@@ -157,9 +160,9 @@ class SharePartition:
         return self._stand(release_member(self._in_flight, member_id, limits, now_ms))
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Decision:
-        """Ends the locks that have expired; mostly an empty decision.
+        """Ends the locks that have expired; usually an empty decision.
 
-        Takes along what could not be recorded before, even if no lock has expired.
+        Includes the changes that could not be recorded before, even if no lock has expired.
         """
         return self._stand(expire_locks(self._in_flight, limits, now_ms))
 
@@ -172,9 +175,10 @@ class SharePartition:
         return decision
 
     def decide_log_start(self, log_start_offset: int) -> Decision:
-        """Follows the log's start, which has moved: records below are gone at once, whoever holds them.
+        """Follows the log's start, which has moved: records below are gone immediately, with any owner.
 
-        The new start offset is to be recorded; should that fail, the log itself tells it after a restart.
+        The new start offset has to be recorded. If that fails, it follows from the log itself after a
+        restart.
         """
         decision = Decision()
         if self.is_initialised and log_start_offset > self.spso:
@@ -185,7 +189,7 @@ class SharePartition:
         return decision
 
     def complete(self, decision: Decision) -> Outcome:
-        """Gives effect to a decision that has been recorded and replayed."""
+        """Makes a recorded and replayed decision take effect."""
         in_flight = self._in_flight
         if decision.start_offset is not None and not self.is_initialised:
             in_flight.spso = in_flight.speo = decision.start_offset
@@ -198,10 +202,10 @@ class SharePartition:
         return Outcome(released, in_flight.advance())
 
     def abort(self, decision: Decision) -> None:
-        """Takes note that a decision could not be recorded.
+        """Handles a decision that could not be recorded.
 
-        Acknowledged records are what they were; a lock whose time came meanwhile ends with the next `expire`,
-        so ask for the next deadline again. What stands anyway rides on the next decision.
+        Acknowledged records are as they were before. A lock whose deadline passed meanwhile ends with the
+        next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
         """
         for _, run, _ in decision.targets:
             self._in_flight.note_deadline(run.lock_deadline_ms)
@@ -209,11 +213,11 @@ class SharePartition:
         self._unrecorded.keep(decision)
 
     def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
-        """The live state in a range (inclusive) as it would be recorded; see `recording.durable_ranges`."""
+        """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""
         return durable_ranges(self._in_flight, first_offset, last_offset)
 
     def _stand(self, decision: Decision) -> Decision:
-        """A decision whose changes stand, with those that are still to be recorded from before."""
+        """A decision whose changes are in force, with the earlier changes that are still unrecorded."""
         if decision.changes:
             decision.kept = list(decision.changes)
         self._unrecorded.ride_on(decision, self._in_flight)

@@ -1,7 +1,7 @@
-"""Handing out what was selected, to one fetch: records become its member's, locked from now on.
+"""Acquisition of the selected records by one fetch: the member owns them, locked from now on.
 
-KIP-932 "Batching": records that go out for the first time come in flight as batches, which end where producer
-batches do; those that go out again stay in the batches that they are in.
+KIP-932 "Batching": new records come in flight as batches, which end where producer batches do; redelivered
+records stay in their batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.share.partition.selection import AvailablePart
 
 
 class AcquireRequest(NamedTuple):
-    """Who acquires, how much and how."""
+    """The member, the amount and the mode of an acquisition."""
 
     member_id: str
     records_max: int
@@ -40,9 +40,9 @@ class AcquireRequest(NamedTuple):
 
 
 class Taking:
-    """What one fetch gets, as `ranges` of (first_offset, last_offset, delivery_count), ascending.
+    """The result of one fetch, as `ranges` of (first_offset, last_offset, delivery_count), ascending.
 
-    `batches` are those in which records come in flight, or were and had never been read.
+    `batches` are those in which records come in flight, or were in flight and had never been read.
     """
 
     __slots__ = ("_deadline_ms", "_in_flight", "_producer_batches", "_request", "batches", "ranges")
@@ -101,7 +101,7 @@ class Taking:
         in_flight.note_deadline(self._deadline_ms)
 
     def _take_unread(self, batch: UnreadBatch, first_offset: int, wanted_last_offset: int) -> None:
-        """Puts records that were in flight before there anew, in the producer batches that were found."""
+        """Replaces a batch in flight that had never been read with the producer batches that were found."""
         base_offset = batch.runs[batch.run_index(first_offset)].first_offset
         last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
         read = self._cut(base_offset, first_offset, wanted_last_offset, last_offset)
@@ -110,8 +110,8 @@ class Taking:
     def _cut(
         self, base_offset: int, first_offset: int, wanted_last_offset: int, last_offset: int
     ) -> list[InFlightBatch]:
-        """The batches in which records go out for the first time, from the one at `first_offset` on. The
-        member gets all of it, or with a record limit what it wanted.
+        """The batches of records that are delivered for the first time, from the one at `first_offset` on.
+        The member gets all of it, or the wanted number with a record limit.
         """
         control_runs = self._in_flight.control_runs
         cut: list[InFlightBatch] = []
@@ -139,9 +139,9 @@ class Taking:
         return InFlightBatch(base_offset, last_offset, runs)
 
     def _pass_hole(self, first_offset: int) -> int:
-        """Passes over records behind the SPEO that compaction took; the first offset that was found.
+        """Skips compacted records behind the SPEO; returns the first offset that was found.
 
-        They are archived without a record of their own: the next one that is written fills them in.
+        They are archived without a record of their own: the next record that is written fills them in.
         """
         in_flight = self._in_flight
         base_offset = self._producer_batches[first_reaching(self._producer_batches, first_offset)][0]

@@ -1,7 +1,7 @@
 """A share session: the partitions that one member fetches, request by request (KIP-932, "Share sessions").
 
-The session remembers which partitions a member reads, so that requests and responses name only what is new.
-The records that the member holds are not in it; whoever ends a session releases them.
+The session remembers which partitions a member reads, so that requests and responses name only changes. It
+does not have the records that the member holds; the caller that ends a session releases them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def next_share_session_epoch(share_session_epoch: int) -> int:
 
 
 class ShareSessionKey(NamedTuple):
-    """Who a session belongs to."""
+    """The group and member that a session belongs to."""
 
     group_id: str
     member_id: str
@@ -43,7 +43,7 @@ class ShareSession:
         self.connection_id = connection_id
         self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
         self._owes_answer = dict.fromkeys(partitions, True)
-        """For each partition, whether the next response must name it even if there is nothing to say."""
+        """For each partition, whether the next response must name it even without records or error."""
 
     def __len__(self) -> int:
         return len(self._owes_answer)

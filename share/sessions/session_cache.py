@@ -1,8 +1,9 @@
 """All share sessions of a broker: opening, finding and ending them (KIP-932, "Share sessions").
 
 ShareFetch and ShareAcknowledge share one epoch per session, which counts each request, so that a lost or
-repeated one shows. No live session makes room for another: at the limit, opening one fails. Membership of the
-group isn't asked for, as in Apache Kafka; releasing the records of an ended session is the caller's part.
+repeated request is noticed. No live session is evicted for another: at the limit, opening one fails. As in
+Apache Kafka, membership of the group is not checked. Releasing the records of an ended session is the
+caller's part.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from barnabas.share.sessions.session import (
 
 
 class SessionRequest(NamedTuple):
-    """What a request's session epoch has been found to mean."""
+    """The meaning of a request's session epoch."""
 
     session: ShareSession
     partitions: list[TopicIdPartition]
-    """What a fetch serves, in this order; nothing for an acknowledgement or the last request."""
+    """The partitions that a fetch serves, in this order; none for an acknowledgement or the last request."""
     is_final: bool
     """The session ends with this request: `remove` it and release its records when that is answered."""
 
@@ -46,11 +47,11 @@ class ShareSessionCache:
 
     @property
     def partition_count(self) -> int:
-        """Partitions in all sessions; one in two sessions counts twice."""
+        """Partitions in all sessions; a partition in two sessions counts twice."""
         return sum(len(session) for session in self._sessions.values())
 
     def get(self, key: ShareSessionKey) -> ShareSession | None:
-        """The session of this group and member, if there is one."""
+        """The session of this group and member, or None."""
         return self._sessions.get(key)
 
     def fetch(
@@ -63,7 +64,7 @@ class ShareSessionCache:
         has_acknowledgements: bool,
         connection_id: int,
     ) -> SessionRequest:
-        """The session part of a ShareFetch: opens the session or moves it on, with the partitions named.
+        """The session part of a ShareFetch: opens the session or advances it, with the partitions named.
 
         ApiError for the whole request: INVALID_REQUEST for acknowledgements in a first one,
         SHARE_SESSION_LIMIT_REACHED (to be answered after MaxWaitMs), SHARE_SESSION_NOT_FOUND,
@@ -95,7 +96,7 @@ class ShareSessionCache:
         return SessionRequest(session, [], is_final=False)
 
     def remove(self, session: ShareSession) -> bool:
-        """Ends a session; whether it was still the one of its group and member."""
+        """Ends a session; returns whether it was still the one of its group and member."""
         if self._sessions.get(session.key) is not session:
             return False
         del self._sessions[session.key]
@@ -104,7 +105,7 @@ class ShareSessionCache:
         return True
 
     def remove_all(self) -> list[ShareSession]:
-        """Ends every session; answers what they were."""
+        """Ends every session and returns them."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         self._opened_last.clear()
@@ -121,7 +122,9 @@ class ShareSessionCache:
     def _open(
         self, key: ShareSessionKey, partitions: Collection[TopicIdPartition], connection_id: int
     ) -> ShareSession:
-        """A new session in place of an earlier one of the key, whose records stay with the member."""
+        """A new session in place of an earlier one with this key; the earlier one's records stay with the
+        member.
+        """
         earlier = self._sessions.get(key)
         if earlier is not None:
             self.remove(earlier)

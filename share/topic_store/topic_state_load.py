@@ -1,17 +1,17 @@
 """Loading one share-partition's state from the share coordinator (KIP-932, "Persister"), step by step.
 
-Usually one read. A state that is missing is begun, undecided: its deletion left it to the reset policy. Where
-a loss of power, or a disk that forgot, took more of the partition's log than of the group's state, that state
-speaks of records which are no more, and whose offsets others get, or have got already; what it says of them
-is taken out. How much of the log was left, recovery knows; epochs of leaders don't tell, as a log may be
-opened again by the same one.
+Usually this is one read. A missing state is initialised as undecided: its deletion left it to the reset
+policy. After a loss of power, or of written data, the partition's log may have lost more than the group's
+state. Then the state names lost records, whose offsets new records get or already have; their states are
+removed. Recovery knows how much of the log was left. Leader epochs do not, because the same leader may reopen
+a log.
 
-An Apache Kafka that keeps dead letters writes the state Archiving before it copies a record, and Archived
-behind that (KIP-1191). Here no record is copied: Archiving becomes Archived, in the coordinator's log too, as
+An Apache Kafka with dead letters writes the state Archiving before it copies a record, and Archived
+afterwards (KIP-1191). Barnabas copies no record: Archiving becomes Archived, in the coordinator's log too, as
 in Kafka for a group without a topic for dead letters.
 
-A start that an administrator has set beyond the log's end looks the same once the broker was restarted, and
-falls back to that end.
+A start offset that an administrator has set beyond the log's end looks the same after a restart of the
+broker, and falls back to that end.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TopicStateLoad:
             self._then(self._begin_undecided(), lambda _: self._read())
 
     def overtake(self) -> None:
-        """Write nothing any more: it would undo a reset, or speak of a log that was opened anew."""
+        """Write nothing from now on: it would undo a reset, or concern a log that was reopened."""
         self._overtaken = True
 
     def _begin_undecided(self) -> Completion[None]:
@@ -113,7 +113,7 @@ def _end_offset(state: SharePartitionState) -> int:
 
 
 def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
-    """What the state says of records that were not lost."""
+    """The states of records that were not lost."""
     end_offset = log.opened_end_offset
     batches = [
         one._replace(last_offset=min(one.last_offset, end_offset - 1))
@@ -127,7 +127,7 @@ def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
 
 
 def _archived(state: SharePartitionState, log: PartitionLog) -> StateWrite:
-    """Archives the records that were to be copied to dead letters."""
+    """Archives the records in state Archiving, which Kafka copies to dead letters."""
     archived = [
         one._replace(delivery_state=RecordState.ARCHIVED)
         for one in state.state_batches

@@ -1,10 +1,10 @@
 """`share.state.store=topic`: share state as records of `__share_group_state`, through the share coordinator
 (KIP-932, "Persister").
 
-A leader's decisions become writes of the batches that they change, with the start offset of before and the
-number of final records from there on, as Kafka's leaders write them; Acquired is never written. One write of
-a share-partition is under way at a time; what is decided meanwhile goes out together with the next, or never
-if the leader is closed by then. The coordinator takes things in their order: a write that is under way comes
+A leader's decisions become writes of the batches that they change, with the previous start offset and the
+number of final records from there on, as Kafka's leaders write them. Acquired is never written. One write of
+a share-partition is under way at a time; later decisions are written together with the next write, or never
+if the leader is closed by then. The coordinator executes requests in their order: a write under way comes
 before the reset that closed its leader. It decides nothing itself, and knows no member, lock or session.
 """
 
@@ -46,15 +46,16 @@ _SEEN_BY_MEMBERS = {
     ErrorCode.fenced_state_epoch: ErrorCode.not_leader_or_follower,
     ErrorCode.invalid_request: ErrorCode.not_leader_or_follower,
 }
-"""What a member is told of the coordinator's errors, as by Kafka; any other is UNKNOWN_SERVER_ERROR. While
-the coordinator's log cannot be written the storage's own error is told.
+"""The error codes for the coordinator's errors that a member gets, as from Kafka; any other error is
+UNKNOWN_SERVER_ERROR. While the coordinator's log cannot be written, the member gets the storage's own error.
 
-An invalid request is one for a state that was deleted: to its leader the same as one that was begun anew.
+An invalid request concerns a state that was deleted. For its leader this is the same as a state that was
+initialised again.
 """
 
 
 class _Submission:
-    """What one write is to say: decisions of one leader, in order."""
+    """The content of one write: decisions of one leader, in order."""
 
     __slots__ = ("decisions", "leader", "recorded")
 
@@ -83,7 +84,7 @@ class _Submission:
 
 
 class _Queue:
-    """The writes of one share-partition: at most one under way, and one that gathers what comes meanwhile."""
+    """The writes of one share-partition: at most one under way, and one that collects later decisions."""
 
     __slots__ = ("waiting", "writing")
 
@@ -105,8 +106,8 @@ class TopicStateStore:
         self._loads: dict[SharePartitionKey, TopicStateLoad] = {}
         self._resets: set[Completion[None]] = set()
         self._sound: dict[TopicIdPartition, set[str]] = {}
-        """The groups whose state was loaded or begun since the partition's log was opened. What is under way
-        holds on to the set it has found: it says nothing of a log that is opened meanwhile.
+        """The groups whose state was loaded or initialised since the partition's log was opened. A load under
+        way keeps the set that it found, because it knows nothing about a log that is opened meanwhile.
         """
 
     # Loading.
@@ -156,7 +157,7 @@ class TopicStateStore:
         return self
 
     def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
-        """See `DecisionStore`. The decision goes out with the next write of the share-partition."""
+        """See `DecisionStore`. The decision is written with the next write of the share-partition."""
         queue = self._queues.get(leader.key)
         if queue is None:
             queue = self._queues[leader.key] = _Queue()
@@ -194,8 +195,8 @@ class TopicStateStore:
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
     ) -> Completion[None]:
-        """See `ShareStateStore`. A group that was lost with its log is at lower epochs when it is made again
-        than the state that it left, which is begun anew all the same.
+        """See `ShareStateStore`. If a group was lost with its log and is created again, its epochs are lower
+        than those of its old state. The old state is replaced nevertheless.
         """
         self._overtake_load(key)
         reply = self._coordinator.initialise(
@@ -272,7 +273,9 @@ def state_write(
     state_epoch: int,
     leader_epoch: int,
 ) -> StateWrite:
-    """What records these decisions of one leader: the start offset of before, and the batches that change."""
+    """The write that records these decisions of one leader: the previous start offset, and the changed
+    batches.
+    """
     decided = [one.start_offset for one in decisions if one.start_offset is not None]
     start_offset = max([core.spso, *decided])
     is_decided = start_offset != UNDECIDED_OFFSET

@@ -19,7 +19,7 @@ from tests.clients.polling import eventually
 START_SECONDS = 90.0
 
 PORTS = range(15_000, 32_000)
-"""Below those that Linux (32768 on) and others (49152 on) take for outgoing connections."""
+"""Below the ports that Linux (from 32768) and others (from 49152) use for outgoing connections."""
 
 TEST_SETTINGS: Mapping[str, str] = {
     "group.share.min.record.lock.duration.ms": "1000",
@@ -37,20 +37,20 @@ def installed_barnabas() -> Path:
 
 
 def free_port() -> int:
-    """A port that nothing listened on a moment ago, and that the system gives to nobody by itself.
+    """A free port that the system does not assign to outgoing connections.
 
-    Else an outgoing connection of another process may have it by the time that a broker wants it.
+    Otherwise an outgoing connection of another process could take it before a broker opens it.
     """
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise RuntimeError(f"All ports from {PORTS[0]} to {PORTS[-1]} are taken.")
+    raise RuntimeError(f"All ports from {PORTS[0]} to {PORTS[-1]} are in use.")
 
 
 @contextmanager
 def started(broker: "BrokerProcess") -> Generator["BrokerProcess"]:
-    """Start it, and kill it at the end."""
+    """Starts it, and kills it at the end."""
     broker.start()
     try:
         yield broker
@@ -69,11 +69,11 @@ class BrokerProcess:
     """Further options of `barnabas serve`."""
     port: int = field(default_factory=free_port)
     errors: IO[str] | None = None
-    """Where its log goes, if not to this process's."""
+    """The file for its log; None for the log of this process."""
 
     @property
     def address(self) -> str:
-        """Where it listens, as host:port."""
+        """The address that it serves, as host:port."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -107,18 +107,18 @@ class BrokerProcess:
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read_output, name="broker-output", daemon=True)
         self._reader.start()
-        eventually(self._serves, what="the broker serves", deadline_seconds=START_SECONDS)
+        eventually(self._serves, awaited="the broker serves", deadline_seconds=START_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL: what is not in a file is lost."""
+        """SIGKILL: data that is not in a file is lost."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM: a clean end. Its exit code."""
+        """SIGTERM: a clean end; returns its exit code."""
         return self._end(signal.SIGTERM)
 
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def _serves(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a test asks of a broker beside consuming: topics, group settings, fresh names, records to read."""
+"""Requests of a test besides consuming: topics, group settings, fresh names, records to read."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 
 confluent_admin: Any = import_module("confluent_kafka.admin")
-"""By name, since its type information is incomplete."""
+"""By name, because its type information is incomplete."""
 
 _numbers = itertools.count()
 
@@ -94,7 +94,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class NoteOffset:
-    """Notes the offset of each delivered record; a failed one raises out of the producer's flush."""
+    """Keeps the offset of each delivered record; a failed one raises out of the producer's flush."""
 
     offsets: list[int]
 

@@ -26,19 +26,19 @@ def poll(consumer: ShareConsumer) -> list[Message]:
 
 
 def poll_some(consumer: ShareConsumer) -> list[Message]:
-    """Poll until records come: the records of that one poll."""
-    return eventually(lambda: poll(consumer), what="the share consumer gets records")
+    """Poll until records arrive; the records of that one poll."""
+    return eventually(lambda: poll(consumer), awaited="the share consumer gets records")
 
 
 def poll_values(consumer: ShareConsumer, count: int) -> list[str]:
-    """Poll until `count` records have come, accepting as it goes (implicitly); their values."""
+    """Poll until `count` records have arrived, with implicit acceptance; their values."""
     values: list[str] = []
 
     def enough() -> bool:
         values.extend(text(message) for message in poll(consumer))
         return len(values) >= count
 
-    eventually(enough, what=f"the share consumer gets {count} records")
+    eventually(enough, awaited=f"the share consumer gets {count} records")
     return values
 
 

@@ -1,7 +1,7 @@
 """Fixtures of the real-client tests: a broker, its cluster view, a JVM with Kafka's own client and tools.
 
 Without options the installed barnabas is started once per session. `--broker HOST:PORT` tests a running
-broker instead, which is how each test here is held against Apache Kafka; it needs the settings of
+broker instead, so each test can also run against Apache Kafka; it needs the settings of
 `broker_process.TEST_SETTINGS`. A missing Java, Maven or client library fails the tests that need it.
 """
 
@@ -57,7 +57,7 @@ def bootstrap(pytestconfig: pytest.Config, shared_broker: BrokerProcess | None) 
 
 @pytest.fixture(autouse=True)
 def broker_lives(request: pytest.FixtureRequest) -> None:
-    """Fails at once, in place of waiting for answers, once the shared broker has died."""
+    """Fails immediately after the shared broker has died, instead of waiting for answers."""
     if "bootstrap" in request.fixturenames:
         broker: BrokerProcess | None = request.getfixturevalue("shared_broker")
         assert broker is None or broker.running(), "the broker died in an earlier test"
@@ -78,7 +78,7 @@ def probe(bootstrap: str) -> Iterator[ShareProbe]:
 
 @pytest.fixture
 def new_probe(bootstrap: str) -> Iterator[Callable[[], ShareProbe]]:
-    """Starts JVMs of a test's own, to be killed."""
+    """Starts JVMs of a test's own, which may be killed."""
     probes: list[ShareProbe] = []
 
     def start() -> ShareProbe:
@@ -92,7 +92,7 @@ def new_probe(bootstrap: str) -> Iterator[Callable[[], ShareProbe]]:
 
 @pytest.fixture
 def own_broker(barnabas_command: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A started broker of a test's own, to be killed and abused."""
+    """A started broker of a test's own, which may be killed and abused."""
     broker = BrokerProcess(barnabas_command, tmp_path / "data")
     broker.start()
     yield broker

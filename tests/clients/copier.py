@@ -1,7 +1,7 @@
 """Copies records from one topic to another with confluent-kafka, each batch in a transaction with the group's
-offsets, until it is killed: what `Copier.java` does with Kafka's own client.
+offsets, until it is killed, like `Copier.java` with Kafka's own client.
 
-A program of its own, with its arguments: bootstrap, topic to read, topic to write, group, transactional id.
+A program of its own, with its arguments: bootstrap, source topic, target topic, group, transactional id.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 RECORDS_PER_POLL = 10
 ABORT_EVERY = 4
 PRODUCER = {
-    # Else librdkafka 2.16, having lost its only broker, forgets it, and the group's coordinator for good.
+    # Otherwise librdkafka 2.16 forgets its only broker after losing it, and the group's coordinator for good.
     "metadata.recovery.strategy": "none",
 }
 
 
 def copy(bootstrap: str, source: str, target: str, group: str, transactional_id: str) -> None:
-    """Says how many records it has committed, after each transaction, and aborts every fourth one."""
+    """Prints the number of committed records after each transaction, and aborts every fourth one."""
     servers = {"bootstrap.servers": bootstrap}
     producer = Producer({**servers, **PRODUCER, "transactional.id": transactional_id})
     consumer = Consumer(

@@ -17,7 +17,7 @@ JAVA_PROJECT = Path(__file__).resolve().parent / "java"
 CACHE = PROJECT / ".cache" / "java"
 
 REFERENCE_VERSION = "4.4.0"
-"""Of Apache Kafka's broker, which this one is compared with."""
+"""The version of Apache Kafka's broker that Barnabas is compared with."""
 
 _INSTALL_HINTS = {
     "java": "apt-get install --yes openjdk-17-jdk-headless",
@@ -43,7 +43,7 @@ def require(program: str) -> str:
 
 
 def java_classpath() -> str:
-    """Class path of Kafka's clients and tools and of the probe, made anew when out of date."""
+    """Class path of Kafka's clients and tools and of the probe, rebuilt when out of date."""
     with _locked():
         jars = fetch_jars(JAVA_PROJECT / "pom.xml", CACHE / "lib")
         classes = _compile_probe(jars)
@@ -51,7 +51,7 @@ def java_classpath() -> str:
 
 
 def broker_classpath(version: str = REFERENCE_VERSION) -> str:
-    """Class path of Kafka's broker in a version, fetched when it is not there."""
+    """Class path of Kafka's broker in a version, fetched if it is missing."""
     with _locked():
         jars = fetch_jars(
             JAVA_PROJECT / "broker" / "pom.xml", CACHE / f"broker-{version}", f"-Dkafka.version={version}"
@@ -69,7 +69,8 @@ def _locked() -> Generator[None]:
 
 
 def fetch_jars(pom: Path, jars: Path, *options: str) -> Path:
-    """The directory `jars` with what a pom names, made anew if that has changed; the caller holds a lock.
+    """The directory `jars` with the dependencies of a pom, fetched again if the pom has changed; the caller
+    holds a lock.
 
     `options` are Maven's.
     """
@@ -98,7 +99,7 @@ def _compile_probe(jars: Path) -> Path:
 
 
 def is_newer(stamp: Path, inputs: Iterable[Path]) -> bool:
-    """Whether `stamp` is there, and none of `inputs` is younger."""
+    """Whether `stamp` exists, and none of `inputs` is younger."""
     return stamp.exists() and all(stamp.stat().st_mtime >= each.stat().st_mtime for each in inputs)
 
 

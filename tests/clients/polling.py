@@ -1,4 +1,4 @@
-"""Waiting for conditions: every wait has a deadline and says what it waited for."""
+"""Waiting for conditions: every wait has a deadline and names its condition."""
 
 import time
 from collections.abc import Callable
@@ -11,19 +11,23 @@ PAUSE_SECONDS = 0.02
 
 
 def eventually(
-    attempt: Callable[[], Result], *, what: str, deadline_seconds: float = DEADLINE_SECONDS
+    attempt: Callable[[], Result], *, awaited: str, deadline_seconds: float = DEADLINE_SECONDS
 ) -> Result:
-    """Call `attempt` until its result is truthy, and return that; AssertionError after the deadline."""
+    """Call `attempt` until its result is truthy, and return that; AssertionError after the deadline, with
+    `awaited`.
+    """
     deadline = time.monotonic() + deadline_seconds
     while not (result := attempt()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {deadline_seconds} s, last seen {result!r}")
+            raise AssertionError(f"{awaited}: not within {deadline_seconds} s, last seen {result!r}")
         time.sleep(PAUSE_SECONDS)
     return result
 
 
 def repeatedly(attempt: Callable[[], object], *, seconds: float) -> None:
-    """Call `attempt`, which takes a moment itself, for a span of time, to show that something stays so."""
+    """Call `attempt`, which takes a moment itself, for a span of time, to show that a condition holds all the
+    time.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         attempt()

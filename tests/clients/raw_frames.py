@@ -49,7 +49,7 @@ def produce_request(
 
 @dataclass(frozen=True)
 class Batch:
-    """A record batch of one record with value `x`, and every way that the tests break it."""
+    """A record batch of one record with value `x`, and all ways in which the tests break it."""
 
     magic: int = 2
     attributes: int = 0
@@ -58,7 +58,7 @@ class Batch:
     records: bytes = field(default=b"\x0e\x00\x00\x00\x01\x02x\x00")
 
     def encode(self, *, crc_change: int = 0, length_change: int = 0) -> bytes:
-        """The batch as bytes; the changes are added to the right checksum and length."""
+        """The batch as bytes; the changes are made after the right checksum and length were computed."""
         checked = struct.pack(
             ">hiqqqhii", self.attributes, self.last_offset_delta, 0, 0, -1, -1, -1, self.record_count
         )
@@ -77,7 +77,7 @@ MALFORMED_RECORDS: Final = {
     "garbage of gzip": Batch(attributes=1, records=b"\xff" * 20),
     "a negative header count": Batch(records=b"\x0e\x00\x00\x00\x01\x02x\x01"),
 }
-"""Batches whose records no consumer could read, and which are refused with INVALID_RECORD."""
+"""Batches whose records no consumer could read; they are refused with INVALID_RECORD."""
 
 
 def produce_error(response: bytes) -> int:
@@ -127,7 +127,7 @@ class RawConnection:
         return self.receive()
 
     def closed_by_broker(self) -> bool:
-        """Whether the broker closes the connection without another word, within the timeout."""
+        """Whether the broker closes the connection without sending anything, within the timeout."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

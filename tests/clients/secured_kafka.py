@@ -1,4 +1,4 @@
-"""An Apache Kafka that wants to know who is there, over TLS and without, and the certificates that it takes.
+"""An Apache Kafka with authentication, with and without TLS, and the certificates that it accepts.
 
 It has a listener of every kind beside the plain one of `ApacheKafka`. SASL_PLAINTEXT ends SCRAM-SHA-256
 sessions after `SESSION_MS`; SSL demands a certificate of the client.
@@ -36,7 +36,7 @@ _LISTENERS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Certificates:
-    """An authority and what it has signed, as files in PEM format."""
+    """An authority and the certificates that it has signed, as files in PEM format."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -45,12 +45,12 @@ class Certificates:
         self.authority = directory / "ca.pem"
         self._authority.cert_pem.write_to_path(str(self.authority))
         self.stranger = directory / "stranger.pem"
-        """An authority that has signed nothing."""
+        """An authority without signed certificates."""
         trustme.CA().cert_pem.write_to_path(str(self.stranger))
         self.client, self.client_key = self._issue("client", KEY_PASSWORD)
 
     def broker(self, host: str) -> Path:
-        """Key and certificate of a broker on this host, in one file as Kafka wants it."""
+        """Key and certificate of a broker on this host, in one file as Kafka requires."""
         certificate, key = self._issue(host, None)
         both = self._directory / f"{host}-both.pem"
         both.write_bytes(key.read_bytes() + certificate.read_bytes())
@@ -79,7 +79,7 @@ class SecuredKafka(ApacheKafka):
         return f"{HOST}:{self.ports[listener]}"
 
     def add_user(self) -> None:
-        """Make `USER` known to SCRAM. A request may change one mechanism of a user."""
+        """Create the SCRAM credentials of `USER`. A request may change one mechanism of a user."""
         admin: Any = confluent_admin.AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         for mechanism in ("SCRAM_SHA_256", "SCRAM_SHA_512"):
             info = confluent_admin.ScramCredentialInfo(confluent_admin.ScramMechanism[mechanism], 4096)
@@ -119,7 +119,7 @@ def _sasl_settings() -> Mapping[str, object]:
             scram = f"{_SASL}.scram.ScramLoginModule required;"
             settings[f"{name}.{mechanism}.sasl.jaas.config"] = scram
     settings["listener.name.sasl_plaintext.scram-sha-256.connections.max.reauth.ms"] = SESSION_MS
-    # What SASL_SSL does not offer, for a client to ask for.
+    # A mechanism that SASL_SSL does not offer, for a client to request.
     settings["listener.name.sasl_ssl.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-512"
     return settings
 
@@ -131,7 +131,7 @@ class Secured(NamedTuple):
     certificates: Certificates
 
     def settings(self, protocol: str, **changes: str | None) -> Settings:
-        """What gets in at the listener of this protocol, but for the changes; `__` stands for a dot."""
+        """Settings that give access to the listener of this protocol, with changes; `__` stands for a dot."""
         settings: dict[str, str | None] = {"security__protocol": protocol}
         if protocol.startswith("SASL"):
             settings |= {
@@ -153,7 +153,7 @@ class Secured(NamedTuple):
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """A running one."""
+    """A running broker of this kind."""
     directory = tmp_path_factory.mktemp("secured")
     certificates = Certificates(directory / "certificates")
     kafka = SecuredKafka(directory / "kafka", certificates)

@@ -1,7 +1,7 @@
 """Drives Java's KafkaShareConsumer, Producer, Admin and command line tools from Python through one JVM.
 
-`ShareProbe` is the process (java/src/main/java/barnabas/probe), `JavaShareConsumer` one consumer inside it.
-A JVM costs a second to start, so tests share one, except where killing the process is the point.
+`ShareProbe` is the process (java/src/main/java/barnabas/probe), `JavaShareConsumer` one consumer inside it. A
+JVM needs a second to start, so tests share one, except tests that kill the process.
 """
 
 import itertools
@@ -40,7 +40,7 @@ class JavaRecord(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What a commit of acknowledgements came to for one partition; `error` is a Java class name or None."""
+    """The result of a commit of acknowledgements for one partition; `error` is a Java class name or None."""
 
     topic: str
     partition: int
@@ -49,7 +49,7 @@ class Commit(NamedTuple):
 
 
 class GroupOffset(NamedTuple):
-    """Where a share group stands in one partition; `lag` is None where the broker does not know it."""
+    """The start offset of a share group in one partition; `lag` is None if the broker does not know it."""
 
     topic: str
     partition: int
@@ -59,7 +59,7 @@ class GroupOffset(NamedTuple):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a command line tool printed, and its exit code."""
+    """The output of a command line tool, and its exit code."""
 
     exit_code: int
     output: str
@@ -124,7 +124,7 @@ class ShareProbe:
         return offsets
 
     def group_offsets(self, group: str) -> list[GroupOffset]:
-        """Start offsets and lags of a share group, as Java's Admin tells them, by topic and partition."""
+        """Start offsets and lags of a share group from Java's Admin, by topic and partition."""
         found = self.call("admin", "group_offsets", config={"bootstrap.servers": self.bootstrap}, group=group)
         return sorted(GroupOffset(**each) for each in found)
 
@@ -136,7 +136,7 @@ class ShareProbe:
         return ToolResult(**result)
 
     def kill(self) -> None:
-        """End the process with SIGKILL: no consumer says goodbye."""
+        """End the process with SIGKILL: no consumer leaves its group."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -185,24 +185,26 @@ class JavaShareConsumer:
             )
 
     def commit_sync(self, timeout_ms: int = 20_000) -> list[Commit]:
-        """Send what was acknowledged and wait for the broker's answer, partition by partition."""
+        """Send the acknowledgements and wait for the broker's answer, partition by partition."""
         return [Commit(**each) for each in self.probe.call(self.name, "commit_sync", timeout_ms=timeout_ms)]
 
     def commit_async(self) -> None:
-        """Send what was acknowledged; the outcome comes through `outcomes`."""
+        """Send the acknowledgements; the outcome appears in `outcomes`."""
         self.probe.call(self.name, "commit_async")
 
     def outcomes(self) -> list[Commit]:
-        """Outcomes that the acknowledgement commit callback was told since the last call."""
+        """The outcomes that the acknowledgement commit callback got since the last call."""
         return [_outcome(each) for each in self.probe.call(self.name, "outcomes")]
 
     def lock_timeout_ms(self) -> int | None:
-        """The acquisition lock's duration as the broker last told it."""
+        """The acquisition lock's duration in the broker's last answer."""
         timeout_ms: int | None = self.probe.call(self.name, "lock_timeout_ms")
         return timeout_ms
 
     def close(self, timeout_ms: int = 20_000) -> list[Commit]:
-        """Close, which acknowledges what was marked and releases the rest; the callback's last outcomes."""
+        """Close, which acknowledges the marked records and releases the rest; the callback's last
+        outcomes.
+        """
         return [_outcome(each) for each in self.probe.call(self.name, "close", timeout_ms=timeout_ms)]
 
 

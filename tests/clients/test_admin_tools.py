@@ -11,7 +11,7 @@ from tests.clients.tools import CONFIGS, GET_OFFSETS, GROUPS, TOPICS
 
 @pytest.fixture
 def topic(probe: ShareProbe) -> str:
-    """A topic of two partitions, made by kafka-topics."""
+    """A topic of two partitions, created by kafka-topics."""
     name = unique("topic")
     made = probe.tool(
         TOPICS, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=90000"
@@ -21,7 +21,7 @@ def topic(probe: ShareProbe) -> str:
 
 
 def described(probe: ShareProbe, topic: str) -> tuple[str, int]:
-    """First line of the topic's description, and how many partitions follow."""
+    """First line of the topic's description, and the number of partition lines behind it."""
     first, *partitions = probe.tool(TOPICS, "--describe", "--topic", topic).output.splitlines()
     return first, len(partitions)
 
@@ -46,7 +46,7 @@ def test_created_topic_is_listed_and_described(probe: ShareProbe, topic: str) ->
     assert partition_count == 2
 
 
-def test_creating_a_topic_twice_fails_unless_told_otherwise(probe: ShareProbe, topic: str) -> None:
+def test_creating_a_topic_twice_fails_without_if_not_exists(probe: ShareProbe, topic: str) -> None:
     again = probe.tool(TOPICS, "--create", "--topic", topic)
     assert again.exit_code == 1
     assert f"Topic '{topic}' already exists" in again.output
@@ -59,9 +59,9 @@ def test_a_topic_name_with_illegal_letters_is_refused(probe: ShareProbe) -> None
     assert "not/allowed" in refused.output
 
 
-def test_alter_adds_partitions_but_takes_none_away(probe: ShareProbe, topic: str) -> None:
+def test_alter_adds_partitions_but_removes_none(probe: ShareProbe, topic: str) -> None:
     assert probe.tool(TOPICS, "--alter", "--topic", topic, "--partitions", "4").exit_code == 0
-    eventually(lambda: described(probe, topic)[1] == 4, what="the topic has 4 partitions")
+    eventually(lambda: described(probe, topic)[1] == 4, awaited="the topic has 4 partitions")
     fewer = probe.tool(TOPICS, "--alter", "--topic", topic, "--partitions", "1")
     assert fewer.exit_code == 1
     assert "would not be an increase" in fewer.output
@@ -70,7 +70,7 @@ def test_alter_adds_partitions_but_takes_none_away(probe: ShareProbe, topic: str
 def test_deleted_topic_is_gone(probe: ShareProbe, topic: str) -> None:
     assert probe.tool(TOPICS, "--delete", "--topic", topic).exit_code == 0
     eventually(
-        lambda: [topic] not in probe.tool(TOPICS, "--list").rows(), what="the topic is no longer listed"
+        lambda: [topic] not in probe.tool(TOPICS, "--list").rows(), awaited="the topic is no longer listed"
     )
     assert probe.tool(TOPICS, "--describe", "--topic", topic).exit_code == 1
 
@@ -79,12 +79,12 @@ def test_topic_settings_are_altered_described_and_deleted(probe: ShareProbe, top
     altered = configs(probe, "topics", topic, "--alter", "--add-config", "max.message.bytes=5000")
     assert altered.output.strip() == f"Completed updating config for topic {topic}."
     expected = {"retention.ms": "90000", "max.message.bytes": "5000"}
-    eventually(lambda: settings(probe, "topics", topic) == expected, what="the new setting shows")
+    eventually(lambda: settings(probe, "topics", topic) == expected, awaited="the new setting shows")
     everything = settings(probe, "topics", topic, "--all")
     assert everything["segment.bytes"] == "1073741824"
     assert everything["max.message.bytes"] == "5000"
     configs(probe, "topics", topic, "--alter", "--delete-config", "max.message.bytes,retention.ms")
-    eventually(lambda: settings(probe, "topics", topic) == {}, what="the settings are the defaults again")
+    eventually(lambda: settings(probe, "topics", topic) == {}, awaited="the settings are the defaults again")
 
 
 def test_group_settings_are_altered_described_and_deleted(probe: ShareProbe) -> None:
@@ -93,7 +93,7 @@ def test_group_settings_are_altered_described_and_deleted(probe: ShareProbe) -> 
     altered = configs(probe, "groups", group, "--alter", "--add-config", new)
     assert altered.output.strip() == f"Completed updating config for group {group}."
     expected = {"share.record.lock.duration.ms": "20000", "share.isolation.level": "read_committed"}
-    eventually(lambda: settings(probe, "groups", group) == expected, what="the new settings show")
+    eventually(lambda: settings(probe, "groups", group) == expected, awaited="the new settings show")
     everything = settings(probe, "groups", group, "--all")
     assert everything["share.delivery.count.limit"] == "5"
     assert everything["share.auto.offset.reset"] == "latest"
@@ -118,7 +118,7 @@ def test_wrong_group_settings_are_refused(probe: ShareProbe, setting: str, compl
     assert complaint in refused.errors
 
 
-def test_get_offsets_tells_both_ends_and_the_newest_record(cluster: Cluster, probe: ShareProbe) -> None:
+def test_get_offsets_prints_both_ends_and_the_newest_record(cluster: Cluster, probe: ShareProbe) -> None:
     topic = cluster.topic()
     cluster.produce(topic, numbered(9))
     cluster.produce(topic, ["the newest"])

@@ -1,4 +1,6 @@
-"""TLS and SASL of our client against Apache Kafka: who gets in, and one clear error for each who does not."""
+"""TLS and SASL of Barnabas's client against Apache Kafka: valid credentials get access, and each invalid one
+gets a clear error.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ async def connect(address: str, settings: Mapping[str, str]) -> Connection:
 
 
 async def refusal(address: str, settings: Mapping[str, str]) -> ConsumerError:
-    """What a consumer's start raises; in bounded time, whatever it is."""
+    """The error that a consumer's start raises, in bounded time."""
     security = parse_security(settings)
     consumer = ShareConsumer(
         address, group="nobody", topics=["none"], security=security, connect_timeout_ms=CONNECT_MS
@@ -56,7 +58,7 @@ async def brokers(connection: Connection) -> int:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_a_name_with_its_password_gets_in(secured: Secured, mechanism: str) -> None:
+async def test_a_user_with_the_right_password_has_access(secured: Secured, mechanism: str) -> None:
     settings = secured.settings("SASL_PLAINTEXT", sasl__mechanism=mechanism)
     connection = await connect(secured.kafka.at("SASL_PLAINTEXT"), settings)
     assert await brokers(connection) == 1
@@ -83,13 +85,13 @@ async def test_a_share_group_is_read_over_sasl_and_tls(secured: Secured, mechani
     assert sorted(taken) == sorted(numbered(100))
 
 
-async def test_a_certificate_gets_in_where_one_is_wanted(secured: Secured) -> None:
+async def test_a_client_certificate_has_access_where_one_is_required(secured: Secured) -> None:
     connection = await connect(secured.kafka.at("SSL"), secured.settings("SSL"))
     assert await brokers(connection) == 1
     connection.close()
 
 
-async def test_a_name_that_the_certificate_lacks_is_taken_when_that_is_asked_for(secured: Secured) -> None:
+async def test_a_host_name_missing_in_the_certificate_is_accepted_if_configured(secured: Secured) -> None:
     address = f"127.0.0.1:{secured.kafka.ports['SASL_SSL']}"
     unchecked = secured.settings("SASL_SSL", ssl__endpoint__identification__algorithm="none")
     connection = await connect(address, unchecked)
@@ -134,26 +136,26 @@ async def test_a_missing_certificate_is_one_error(secured: Secured) -> None:
     assert "certificate required" in str(error) or "bad certificate" in str(error)
 
 
-async def test_bytes_in_the_clear_to_a_port_with_tls_are_one_error(secured: Secured) -> None:
+async def test_plaintext_to_a_port_with_tls_is_one_error(secured: Secured) -> None:
     for listener in ("SSL", "SASL_SSL"):
         error = await refusal(secured.kafka.at(listener), {})
         assert isinstance(error, SecurityError)
         assert "speaks TLS; see security.protocol" in str(error)
 
 
-async def test_tls_to_a_port_without_it_says_what_may_be_wrong(secured: Secured) -> None:
+async def test_tls_to_a_port_without_it_names_the_possible_causes(secured: Secured) -> None:
     error = await refusal(secured.kafka.address, secured.settings("SSL"))
     assert isinstance(error, SecurityError | BrokerUnavailableError)
     assert "security.protocol" in str(error)
 
 
-async def test_no_name_where_one_is_wanted_says_what_may_be_wrong(secured: Secured) -> None:
+async def test_no_credentials_where_they_are_required_names_the_possible_causes(secured: Secured) -> None:
     error = await refusal(secured.kafka.at("SASL_PLAINTEXT"), {})
     assert isinstance(error, BrokerUnavailableError)
     assert "does it want TLS or SASL (security.protocol)?" in str(error)
 
 
-async def test_a_name_where_none_is_wanted_is_one_error(secured: Secured) -> None:
+async def test_credentials_where_none_are_used_are_one_error(secured: Secured) -> None:
     error = await refusal(secured.kafka.address, secured.settings("SASL_PLAINTEXT"))
     assert isinstance(error, AuthenticationError)
     assert "does not use SASL" in str(error)

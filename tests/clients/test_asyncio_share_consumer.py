@@ -1,4 +1,6 @@
-"""Our own share consumer against a real broker over real sockets, and with --broker against Apache Kafka."""
+"""Barnabas's own share consumer against a real broker over real sockets, and with --broker against Apache
+Kafka.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,7 +26,7 @@ def open_consumer(bootstrap: str, group: str, topic: str, **options: Any) -> Con
 
 
 async def take(consumer: Consumer, count: int) -> Records:
-    """So many records, however many polls that takes."""
+    """Reads this number of records, with any number of polls."""
     records: Records = []
     async with asyncio.timeout(WITHIN_SECONDS):
         while len(records) < count:
@@ -38,11 +40,11 @@ def values(records: Records) -> list[str]:
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(WITHIN_SECONDS):
-        while not await holds():  # noqa: ASYNC110  what is waited for happens in another process
+        while not await holds():  # noqa: ASYNC110  the awaited change happens in another process
             await asyncio.sleep(0.02)
 
 
-async def test_accept_release_and_reject_each_do_their_part(bootstrap: str, cluster: Cluster) -> None:
+async def test_accept_release_and_reject_each_have_their_effect(bootstrap: str, cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, ["good", "again", "bad"])
     async with open_consumer(bootstrap, group, topic) as consumer:
@@ -58,10 +60,10 @@ async def test_accept_release_and_reject_each_do_their_part(bootstrap: str, clus
         assert await consumer.poll(timeout=1.0) == []
 
 
-async def test_a_consumer_that_starts_anew_for_each_record_sees_them_all(
+async def test_a_consumer_that_restarts_for_each_record_sees_them_all(
     bootstrap: str, cluster: Cluster
 ) -> None:
-    """Each start fetches ahead, and its end gives back records that the test has not seen."""
+    """Each start fetches ahead, and its end releases records that the test has not seen."""
     topic, group = cluster.topic(), cluster.group()
     for value in numbered(20):
         cluster.produce(topic, [value])
@@ -69,13 +71,13 @@ async def test_a_consumer_that_starts_anew_for_each_record_sees_them_all(
     while len(seen) < 20:
         async with open_consumer(bootstrap, group, topic) as consumer:
             (record,) = await take(consumer, 1)
-            await asyncio.sleep(0.05)  # the time in which a record is worked on, and others are fetched
+            await asyncio.sleep(0.05)  # the time of work on one record, while others are fetched
             record.accept()
             seen += values([record])
     assert sorted(seen) == sorted(numbered(20))
 
 
-async def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
+async def test_implicit_mode_accepts_the_previous_records_with_the_next_poll(
     bootstrap: str, cluster: Cluster
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -140,7 +142,9 @@ async def test_consumers_share_all_partitions_without_overlap(bootstrap: str, cl
 
     async def handle(record: ShareRecord[bytes | None, bytes | None]) -> None:
         await asyncio.sleep(0.001)
-        handled.append((record.value or b"").decode())  # last: what a close interrupts is not handled
+        handled.append(
+            (record.value or b"").decode()
+        )  # last: records that a close interrupts are not handled
 
     consumers = [open_consumer(bootstrap, group, topic) for _ in range(3)]
     for consumer in consumers:
@@ -199,7 +203,7 @@ async def test_record_limit_is_kept_to(bootstrap: str, cluster: Cluster) -> None
         assert values(await take(other, 4)) == numbered(20)[3:7]
 
 
-async def test_close_keeps_what_was_accepted_and_releases_the_rest(bootstrap: str, cluster: Cluster) -> None:
+async def test_close_keeps_accepted_records_and_releases_the_rest(bootstrap: str, cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, numbered(4))
     async with open_consumer(bootstrap, group, topic) as leaving:

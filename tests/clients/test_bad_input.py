@@ -1,6 +1,7 @@
-"""Broken, hostile and silent peers: they lose their connection or get an error code, and nobody else notices.
+"""Broken, hostile and silent peers: they lose their connection or get an error code, without an effect on
+others.
 
-Each test ends with a share consumer that was there before: it must still get the next record.
+Each test ends with a share consumer that existed before: it must still get the next record.
 """
 
 import resource
@@ -40,7 +41,7 @@ NO_TAGGED_FIELDS = b"\x00"
 
 @pytest.fixture(scope="module")
 def broker(barnabas_command: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """The broker that all these tests abuse; it must live to the end."""
+    """The broker that all these tests abuse; it must run until the end."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     broker = BrokerProcess(barnabas_command, tmp_path_factory.mktemp("bad-input") / "data")
@@ -52,7 +53,7 @@ def broker(barnabas_command: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 class Bystander:
-    """A producer and a share consumer that have nothing to do with the abuse."""
+    """A producer and a share consumer that send only valid requests."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -78,7 +79,7 @@ def long_lived_bystander(broker: BrokerProcess) -> Iterator[Bystander]:
 
 @pytest.fixture
 def bystander(long_lived_bystander: Bystander) -> Iterator[Bystander]:
-    """The bystander, shown to work after the test."""
+    """The bystander, which is shown to work after the test."""
     yield long_lived_bystander
     assert long_lived_bystander.works()
 
@@ -119,7 +120,7 @@ def test_an_http_request_is_answered_in_http_before_the_connection_closes(broker
 
 
 @pytest.mark.usefixtures("bystander")
-def test_too_new_api_versions_request_is_told_what_is_served(broker: BrokerProcess) -> None:
+def test_too_new_api_versions_request_gets_the_served_versions(broker: BrokerProcess) -> None:
     with RawConnection(broker.address) as connection:
         response = connection.exchange(request(API_VERSIONS, 99, NO_TAGGED_FIELDS))
         correlation_id, error, count, *only = struct.unpack_from(">ihihhh", response)
@@ -147,7 +148,9 @@ def test_many_requests_in_one_write_are_answered_in_order(broker: BrokerProcess)
 
 @pytest.mark.parametrize("sent_bytes", [1, 4, 5, 20])
 @pytest.mark.usefixtures("bystander")
-def test_a_peer_that_goes_away_within_a_frame_harms_nobody(broker: BrokerProcess, sent_bytes: int) -> None:
+def test_a_peer_that_disconnects_within_a_frame_harms_no_other(
+    broker: BrokerProcess, sent_bytes: int
+) -> None:
     with RawConnection(broker.address) as connection:
         connection.send(frame(bytes(100))[:sent_bytes])
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -162,7 +165,7 @@ def test_a_peer_that_goes_away_within_a_frame_harms_nobody(broker: BrokerProcess
         pytest.param(Batch().encode(length_change=1), INVALID_RECORD, id="length beyond the end"),
         pytest.param(Batch().encode()[:-3], INVALID_RECORD, id="truncated"),
         pytest.param(Batch().encode()[:30], INVALID_RECORD, id="truncated within the header"),
-        pytest.param(Batch(record_count=2).encode(), INVALID_RECORD, id="more records said than there are"),
+        pytest.param(Batch(record_count=2).encode(), INVALID_RECORD, id="more records stated than present"),
         pytest.param(Batch(last_offset_delta=5).encode(), INVALID_RECORD, id="offsets beyond the records"),
         pytest.param(Batch(attributes=0x20).encode(), INVALID_RECORD, id="control batch"),
     ],
@@ -178,17 +181,17 @@ def test_broken_batches_are_refused_and_the_connection_goes_on(
 
 
 @pytest.mark.parametrize("name", MALFORMED_RECORDS)
-def test_a_share_consumer_gets_what_follows_malformed_records_in_its_partition(
+def test_a_share_consumer_gets_the_records_behind_malformed_ones_in_its_partition(
     broker: BrokerProcess, bystander: Bystander, name: str
 ) -> None:
-    """The batches are refused; librdkafka would acknowledge what follows them as gaps."""
+    """The batches are refused; librdkafka would acknowledge all records behind them as gaps."""
     with RawConnection(broker.address) as connection:
         request = produce_request(bystander.topic, MALFORMED_RECORDS[name].encode())
         assert produce_error(connection.exchange(request)) == INVALID_RECORD
     assert bystander.works()
 
 
-def test_a_peer_that_never_reads_its_answers_harms_nobody(
+def test_a_peer_that_never_reads_its_answers_harms_no_other(
     broker: BrokerProcess, bystander: Bystander
 ) -> None:
     with RawConnection(broker.address) as connection:
@@ -202,7 +205,7 @@ def test_a_peer_that_never_reads_its_answers_harms_nobody(
         assert bystander.works()
 
 
-def test_a_thousand_silent_connections_harm_nobody(broker: BrokerProcess, bystander: Bystander) -> None:
+def test_a_thousand_silent_connections_harm_no_other(broker: BrokerProcess, bystander: Bystander) -> None:
     silent = [RawConnection(broker.address) for _ in range(SILENT_CONNECTIONS)]
     half_frame = api_versions_request()[:9]
     for connection in silent[::2]:

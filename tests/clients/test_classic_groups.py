@@ -1,7 +1,7 @@
-"""Ordinary consumers in groups, as their libraries bring them: they share a topic, commit, and go on.
+"""Ordinary consumers in groups, of several client libraries: they share a topic, commit, and continue.
 
-confluent-kafka, kafka-python and aiokafka, and Kafka's own console consumer and group command. All of it
-holds against Apache Kafka as well (`--broker`).
+confluent-kafka, kafka-python and aiokafka, and Kafka's own console consumer and group command. All tests pass
+against Apache Kafka, too (`--broker`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms"
 
 
 class Member:
-    """A confluent consumer in a group, with what it was assigned and has read."""
+    """A confluent consumer in a group, with its assignment and its records."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, **settings: Any) -> None:
         self.values: list[str] = []
@@ -61,7 +61,7 @@ class Member:
 
 @contextmanager
 def members(*made: Member) -> Generator[Callable[[], None]]:
-    """Closes them in the end; polls all of them once when called."""
+    """Closes them at the end; polls all of them once when called."""
 
     def poll() -> None:
         for one in made:
@@ -79,7 +79,7 @@ def poll_until(poll: Callable[[], None], is_so: Callable[[], bool], what: str) -
         poll()
         return is_so()
 
-    eventually(attempt, what=what)
+    eventually(attempt, awaited=what)
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
@@ -170,7 +170,7 @@ def test_aiokafka_reads_in_a_group(cluster: Cluster, bootstrap: str) -> None:
     assert asyncio.run(read(20)) + asyncio.run(read(RECORDS - 20)) == numbered(RECORDS)
 
 
-def test_the_console_consumer_reads_in_a_group_and_the_group_command_tells_how_far(
+def test_the_console_consumer_reads_in_a_group_and_the_group_command_prints_its_offsets(
     cluster: Cluster, probe: ShareProbe
 ) -> None:
     topic, group = cluster.topic(), unique("group")
@@ -191,7 +191,7 @@ def test_the_console_consumer_reads_in_a_group_and_the_group_command_tells_how_f
 
 
 def rows(probe: ShareProbe, *arguments: str) -> list[list[str]]:
-    """What the group command prints, without headings."""
+    """The rows that the group command prints, without headings."""
     lines = probe.tool(CONSUMER_GROUPS, *arguments).output.splitlines()
     return [line.split() for line in lines if line.strip() and not line.startswith("GROUP ")]
 

@@ -1,5 +1,5 @@
-"""Every ordinary client works: the programs of `matrix`, each against the broker. With `make clients` they do
-all that they can.
+"""Every ordinary client works: the programs of `matrix`, each against the broker. `make clients` runs all
+their parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.clients.matrix.programs import EXPECTED, PROGRAMS
 
 PART_SECONDS = 100
 pytestmark = pytest.mark.timeout(400)
-"""The first run fetches what the clients are made of, and builds it."""
+"""The first run fetches the clients' dependencies, and builds the programs."""
 
 EVERYTHING = [(name, part) for name, program in PROGRAMS.items() for part in program.parts]
 
@@ -30,11 +30,11 @@ def run_part(bootstrap: str, name: str, part: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_each_client_makes_topics_produces_reads_and_commits(bootstrap: str, name: str) -> None:
+def test_each_client_creates_topics_produces_reads_and_commits(bootstrap: str, name: str) -> None:
     run_part(bootstrap, name, "basic")
 
 
 @pytest.mark.clients
 @pytest.mark.parametrize(("name", "part"), [one for one in EVERYTHING if one[1] != "basic"])
-def test_each_client_does_what_it_can(bootstrap: str, name: str, part: str) -> None:
+def test_each_client_passes_all_its_parts(bootstrap: str, name: str, part: str) -> None:
     run_part(bootstrap, name, part)

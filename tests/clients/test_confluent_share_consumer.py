@@ -28,7 +28,7 @@ time.sleep(600)
 
 @pytest.fixture
 def open_consumer(bootstrap: str) -> Iterator[OpenConsumer]:
-    """Opens consumers (explicit acknowledgement unless told otherwise) that are closed after the test."""
+    """Opens consumers (with explicit acknowledgement by default) that are closed after the test."""
     opened: list[ShareConsumer] = []
 
     def open_one(group: str, topic: str, *, mode: str = "explicit") -> ShareConsumer:
@@ -40,7 +40,7 @@ def open_consumer(bootstrap: str) -> Iterator[OpenConsumer]:
         consumer.close()
 
 
-def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
+def test_implicit_mode_accepts_the_previous_records_with_the_next_poll(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -51,7 +51,7 @@ def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
     wait_for_lag(probe, group, 0)
 
 
-def test_accept_release_and_reject_each_do_their_part(
+def test_accept_release_and_reject_each_have_their_effect(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -68,7 +68,7 @@ def test_accept_release_and_reject_each_do_their_part(
     wait_for_lag(probe, group, 0)
 
 
-def test_asynchronous_commit_tells_its_outcome_to_the_callback(
+def test_asynchronous_commit_passes_its_outcome_to_the_callback(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -88,7 +88,7 @@ def test_asynchronous_commit_tells_its_outcome_to_the_callback(
         poll(consumer)
         return bool(outcomes)
 
-    eventually(outcome_came, what="the callback was called")
+    eventually(outcome_came, awaited="the callback was called")
     assert outcomes == [({0, 1, 2}, None)]
 
 
@@ -111,7 +111,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     settle(other, redelivered, other.acknowledge)
 
 
-def test_a_killed_process_loses_its_records_to_the_others_at_once(
+def test_records_of_a_killed_process_go_to_the_others_immediately(
     bootstrap: str, cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -163,18 +163,18 @@ def test_several_consumers_share_one_partition_without_overlap(
             values.extend(map(text, poll(consumer)))
         return all(delivered)
 
-    eventually(produce_and_poll_all, what="each consumer gets a part")
+    eventually(produce_and_poll_all, awaited="each consumer gets a part")
 
     def rest() -> bool:
         for consumer, values in zip(consumers, delivered, strict=True):
             values.extend(map(text, poll(consumer)))
         return sum(map(len, delivered)) >= len(produced)
 
-    eventually(rest, what="all records are delivered")
+    eventually(rest, awaited="all records are delivered")
     assert sorted(value for values in delivered for value in values) == sorted(produced)
 
 
-def test_close_accepts_what_was_acknowledged_and_releases_the_rest(
+def test_close_accepts_acknowledged_records_and_releases_the_rest(
     bootstrap: str, cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -224,4 +224,4 @@ def test_transactions_leave_no_lag(
         (offset,) = probe.group_offsets(group)
         return offset.lag == 0
 
-    eventually(lag_is_gone, what="the markers no longer count as lag")
+    eventually(lag_is_gone, awaited="the markers no longer count as lag")

@@ -1,5 +1,5 @@
-"""Consumers of the new protocol (KIP-848) in groups: Java's and librdkafka's, beside classic ones, and what
-Kafka's own tools say of them. All of it holds against Apache Kafka as well (`--broker`).
+"""Consumers of the new protocol (KIP-848) in groups: Java's and librdkafka's, beside classic ones, and the
+view of Kafka's own tools. All tests pass against Apache Kafka, too (`--broker`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.clients.tools import run_tool
 STORIES = "barnabas.probe.GroupStories"
 NEW_PROTOCOL: dict[str, Any] = {
     "group.protocol": "consumer",
-    # Not the client's to say in this protocol.
+    # The client may not set it in this protocol.
     "session.timeout.ms": None,
     "heartbeat.interval.ms": None,
 }
@@ -36,7 +36,7 @@ NEW_PROTOCOL: dict[str, Any] = {
             "static",
             [
                 "a dynamic and a static member: Consumer uniform 2",
-                "it is back with what it had: Consumer uniform 2",
+                "it is back with its partitions: Consumer uniform 2",
             ],
             marks=pytest.mark.clients,
         ),

@@ -25,7 +25,7 @@ def console(probe: ShareProbe, group: str, topic: str, count: int, *arguments: s
     return probe.tool(CONSOLE_SHARE_CONSUMER, "--topic", topic, "--group", group, *limits, *arguments)
 
 
-def test_console_share_consumer_accepts_what_it_prints(cluster: Cluster, probe: ShareProbe) -> None:
+def test_console_share_consumer_accepts_the_records_it_prints(cluster: Cluster, probe: ShareProbe) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, numbered(6))
     assert console(probe, group, topic, 4).output.splitlines() == numbered(6)[:4]

@@ -1,11 +1,11 @@
-"""SIGKILL in a loop under load: what was confirmed is kept.
+"""SIGKILL in a loop under load: confirmed data is kept.
 
 A producer and two share consumers of one group, one Java and one librdkafka, work on while the broker is
 killed and started again on the same data. Two promises are checked: a record whose production was confirmed
 is delivered, and a record whose acceptance was confirmed is never delivered again. Each time the broker
-serves again within a second: of processor time each time, and by the clock in the median, since a test cannot
-know what else the machine does. While it is down both consumers are polled until they hold no record of its
-former life, so that whatever they deliver later comes from the new one. In the end nothing is left over.
+serves again within a second: of processor time each time, and by the clock in the median, because other work
+of the machine may slow a test down. While it is down, both consumers are polled until they hold no record of
+the old process, so that all records delivered later come from the new one. At the end no record is left.
 """
 
 import threading
@@ -40,7 +40,9 @@ COMMIT_SECONDS = 1.0
 
 @dataclass
 class Ledger:
-    """What the broker confirmed, and what it delivered although it had confirmed its acceptance."""
+    """The broker's confirmations, and the records that it delivered although it had confirmed their
+    acceptance.
+    """
 
     produced: set[str] = field(default_factory=set[str])
     delivered: set[str] = field(default_factory=set[str])
@@ -54,14 +56,14 @@ class Ledger:
         self.delivered.update(delivered)
 
     def wait_for_acceptances(self, count: int) -> None:
-        """Return when the broker has confirmed so many acceptances."""
-        eventually(lambda: len(self.accepted) >= count, what=f"{count} acceptances are confirmed")
+        """Return when the broker has confirmed this number of acceptances."""
+        eventually(lambda: len(self.accepted) >= count, awaited=f"{count} acceptances are confirmed")
 
 
 class Worker:
-    """A thread that repeats `work` until told to end, and rests when a rest is asked for and it is idle.
+    """A thread that repeats `work` until it is ended. It rests when a rest is requested and it is idle.
 
-    `work` does one round and answers whether there was anything to do.
+    `work` does one round and returns whether there was anything to do.
     """
 
     def __init__(self, name: str, work: Callable[[], bool]) -> None:
@@ -79,7 +81,7 @@ class Worker:
 
     def await_rest(self) -> None:
         """Return when it rests."""
-        eventually(lambda: self._resting.is_set() or self._failure, what=f"{self._thread.name} rests")
+        eventually(lambda: self._resting.is_set() or self._failure, awaited=f"{self._thread.name} rests")
 
     def resume(self) -> None:
         """Let it work again."""
@@ -87,7 +89,7 @@ class Worker:
         self._resting.clear()
 
     def end(self) -> None:
-        """End the thread; raises what went wrong in it."""
+        """End the thread; raises its error if it failed."""
         self._end_asked.set()
         self._thread.join()
         if self._failure is not None:
@@ -148,7 +150,7 @@ class ProducerWork:
 
 
 class JavaWork:
-    """Polls a KafkaShareConsumer, accepts what came and commits it synchronously."""
+    """Polls a KafkaShareConsumer, accepts the records and commits synchronously."""
 
     def __init__(self, probe: ShareProbe, group: str, topic: str, ledger: Ledger) -> None:
         self._consumer = probe.consumer("java", group, [topic], share_acknowledgement_mode="explicit")
@@ -200,7 +202,7 @@ class ConfluentWork:
 def working_consumers(
     broker: BrokerProcess, group: str, topic: str, ledger: Ledger
 ) -> Generator[tuple[ShareProbe, list[Worker]]]:
-    """One Java and one librdkafka share consumer at work, and the probe that the former is in."""
+    """One Java and one librdkafka share consumer at work, and the probe of the former."""
     probe = ShareProbe(broker.address)
     confluent = ShareConsumer(
         {
@@ -268,8 +270,8 @@ def check_crashes(broker: BrokerProcess) -> None:
             restarts.append(crash(broker, consumers))
         producing.end()
         assert production.producer.flush(30) == 0
-        # An acceptance may be recorded and its confirmation lost with the broker: it is never confirmed.
-        eventually(lambda: ledger.delivered >= ledger.produced, what="all that was produced is delivered")
+        # An acceptance may be recorded while its confirmation is lost with the broker: it is never confirmed.
+        eventually(lambda: ledger.delivered >= ledger.produced, awaited="all produced records are delivered")
         wait_for_lag(probe, group, 0)
     assert median(restarts) < RESTART_SECONDS_MAX
     assert len(ledger.produced) >= KILLS * ACCEPTED_BETWEEN_KILLS

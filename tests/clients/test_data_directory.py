@@ -1,4 +1,4 @@
-"""Data directories that cannot be served: one clear line, exit code 1, and nothing done to them."""
+"""Data directories that cannot be served: one clear line, exit code 1, and an unchanged directory."""
 
 import resource
 import subprocess
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.barnabas
 
 
 def refusal(command: Path, directory: Path, *, before: Callable[[], None] | None = None) -> str:
-    """What the broker says on standard error; it ends at once, with 1."""
+    """The broker's standard error; it ends immediately with exit code 1."""
     done = subprocess.run(
         [command, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory],
         capture_output=True,
@@ -28,7 +28,9 @@ def refusal(command: Path, directory: Path, *, before: Callable[[], None] | None
     return done.stderr
 
 
-def test_a_second_broker_is_told_who_the_first_is(own_broker: BrokerProcess, barnabas_command: Path) -> None:
+def test_a_second_broker_names_the_process_of_the_first(
+    own_broker: BrokerProcess, barnabas_command: Path
+) -> None:
     complaint = refusal(barnabas_command, own_broker.data_directory)
     assert f"{own_broker.data_directory} is used by another broker, process {own_broker.pid}." in complaint
 
@@ -47,7 +49,7 @@ def test_a_directory_of_other_things_is_left_alone(barnabas_command: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_disk_that_is_full_at_the_start_is_told(barnabas_command: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_at_the_start_is_reported(barnabas_command: Path, tmp_path: Path) -> None:
     def no_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
@@ -67,14 +69,14 @@ def test_another_nodes_directory_is_refused(barnabas_command: Path, tmp_path: Pa
         ("nonsense", "meta.properties is damaged: it has no version"),
     ],
 )
-def test_properties_that_are_none_are_refused(
+def test_invalid_properties_are_refused(
     barnabas_command: Path, tmp_path: Path, properties: str, complaint: str
 ) -> None:
     (tmp_path / "meta.properties").write_text(properties)
     assert complaint in refusal(barnabas_command, tmp_path)
 
 
-def test_missing_parents_are_made(barnabas_command: Path, tmp_path: Path) -> None:
+def test_missing_parents_are_created(barnabas_command: Path, tmp_path: Path) -> None:
     broker = BrokerProcess(barnabas_command, tmp_path / "new" / "directory" / "data")
     broker.start()
     assert broker.stop() == 0

@@ -1,7 +1,7 @@
-"""A real filesystem that has no room for one partition any more, and then has again, without a restart.
+"""A real filesystem without space for one partition, and then with space again, without a restart.
 
-The room is what the system lets the broker's process write to a file (RLIMIT_FSIZE), so it takes neither
-rights nor a disk of our own.
+The space is the limit that the system sets for files of the broker's process (RLIMIT_FSIZE), so the test
+needs neither rights nor a disk of its own.
 """
 
 import resource
@@ -20,13 +20,13 @@ VALUE_BYTES = 10_000
 
 
 def give_room(broker: BrokerProcess, size_bytes: int) -> None:
-    """What a file of the broker's may grow to."""
+    """The maximum size of the broker's files."""
     _, hard = resource.prlimit(broker.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
 
 def produce(address: str, topic: str, value: str) -> KafkaError | None:
-    """Produce one record without trying again for long; what went wrong."""
+    """Produce one record with only a short time for retries; its error."""
     outcomes: list[KafkaError | None] = []
 
     def note(error: KafkaError | None, _: Message) -> None:
@@ -46,7 +46,7 @@ def produce(address: str, topic: str, value: str) -> KafkaError | None:
     return outcomes[0]
 
 
-def test_a_partition_without_room_fails_alone_and_takes_records_again(own_broker: BrokerProcess) -> None:
+def test_a_partition_without_space_fails_alone_and_accepts_records_again(own_broker: BrokerProcess) -> None:
     cluster = Cluster(own_broker.address)
     large, small, group = cluster.topic(), cluster.topic(), cluster.group()
     value = "x" * VALUE_BYTES

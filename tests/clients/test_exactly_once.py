@@ -1,9 +1,9 @@
-"""Consume, process, produce, in transactions: programs that are killed half-way, and brokers, leave each
-record once.
+"""Consume, process, produce, in transactions: with programs killed half-way, and brokers too, each record
+exists once.
 
 A copier reads a topic in a group and writes another, each time a few records and the group's offsets in one
-transaction. It is killed, and so is the broker under the next one; in the end whoever reads committed records
-finds each of them, once.
+transaction. It is killed, and so is the broker under the next copier. At the end a reader of committed
+records finds each of them once.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Copying:
         self._reader.start()
 
     def wait_for(self, count: int) -> None:
-        """Until it has committed so many records."""
+        """Waits until it has committed this number of records."""
         what = f"{count} records are committed"
-        eventually(lambda: self._has(count), what=what, deadline_seconds=SECONDS)
+        eventually(lambda: self._has(count), awaited=what, deadline_seconds=SECONDS)
 
     def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
@@ -80,7 +80,7 @@ class Copying:
 
 @contextmanager
 def copying(command: list[str]) -> Generator[Copying]:
-    """Kills it in the end."""
+    """Kills it at the end."""
     copying = Copying(command)
     try:
         yield copying
@@ -89,7 +89,7 @@ def copying(command: list[str]) -> Generator[Copying]:
 
 
 def committed_values(address: str, topic: str, count: int) -> Counter[str]:
-    """What whoever reads committed records finds, once there are so many."""
+    """The committed records of the topic, as soon as there are this many."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -109,7 +109,7 @@ def committed_values(address: str, topic: str, count: int) -> Counter[str]:
         return len(found) >= count
 
     try:
-        eventually(poll, what=f"{count} records are read", deadline_seconds=SECONDS)
+        eventually(poll, awaited=f"{count} records are read", deadline_seconds=SECONDS)
         for _ in range(5):
             poll()
     finally:
@@ -118,7 +118,7 @@ def committed_values(address: str, topic: str, count: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("command", [with_confluent, with_java])
-def test_each_record_is_copied_once_whoever_is_killed(
+def test_each_record_is_copied_once_after_kills_of_copier_and_broker(
     barnabas_command: Path, tmp_path: Path, command: Command
 ) -> None:
     with started(BrokerProcess(barnabas_command, tmp_path / "data", SETTINGS)) as broker:

@@ -1,7 +1,7 @@
-"""Idempotent producers over SIGKILL: what is sent again because its confirmation was lost is there once.
+"""Idempotent producers over SIGKILL: a batch that is repeated because its confirmation was lost exists once.
 
-librdkafka keeps five requests in flight and sends each again until it is confirmed, so that every kill leaves
-some that the broker had written and could not confirm.
+librdkafka keeps five requests in flight and repeats each until it is confirmed. So at every kill there are
+some that the broker has written without confirming them.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ UNCONFIRMED_AT_A_KILL = 500
 
 
 @pytest.mark.parametrize("flush", ["interval", "always", "never"])
-def test_each_record_is_there_once_and_in_order(barnabas_command: Path, tmp_path: Path, flush: str) -> None:
+def test_each_record_exists_once_and_in_order(barnabas_command: Path, tmp_path: Path, flush: str) -> None:
     settings = {**TEST_SETTINGS, "log.flush": flush}
     with started(BrokerProcess(barnabas_command, tmp_path / "data", settings)) as broker:
         topic = Cluster(broker.address).topic()
@@ -31,7 +31,7 @@ def test_each_record_is_there_once_and_in_order(barnabas_command: Path, tmp_path
 
 
 def send_through_kills(broker: BrokerProcess, topic: str) -> list[str]:
-    """Produce on while the broker is killed and started again; the values in their order."""
+    """Produce while the broker is killed and restarted; the values in their order."""
     producer = Producer(
         {
             "bootstrap.servers": broker.address,
@@ -48,7 +48,7 @@ def send_through_kills(broker: BrokerProcess, topic: str) -> list[str]:
             sent.append(f"value-{number}")
             producer.produce(topic, sent[-1])
             producer.poll(0)
-        eventually(lambda: producer.flush(0.001) < UNCONFIRMED_AT_A_KILL, what="the producer gets on")
+        eventually(lambda: producer.flush(0.001) < UNCONFIRMED_AT_A_KILL, awaited="the producer gets on")
         broker.kill()
         broker.start()
     assert producer.flush(30) == 0
@@ -56,7 +56,7 @@ def send_through_kills(broker: BrokerProcess, topic: str) -> list[str]:
 
 
 def read(address: str, topic: str, count: int) -> list[str]:
-    """All values, those behind the last that is expected too."""
+    """All values, also those behind the last expected one."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -73,6 +73,6 @@ def read(address: str, topic: str, count: int) -> list[str]:
         values.extend(text(message) for message in messages if message.error() is None)
         return len(values) >= count and any(message.error() is not None for message in messages)
 
-    eventually(at_the_end, what="all that was sent is read")
+    eventually(at_the_end, awaited="all sent records are read")
     consumer.close()
     return values

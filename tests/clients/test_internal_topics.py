@@ -1,5 +1,5 @@
-"""`__consumer_offsets` made first by an administrator, with few partitions: groups of every type are at work
-in it, after a restart and after a kill, too.
+"""`__consumer_offsets` created by an administrator with few partitions: groups of every type work with it,
+also after a restart and after a kill.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROUPS = [f"group-{number}" for number in range(6)]
 
 
 def partition_count(broker: BrokerProcess, name: str) -> int:
-    """0 if the topic isn't there."""
+    """0 if the topic does not exist."""
     found = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=10).topics.get(name)
     return 0 if found is None else len(found.partitions)
 
@@ -47,7 +47,7 @@ def commit(broker: BrokerProcess, group: str, topic: str, offset: int) -> None:
 
 
 def read_as_member(broker: BrokerProcess, group: str, topic: str, count: int, **settings: object) -> None:
-    """So many records, with a commit of them."""
+    """This number of records, with a commit."""
     member = Member(broker.address, group, topic, **settings)
     with members(member) as poll:
         poll_until(poll, lambda: len(member.values) == count, "it reads all")
@@ -55,7 +55,7 @@ def read_as_member(broker: BrokerProcess, group: str, topic: str, count: int, **
 
 
 def shared(broker: BrokerProcess, group: str, topic: str, count: int) -> list[str]:
-    """At least so many records that a share group accepts."""
+    """At least this number of records, accepted by a share group."""
     consumer, values = share_consumer(broker.address, group, topic), list[str]()
     while len(values) < count:
         messages = poll_some(consumer)
@@ -87,11 +87,11 @@ def test_groups_use_the_administrators_topic(barnabas_command: Path, tmp_path: P
                 broker.start()
             assert [committed(broker, group, topic) for group in GROUPS] == [round_number] * len(GROUPS)
             assert {group: committed(broker, group, topic) for group in read} == read
-            # Share state takes offsets of its own, in the log store.
+            # Share state has offsets of its own in the log store.
             assert min(read.values()) >= 10 * round_number
 
 
-def test_a_look_up_makes_the_topic_of_the_setting(barnabas_command: Path, tmp_path: Path) -> None:
+def test_a_look_up_creates_the_topic_of_the_setting(barnabas_command: Path, tmp_path: Path) -> None:
     settings = {**TEST_SETTINGS, "offsets.topic.num.partitions": "7"}
     with started(BrokerProcess(barnabas_command, tmp_path / "data", settings)) as broker:
         assert partition_count(broker, OFFSETS) == 0

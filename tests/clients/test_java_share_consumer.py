@@ -1,4 +1,6 @@
-"""Java's KafkaShareConsumer against the broker: what KIP-932, KIP-1206 and KIP-1222 promise applications."""
+"""Java's KafkaShareConsumer against the broker: the promises of KIP-932, KIP-1206 and KIP-1222 to
+applications.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,7 +18,7 @@ OpenConsumer = Callable[..., JavaShareConsumer]
 
 @pytest.fixture
 def open_consumer(probe: ShareProbe) -> Iterator[OpenConsumer]:
-    """Opens consumers (explicit acknowledgement unless told otherwise) that are closed after the test."""
+    """Opens consumers (with explicit acknowledgement by default) that are closed after the test."""
     opened: list[JavaShareConsumer] = []
 
     def open_one(group: str, *topics: str, mode: str = "explicit", **config: object) -> JavaShareConsumer:
@@ -31,7 +33,7 @@ def open_consumer(probe: ShareProbe) -> Iterator[OpenConsumer]:
         consumer.close()
 
 
-def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
+def test_implicit_mode_accepts_the_previous_records_with_the_next_poll(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -42,7 +44,7 @@ def test_implicit_mode_accepts_what_the_next_poll_leaves_behind(
     wait_for_lag(probe, group, 0)
 
 
-def test_accept_release_and_reject_each_do_their_part(
+def test_accept_release_and_reject_each_have_their_effect(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -72,7 +74,7 @@ def test_explicit_mode_refuses_a_poll_before_all_is_acknowledged(
     accept(consumer, [second])
 
 
-def test_asynchronous_commit_tells_its_outcome_to_the_callback(
+def test_asynchronous_commit_passes_its_outcome_to_the_callback(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -85,7 +87,7 @@ def test_asynchronous_commit_tells_its_outcome_to_the_callback(
         consumer.poll(50)
         return consumer.outcomes()
 
-    assert eventually(outcomes, what="the callback was called") == [(topic, 0, None, (0, 1, 2))]
+    assert eventually(outcomes, awaited="the callback was called") == [(topic, 0, None, (0, 1, 2))]
 
 
 def test_renewing_keeps_records_beyond_the_lock_duration(
@@ -123,7 +125,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     accept(other, redelivered)
 
 
-def test_record_limit_delivers_no_more_than_asked_for_from_one_batch(
+def test_record_limit_delivers_no_more_than_requested_from_one_batch(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -147,7 +149,7 @@ def test_batch_optimized_delivers_the_whole_producer_batch(
     accept(consumer, records)
 
 
-def test_a_killed_process_loses_its_records_to_the_others_at_once(
+def test_records_of_a_killed_process_go_to_the_others_immediately(
     cluster: Cluster, new_probe: Callable[[], ShareProbe], open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -195,12 +197,12 @@ def test_several_consumers_share_one_partition_without_overlap(
 
     poll_all()
     probe.produce(topic, numbered(300))
-    eventually(poll_all, what="all records are delivered")
+    eventually(poll_all, awaited="all records are delivered")
     assert sorted(value or "" for values in delivered for value in values) == sorted(numbered(300))
     assert all(delivered), "each consumer got a part"
 
 
-def test_close_accepts_what_was_acknowledged_and_releases_the_rest(
+def test_close_accepts_acknowledged_records_and_releases_the_rest(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
@@ -227,7 +229,7 @@ def test_a_changed_subscription_takes_effect_while_consuming(
     assert sorted(map(str, poll_values(consumer, 6))) == numbered(6, "after")
 
 
-def test_a_latest_group_starts_with_what_comes_after_it_joined(
+def test_a_latest_group_starts_with_the_records_produced_after_it_joined(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(start="latest")
@@ -240,5 +242,5 @@ def test_a_latest_group_starts_with_what_comes_after_it_joined(
         values.extend(record.value for record in consumer.poll())
         return bool(values)
 
-    eventually(produce_and_poll, what="a new record is delivered")
+    eventually(produce_and_poll, awaited="a new record is delivered")
     assert set(values) == {"new"}

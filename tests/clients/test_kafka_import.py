@@ -1,7 +1,7 @@
-"""What Apache Kafka wrote is served by barnabas: after `barnabas import`, and in place.
+"""barnabas serves the data of Apache Kafka: after `barnabas import`, and in place.
 
-A Kafka of the same version is started, filled, left half read by a share group, and stopped; its directory is
-what every test here begins with.
+A Kafka of the same version is started, filled, half read by a share group, and stopped. Every test here
+starts with its directory.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ ORDINARY_GROUP = "ordinary"
 
 
 class KafkaData(NamedTuple):
-    """A stopped Kafka's directory, and what is in it."""
+    """A stopped Kafka's directory, and its content."""
 
     directory: Path
     topic: str
@@ -73,7 +73,9 @@ def share_consumer(address: str, group: str, topic: str) -> ShareConsumer:
 
 
 def accept_some(address: str, group: str, topic: str, count: int) -> set[str]:
-    """Accept so many records at least, and release what came with them; the accepted values."""
+    """Accept at least this number of records, and release the others of the same polls; the accepted
+    values.
+    """
     consumer, accepted = share_consumer(address, group, topic), set[str]()
 
     def poll() -> bool:
@@ -85,7 +87,7 @@ def accept_some(address: str, group: str, topic: str, count: int) -> set[str]:
         consumer.commit_sync(5.0)
         return len(accepted) >= count
 
-    eventually(poll, what=f"{count} records are accepted")
+    eventually(poll, awaited=f"{count} records are accepted")
     consumer.close()
     return accepted
 
@@ -105,7 +107,7 @@ def commit_some(address: str, topic: str) -> None:
 
 
 def committed(address: str, topic: str) -> list[int]:
-    """What the ordinary group has committed of each partition; -1001 is nothing."""
+    """The ordinary group's committed offset of each partition; -1001 means none."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": ORDINARY_GROUP, "log_level": 0})
     found = consumer.committed([TopicPartition(topic, one) for one in range(PARTITIONS)], timeout=20)
     consumer.close()
@@ -113,7 +115,7 @@ def committed(address: str, topic: str) -> list[int]:
 
 
 def take_all(address: str, group: str, topic: str, expected: int) -> list[str]:
-    """Accept everything that comes, until so many values have come; in the order of their coming."""
+    """Accept all records until this number has arrived; their values in the order of arrival."""
     consumer, taken = share_consumer(address, group, topic), list[str]()
 
     def poll() -> bool:
@@ -125,7 +127,7 @@ def take_all(address: str, group: str, topic: str, expected: int) -> list[str]:
         consumer.commit_sync(5.0)
         return len(taken) >= expected and not messages
 
-    eventually(poll, what=f"{expected} records come")
+    eventually(poll, awaited=f"{expected} records come")
     consumer.close()
     return taken
 
@@ -140,7 +142,7 @@ def read_all(address: str, topic: str) -> list[str]:
         values.extend(text(message) for message in consumer.consume(500, 0.2))
         return len(values) >= RECORDS
 
-    eventually(poll, what="all records are read")
+    eventually(poll, awaited="all records are read")
     consumer.close()
     return values
 
@@ -158,7 +160,7 @@ def contents(directory: Path) -> dict[str, str]:
 
 
 def check_served(broker: BrokerProcess, data: KafkaData) -> None:
-    """All records are read, and the share group goes on where it stood."""
+    """All records are read, and the share group continues at its offset."""
     cluster = Cluster(broker.address)
     assert cluster.topic_id(data.topic) == data.topic_id
     assert sorted(read_all(broker.address, data.topic)) == sorted(data.values)
@@ -169,7 +171,7 @@ def check_served(broker: BrokerProcess, data: KafkaData) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--link",)])
-def test_an_imported_directory_is_served_and_the_source_is_as_it_was(
+def test_an_imported_directory_is_served_and_the_source_is_unchanged(
     kafka_data: KafkaData, barnabas_command: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     before = contents(kafka_data.directory)

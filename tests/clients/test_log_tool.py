@@ -1,6 +1,7 @@
-"""`barnabas log dump` beside Kafka's own DumpLogSegments: field by field the same, on what this broker wrote.
+"""`barnabas log dump` beside Kafka's own DumpLogSegments: equal in every field, on logs that Barnabas wrote.
 
-What the control records of share groups hold is left out: Kafka takes their types for its Raft layer's.
+The content of share groups' control records is left out, because Kafka decodes their types as those of its
+Raft layer.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Row = Mapping[str, Any]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS_PER_CODEC = 20
 STARTS = 2
-"""Of the broker on the directory that is looked at."""
+"""The broker of the examined directory."""
 
 
 class Dumped(NamedTuple):
-    """A log's directory, and by file name what each program says of it, row by row."""
+    """A log's directory, and by file name the rows of each program's output."""
 
     path: Path
     by_kafka: Mapping[str, Sequence[Row]]
@@ -43,8 +44,8 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumped]:
     with started(broker):
         path = write_log(broker)
         assert broker.stop() == 0
-        broker.start()  # the programs look while a broker runs on the directory
-        eventually(lambda: len(leader_epochs(path)) == STARTS, what="the broker has opened the log")
+        broker.start()  # the programs read the directory while a broker runs on it
+        eventually(lambda: len(leader_epochs(path)) == STARTS, awaited="the broker has opened the log")
         names = sorted(one.name for one in path.iterdir())
         yield Dumped(path, kafka_rows(path, names), barnabas_rows(path))
 
@@ -67,7 +68,7 @@ def write_log(broker: BrokerProcess) -> Path:
 
 
 def kafka_rows(path: Path, names: Sequence[str]) -> dict[str, list[Row]]:
-    """What DumpLogSegments prints of each file, its lines as names and values."""
+    """The output of DumpLogSegments for each file, its lines as names and values."""
     files = [str(path / name) for name in names if name.endswith((".log", "index", ".snapshot"))]
     files = [file for file in files if not file.endswith(".shareindex")]
     rows: dict[str, list[Row]] = {}
@@ -187,7 +188,7 @@ def test_indexes_and_producer_snapshots_are_the_same(
 
 
 def test_leader_epochs_are_the_same(dumped: Dumped) -> None:
-    """Kafka's program doesn't print this file: it is text already."""
+    """Kafka's program does not print this file, because it is text already."""
     ours = dumped.by_barnabas["leader-epoch-checkpoint"]
     assert leader_epochs(dumped.path) == [f"{row['leader_epoch']} {row['start_offset']}" for row in ours]
 

@@ -1,4 +1,6 @@
-"""A broker with less memory or fewer files than it asks for serves on as soon as there is room again."""
+"""A broker with less memory or fewer files than it needs continues to serve as soon as they are available
+again.
+"""
 
 import resource
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from tests.clients.raw_frames import (
 pytestmark = pytest.mark.barnabas
 
 ROOM_BYTES = 8 * 1024 * 1024
-"""Address space that is left to the broker once it serves: less than what `CONNECTIONS` take."""
+"""The address space left to the broker after its start: less than `CONNECTIONS` need."""
 CONNECTIONS = 600
 LESS_THAN_A_THREAD_BYTES = 6 * 1024 * 1024
 SETTLED_READINGS = 30
@@ -39,7 +41,7 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_broker_without_memory_for_connections_accepts_them_again_when_there_is_some(
+def test_a_broker_without_memory_for_connections_accepts_them_again_when_it_has_some(
     own_broker: BrokerProcess,
 ) -> None:
     with RawConnection(own_broker.address) as connection:
@@ -49,13 +51,15 @@ def test_a_broker_without_memory_for_connections_accepts_them_again_when_there_i
         refused_count = sum(not _is_served(own_broker, clients) for _ in range(CONNECTIONS))
         assert 0 < refused_count < CONNECTIONS
     with ExitStack() as clients:
-        eventually(lambda: _is_served(own_broker, clients), what="the broker accepts connections again")
+        eventually(lambda: _is_served(own_broker, clients), awaited="the broker accepts connections again")
         assert all(_is_served(own_broker, clients) for _ in range(20))
 
 
-def test_a_broker_that_can_start_no_thread_writes_on_and_stops_in_order(own_broker: BrokerProcess) -> None:
+def test_a_broker_that_can_start_no_thread_goes_on_writing_and_stops_cleanly(
+    own_broker: BrokerProcess,
+) -> None:
     cluster = Cluster(own_broker.address)
-    cluster.produce(cluster.topic(), ["loads what it takes to write"])
+    cluster.produce(cluster.topic(), ["loads the code for writes"])
     _limit_address_space(own_broker.pid, LESS_THAN_A_THREAD_BYTES)
     for _ in range(3):
         cluster.produce(cluster.topic(), numbered(10))
@@ -63,7 +67,7 @@ def test_a_broker_that_can_start_no_thread_writes_on_and_stops_in_order(own_brok
 
 
 @pytest.mark.clients
-def test_more_partitions_than_descriptors_take_records(barnabas_command: Path, tmp_path: Path) -> None:
+def test_more_partitions_than_descriptors_accept_records(barnabas_command: Path, tmp_path: Path) -> None:
     limited = tmp_path / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {barnabas_command} "$@"\n')
     limited.chmod(0o755)
@@ -90,14 +94,16 @@ def _limit_address_space(pid: int, room_bytes: int) -> None:
 
 
 def _settled_address_space_bytes(pid: int) -> int:
-    """Once the broker has loaded its handlers. It does that while no requests come, and needs memory."""
+    """Waits until the broker has loaded its handlers. It does that while no requests arrive, and needs
+    memory.
+    """
     readings: list[int] = []
 
     def is_settled() -> bool:
         readings.append(_address_space_bytes(pid))
         return len(readings) >= SETTLED_READINGS and len(set(readings[-SETTLED_READINGS:])) == 1
 
-    eventually(is_settled, what="the broker has loaded its handlers")
+    eventually(is_settled, awaited="the broker has loaded its handlers")
     return readings[-1]
 
 

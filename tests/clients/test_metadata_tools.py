@@ -1,4 +1,4 @@
-"""Kafka's own metadata shell and log dump read the metadata where it lies: the log and its snapshots."""
+"""Kafka's own metadata shell and log dump read the metadata from the files: the log and its snapshots."""
 
 from pathlib import Path
 
@@ -19,7 +19,9 @@ SMALL_SNAPSHOTS = {
 
 @pytest.fixture
 def directory(barnabas_command: Path, tmp_path: Path) -> Path:
-    """The metadata of a broker that ran twice: a topic, settings of it and of a group, and producer ids."""
+    """The metadata of a broker that ran twice: a topic, settings of a topic and of a group, and
+    producer ids.
+    """
     broker = BrokerProcess(barnabas_command, tmp_path / "data")
     broker.settings = {**broker.settings, **SMALL_SNAPSHOTS}
     for run in range(2):
@@ -44,7 +46,7 @@ def newest_snapshot(directory: Path) -> Path:
 def shell(snapshot: Path, *command: str) -> list[str]:
     """The lines that the metadata shell prints, stripped.
 
-    It may run the command before it has published what it read of the snapshot, which then shows nothing.
+    It may run the command before it has published the content of the snapshot, and then shows nothing.
     """
 
     def attempt() -> list[str]:
@@ -52,7 +54,7 @@ def shell(snapshot: Path, *command: str) -> list[str]:
         lines = [line.strip() for line in printed.splitlines()]
         return lines if "Optional[4.3-IV0]" in lines else []
 
-    return eventually(attempt, what="the shell has published the snapshot")
+    return eventually(attempt, awaited="the shell has published the snapshot")
 
 
 @pytest.mark.xfail(

@@ -33,7 +33,7 @@ def test_java_and_confluent_consumers_of_one_group_share_every_record_once(
             producers.submit(cluster.produce, topic, values, linger_ms=5, batch_num_messages=20)
             for values in expected
         ]
-        eventually(poll_both, what="every record is delivered")
+        eventually(poll_both, awaited="every record is delivered")
     assert [len(offsets.result()) for offsets in sent] == [RECORDS_EACH] * PRODUCERS
     assert sorted(delivered["java"] + delivered["confluent"]) == sorted(itertools.chain(*expected))
     assert all(delivered.values()), "both kinds of consumer got a part"

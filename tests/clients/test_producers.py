@@ -1,4 +1,4 @@
-"""Records of every producer in every compression codec, read by share consumers and plain consumers alike."""
+"""Records of every producer in every compression codec, read by share consumers and by plain consumers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -89,7 +89,7 @@ def read_with_confluent(bootstrap: str, topic: str, count: int) -> list[str]:
             values.append("" if value is None else value.decode())
         return len(values) >= count
 
-    eventually(read, what=f"{count} records are read")
+    eventually(read, awaited=f"{count} records are read")
     consumer.close()
     return values
 
@@ -105,7 +105,7 @@ def read_with_kafka_python(bootstrap: str, topic: str, count: int) -> list[str]:
             values.extend(record.value.decode() for record in records)
         return len(values) >= count
 
-    eventually(read, what=f"{count} records are read")
+    eventually(read, awaited=f"{count} records are read")
     consumer.close()
     return values
 
@@ -149,9 +149,7 @@ def test_one_topic_in_all_codecs_is_read_alike_by_all_consumers(cluster: Cluster
         assert read(cluster.bootstrap, topic, len(expected)) == expected
 
 
-def test_plain_consumers_read_past_what_share_groups_leave_in_the_log(
-    cluster: Cluster, probe: ShareProbe
-) -> None:
+def test_plain_consumers_read_past_the_share_state_in_the_log(cluster: Cluster, probe: ShareProbe) -> None:
     topic, group = cluster.topic(), cluster.group()
     java = probe.consumer(unique("java"), group, [topic])
     for value in numbered(20):
@@ -173,7 +171,7 @@ def test_headers_and_keys_arrive_as_they_were_sent(cluster: Cluster, probe: Shar
     def poll() -> list[tuple[object, ...]]:
         return [(record.key, record.value, record.headers) for record in java.poll()]
 
-    assert eventually(poll, what="the record is delivered") == [("key", "value", {"source": "test"})]
+    assert eventually(poll, awaited="the record is delivered") == [("key", "value", {"source": "test"})]
     java.close()
 
 

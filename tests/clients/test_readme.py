@@ -28,7 +28,7 @@ def blocks(document: Path, language: str) -> list[str]:
 
 @contextmanager
 def running(program: str, broker: BrokerProcess, output: Path) -> Generator[None]:
-    """The program in a process of its own; what it prints goes to the file `output`."""
+    """The program in a process of its own; its output goes to the file `output`."""
     assert ADDRESS in program
     with output.open("wb") as file:
         process = subprocess.Popen(
@@ -44,7 +44,7 @@ def running(program: str, broker: BrokerProcess, output: Path) -> Generator[None
 
 
 def printed(output: Path) -> list[str]:
-    """Whole lines so far; the last one may be cut."""
+    """Complete lines up to now; the last one may be cut."""
     return output.read_text().splitlines()[:-1]
 
 
@@ -66,7 +66,7 @@ def test_two_consumers_of_each_kind_share_the_orders_of_the_first_example(
             programs.enter_context(running(program, own_broker, output))
         eventually(
             lambda: all(len(printed(output)) >= ORDERS_EACH for output in outputs),
-            what="each consumer gets some orders",
+            awaited="each consumer gets some orders",
             deadline_seconds=40,
         )
     lines = [line for output in outputs for line in printed(output)]

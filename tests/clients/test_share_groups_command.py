@@ -11,7 +11,7 @@ from tests.clients.tools import SHARE_GROUPS
 
 
 class Scene:
-    """A topic of ten records of which a group has accepted all; its one consumer is still there."""
+    """A topic of ten records, all accepted by a group; its one consumer is still a member."""
 
     def __init__(self, cluster: Cluster, probe: ShareProbe) -> None:
         self.probe = probe
@@ -27,7 +27,7 @@ class Scene:
         return self.probe.tool(SHARE_GROUPS, *arguments, "--group", self.group)
 
     def table(self, *arguments: str) -> list[dict[str, str]]:
-        """Run the command for this group and read the table that it prints."""
+        """Run the command for this group; the printed table."""
         return table(self.run(*arguments))
 
     def reset(self, *arguments: str) -> list[dict[str, str]]:
@@ -67,7 +67,7 @@ def test_list_names_the_group(stable: Scene) -> None:
 
 
 @pytest.mark.parametrize("states", [(), ("Stable",), ("stable,empty",)])
-def test_list_state_tells_the_state(stable: Scene, states: tuple[str, ...]) -> None:
+def test_list_state_prints_the_state(stable: Scene, states: tuple[str, ...]) -> None:
     listed = stable.probe.tool(SHARE_GROUPS, "--list", "--state", *states)
     assert {"GROUP": stable.group, "STATE": "Stable"} in table(listed)
 
@@ -79,7 +79,7 @@ def test_list_state_leaves_out_other_states(stable: Scene, empty: Scene) -> None
 
 
 @pytest.mark.parametrize("option", [(), ("--offsets",)])
-def test_describe_tells_offsets_and_lag(stable: Scene, option: tuple[str, ...]) -> None:
+def test_describe_prints_offsets_and_lag(stable: Scene, option: tuple[str, ...]) -> None:
     (row,) = stable.table("--describe", *option)
     start_offset = row.pop("START-OFFSET")
     assert 0 <= int(start_offset) <= 10
@@ -92,7 +92,7 @@ def test_describe_offsets_verbose_adds_the_leader_epoch(stable: Scene) -> None:
     assert row["LAG"] == "0"
 
 
-def test_describe_members_tells_client_and_assignment(stable: Scene) -> None:
+def test_describe_members_prints_client_and_assignment(stable: Scene) -> None:
     (row,) = stable.table("--describe", "--members")
     assert len(row.pop("CONSUMER-ID")) == 22
     assert row == {

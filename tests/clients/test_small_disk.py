@@ -1,4 +1,4 @@
-"""A real file system of a few MiB that acknowledgements fill, that gets room, and that is filled again."""
+"""A real filesystem of a few MiB that acknowledgements fill, that gets space, and that is filled again."""
 
 import os
 import subprocess
@@ -28,14 +28,14 @@ LEFT_BYTES = 60_000
 
 
 class SmallDisk:
-    """A mounted file system with one large file that takes the room which a test leaves."""
+    """A mounted filesystem with one large file that leaves the space that a test needs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
 
     def fill(self, left_bytes: int = LEFT_BYTES) -> None:
-        """Leave room for some hundred acknowledgements."""
+        """Leave space for some hundred acknowledgements."""
         status = os.statvfs(self.path)
         with self._ballast.open("ab") as file:
             file.write(bytes(status.f_bavail * status.f_frsize - left_bytes))
@@ -46,7 +46,7 @@ class SmallDisk:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """Eight MiB, for those who may mount."""
+    """Eight MiB, if the user may mount."""
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", tmp_path], check=False)
     if mounted.returncode:
         pytest.skip("mounting a file system takes more rights")
@@ -62,14 +62,14 @@ class Worker:
         self._held = poll_some(consumer)
 
     def accept(self, count: int) -> int:
-        """Accept so many records, or fewer if the broker refuses one; how many."""
+        """Accept this number of records, or fewer if the broker refuses one; returns the number."""
         for number in range(count):
             if not self.accept_one():
                 return number
         return count
 
     def accept_one(self) -> bool:
-        """Whether the broker confirmed it; if not, all that is held is given back."""
+        """Whether the broker confirmed it; if not, all held records are released."""
         while not self._held:
             self._held = poll(self._consumer)
         self._consumer.acknowledge(self._held.pop(0))
@@ -86,14 +86,14 @@ class Worker:
 
 
 def verify(path: Path) -> list[str]:
-    """The problems that `barnabas log verify` reports; what a running broker has under way is a note."""
+    """The problems that `barnabas log verify` reports; work under way of a running broker is only a note."""
     command: list[str | Path] = [installed_barnabas(), "log", "verify", path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return [] if done.returncode == 0 else done.stdout.splitlines()
 
 
 def recovery_point(data: Path, topic: str) -> int:
-    """That of partition 0, as it is written down."""
+    """The recorded recovery point of partition 0."""
     path = data / RECOVERY_POINT_FILE
     return decode_offsets(path.read_bytes()).get((topic, 0), 0) if path.exists() else 0
 
@@ -103,7 +103,7 @@ def a_broker(data: Path, log: IO[str]) -> BrokerProcess:
 
 
 def healthcheck(broker: BrokerProcess) -> tuple[int, str]:
-    """The exit code, and what is printed of the trouble."""
+    """The exit code, and the printed problem."""
     command: list[str | Path] = [installed_barnabas(), "healthcheck", broker.address]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
@@ -121,7 +121,7 @@ def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_rep
         assert worker.accept(300) == 300
         eventually(
             lambda: recovery_point(data, topic) > RECORD_COUNT,
-            what="the recovery point is behind acknowledgements",
+            awaited="the recovery point is behind acknowledgements",
         )
         assert healthcheck(broker) == (0, "")
         small_disk.fill()
@@ -130,9 +130,9 @@ def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_rep
         exit_code, trouble = healthcheck(broker)
         assert (exit_code, f"cannot write to {data}" in trouble) == (1, True)
         small_disk.free()
-        eventually(worker.accept_one, what="there is room again")
+        eventually(worker.accept_one, awaited="there is room again")
         assert verify(data) == []
-        eventually(lambda: healthcheck(broker)[0] == 0, what="the broker is healthy again")
+        eventually(lambda: healthcheck(broker)[0] == 0, awaited="the broker is healthy again")
         lines = [line for line in log_path.read_text().splitlines() if "error" in line or "warning" in line]
         assert [word in line for word, line in zip(("disk is full", "room again"), lines, strict=True)] == [
             True,
@@ -146,7 +146,7 @@ def test_acknowledgements_that_fill_a_disk_twice_leave_nothing_for_verify_to_rep
 
 @pytest.fixture
 def java(small_disk: SmallDisk) -> Iterator[ShareProbe]:
-    """A JVM whose clients are those of a broker on the small disk."""
+    """A JVM whose clients use the broker on the small disk."""
     with started(BrokerProcess(installed_barnabas(), small_disk.path / "data", SETTINGS)) as broker:
         probe = ShareProbe(broker.address)
         yield probe
@@ -169,7 +169,7 @@ def accept_one_by_one(consumer: JavaShareConsumer, records: Sequence[JavaRecord]
             yield commit.error
 
 
-def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records_anew(
+def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records_again(
     small_disk: SmallDisk, java: ShareProbe
 ) -> None:
     cluster = Cluster(java.bootstrap)
@@ -182,7 +182,7 @@ def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records
     accepted = list(takewhile(lambda error: error is None, commits))
     assert next(commits) == "TimeoutException"
     small_disk.free()
-    eventually(lambda: next(commits) == "InvalidRecordStateException", what="there is room again")
+    eventually(lambda: next(commits) == "InvalidRecordStateException", awaited="there is room again")
     for _ in commits:
         pass
     again = poll_java(consumer)

@@ -1,5 +1,5 @@
-"""Kafka's own tools read the share state that is kept in `__share_group_state`: the console consumer with its
-formatter for it, and the log dump with its decoder.
+"""Kafka's own tools read the share state in `__share_group_state`: the console consumer with its formatter,
+and the log dump with its decoder.
 """
 
 import json
@@ -30,7 +30,7 @@ RECORDS = 10
 
 
 class Scene(NamedTuple):
-    """A broker at rest, whose one group has accepted all records of a topic, one at a time."""
+    """A stopped broker whose one group has accepted all records of a topic, one at a time."""
 
     broker: BrokerProcess
     group: str
@@ -42,7 +42,7 @@ class Scene(NamedTuple):
 
     @property
     def key(self) -> dict[str, Any]:
-        """How the group's records name what they are about."""
+        """The keys of the group's records."""
         return {"groupId": self.group, "topicId": encode_id(self.topic_id), "partition": 0}
 
 
@@ -73,7 +73,7 @@ def accept_each(broker: BrokerProcess, group: str, topic: str) -> None:
             accepted += 1
         return accepted == RECORDS
 
-    eventually(accept, what="all records are accepted")
+    eventually(accept, awaited="all records are accepted")
     consumer.close()
 
 

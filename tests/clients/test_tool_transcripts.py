@@ -1,5 +1,5 @@
-"""Kafka's command line tools, as a person runs them, print here what they print on Apache Kafka, or another
-thing for a reason that docs/tools.md gives.
+"""Kafka's command line tools, run as by a person: the output equals that on Apache Kafka, or differs for a
+reason in docs/tools.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.clients.transcripts.running import MAIN_CLASSES, run_alone
 from tests.clients.transcripts.transcript import Step, names, read
 
 QUICK = ("broker", "share_groups")
-"""Those of every day. The others take a minute each."""
+"""The transcripts in `make test`. The others need a minute each."""
 PLAYS_MAX = 3
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z.-]*[a-z]")
 EXPLAINED_OPTION = re.compile(r"^ *--[a-z][a-z.-]*[a-z]", re.MULTILINE)
@@ -25,12 +25,12 @@ EXPLAINED_OPTION = re.compile(r"^ *--[a-z][a-z.-]*[a-z]", re.MULTILINE)
 UNUSED = {
     "--help",
     "--version",
-    "--bootstrap-server",  # is added to every command
-    "--bootstrap-controller",  # has no address here
-    "--print-metrics",  # are the client's own
+    "--bootstrap-server",  # added to every command
+    "--bootstrap-controller",  # no address in these transcripts
+    "--print-metrics",  # options of the client
     "--cluster-metadata-decoder",  # see test_metadata_tools
     "--share-group-state-decoder",  # see test_state_topic_tools
-    "--remote-log-metadata-decoder",  # is of tiered storage
+    "--remote-log-metadata-decoder",  # option for tiered storage
 }
 SUBCOMMANDS = {
     "kafka-features": ("describe", "upgrade", "downgrade", "disable", "version-mapping"),
@@ -45,14 +45,14 @@ every_transcript = [
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[ShareProbe]:
-    """One that knows no broker."""
+    """A JVM without a broker."""
     probe = ShareProbe("")
     yield probe
     probe.kill()
 
 
 def compare(steps: Sequence[Step], expected: Sequence[list[str]], printed: Sequence[list[str]]) -> None:
-    """All differences at once: a run takes long."""
+    """Reports all differences at once, because a run takes long."""
     different = [
         (step.line, lines, wanted)
         for step, lines, wanted in zip(steps, printed, expected, strict=True)
@@ -64,7 +64,7 @@ def compare(steps: Sequence[Step], expected: Sequence[list[str]], printed: Seque
 @pytest.mark.barnabas
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", every_transcript)
-def test_the_tools_print_what_is_written(
+def test_the_tools_print_the_transcript(
     name: str, jvm: ShareProbe, tmp_path: Path, barnabas_command: Path
 ) -> None:
     steps = read(name)
@@ -75,8 +75,8 @@ def test_the_tools_print_what_is_written(
 @pytest.mark.barnabas
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", names())
-def test_what_is_written_is_what_they_print_on_kafka(name: str, jvm: ShareProbe, tmp_path: Path) -> None:
-    """In one of several plays: what a Kafka prints while its groups settle is a matter of time."""
+def test_the_transcript_is_their_output_on_kafka(name: str, jvm: ShareProbe, tmp_path: Path) -> None:
+    """In one of several plays: Kafka's output while its groups settle depends on timing."""
     steps = read(name)
     expected = printed = [step.kafka for step in steps]
     for number in range(PLAYS_MAX):

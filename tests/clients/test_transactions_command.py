@@ -1,8 +1,7 @@
-"""kafka-transactions, as a person runs it, and the console consumer with the formatter of transactions'
+"""kafka-transactions, run as by a person, and the console consumer with the formatter of transactions'
 records.
 
-But for the hanging transaction, which Apache Kafka prevents unless it is told not to, all of it holds there,
-too.
+Except for the hanging transaction, which Apache Kafka prevents by default, all tests pass there, too.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Scene:
         self._probe = probe
 
     def producer(self, transactional_id: str) -> Producer:
-        """One that has written a record, in a transaction that is open."""
+        """A producer that has written a record in a transaction that is open."""
         producer = Producer(
             {"bootstrap.servers": self.broker.address, "transactional.id": transactional_id, "log_level": 0}
         )
@@ -71,7 +70,7 @@ class Scene:
         return dict(zip(header, row, strict=False))
 
     def open_transactions(self, topic: str) -> list[str]:
-        """Where each producer's transaction begins in partition 0, or `None`."""
+        """The start offset of each producer's open transaction in partition 0, or `None`."""
         _, *rows = self.command("describe-producers", "--topic", topic, "--partition", "0").rows()
         return sorted(row[-1] for row in rows)
 
@@ -108,7 +107,7 @@ def test_a_transactional_id_is_described(scene: Scene) -> None:
     assert ongoing["TransactionTimeoutMs"] == "60000"
 
 
-def test_one_that_is_not_there_is_an_error(scene: Scene) -> None:
+def test_an_unknown_transactional_id_is_an_error(scene: Scene) -> None:
     missing = scene.command("describe", "--transactional-id", "missing")
     assert "the ID could not be found" in missing.errors
 
@@ -117,7 +116,7 @@ def test_producers_of_a_partition_are_described(scene: Scene) -> None:
     assert scene.open_transactions(scene.topic) == ["2", "None"]
 
 
-def test_a_transaction_may_be_terminated_whose_producer_is_gone(scene: Scene) -> None:
+def test_a_transaction_whose_producer_is_gone_may_be_terminated(scene: Scene) -> None:
     gone = scene.producer(unique("gone"))
     name = next(row[0] for row in scene.command("list").rows() if row[0].startswith("gone"))
     assert scene.command("forceTerminateTransaction", "--transactionalId", name).exit_code == 0
@@ -143,7 +142,7 @@ def test_a_hanging_transaction_is_found_and_aborted(scene: Scene) -> None:
 
 
 def test_a_transaction_that_its_producer_has_open_is_not_aborted(scene: Scene) -> None:
-    """Apache Kafka does that: the producer is told of a commit, and its records are aborted."""
+    """Apache Kafka does that: the producer gets a confirmed commit, but its records are aborted."""
     begin = scene.open_transactions(scene.topic)[0]
     refused = scene.command("abort", "--topic", scene.topic, "--partition", "0", "--start-offset", begin)
     assert refused.exit_code != 0
@@ -152,7 +151,7 @@ def test_a_transaction_that_its_producer_has_open_is_not_aborted(scene: Scene) -
 
 
 async def leave_hanging(scene: Scene, topic: str) -> None:
-    """Write to a transaction that no coordinator knows of, long ago."""
+    """Write to a transaction that no coordinator knows, with an old timestamp."""
     batch = build_batch(
         0,
         [(None, b"x")],

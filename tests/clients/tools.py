@@ -1,4 +1,4 @@
-"""Main classes of Kafka's command line tools, and how one is run by itself."""
+"""Main classes of Kafka's command line tools, and how to run one in a process of its own."""
 
 import subprocess
 
@@ -17,7 +17,9 @@ DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 
 
 def run_tool(main_class: str, *arguments: object) -> str:
-    """What one of Kafka's programs prints, run in a process of its own: it may end its whole process."""
+    """The output of one of Kafka's programs, run in a process of its own because it may end its whole
+    process.
+    """
     command = [require("java"), "-cp", java_classpath(), main_class, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,5 @@
-"""Every change that a client may be told of as done, besides records: how it is asked for, and how it shows.
+"""Every change that a client can request and get confirmed, besides records: its request, and the way to see
+it.
 
 `CHANGES` has one for each API that changes anything. The others are in `NO_CHANGE`, with the reason.
 """
@@ -36,7 +37,7 @@ NO_CHANGE = {
         *("describe_topic_partitions", "share_group_describe", "read_share_group_state"),
         *("read_share_group_state_summary", "describe_share_group_offsets"),
     },
-    "of members, who join again": {
+    "of members, which join again": {
         *("join_group", "sync_group", "heartbeat", "leave_group"),
         *("consumer_group_heartbeat", "share_group_heartbeat"),
     },
@@ -47,9 +48,9 @@ NO_CHANGE = {
 class Change(NamedTuple):
     """A change by one API.
 
-    `before` prepares it and `ask` asks for it; `look` answers `after` once it is done, and something else
-    before. `always` in place of `interval` is what it takes to survive a loss of power, but for changes of
-    the metadata log (`is_metadata`). `store`: the `share.state.store` that it needs.
+    `before` prepares it and `ask` requests it. `look` returns `after` once it is done, and another value
+    before. `always` is needed in place of `interval` to survive a loss of power, except for changes of the
+    metadata log (`is_metadata`). `store`: the `share.state.store` that it needs.
     """
 
     api: str
@@ -140,7 +141,7 @@ def _setting(resource_type: int, name: str, setting: str) -> Look:
 
 
 def _settings(api: str) -> list[Change]:
-    """Of each kind of resource."""
+    """One for each kind of resource."""
     wanted = (
         ("of a topic", 2, TOPIC, "retention.ms", "4711"),
         ("of the broker", 4, "1", "log.cleaner.backoff.ms", "20000"),
@@ -241,7 +242,7 @@ async def _share_group_before(lab: Lab) -> None:
     await lab.configure_group(SHARE_GROUP, auto_offset_reset="earliest")
     member = ShareMember(lab.client(), [partition], group_id=SHARE_GROUP)
     await member.join(TOPIC)
-    while not await member.take():  # the first fetch has the start offset recorded
+    while not await member.take():  # the first fetch records the start offset
         await settle()
     await member.accept(0, 0)
     await member.leave_session()
@@ -267,7 +268,7 @@ async def _delete_share_group(lab: Lab) -> None:
 
 
 async def _share_start(lab: Lab) -> int | None:
-    """None if the group knows nothing of the topic."""
+    """None if the group does not know the topic."""
     answer = await lab.admin.ask(
         "describe_share_group_offsets", groups=[{"group_id": SHARE_GROUP, "topics": None}]
     )
@@ -315,7 +316,7 @@ async def _initialise(lab: Lab) -> None:
 
 
 def _in_transaction(ask: Callable[[Lab, dict[str, Any]], Awaitable[None]]) -> Step:
-    """With the fields of the producer that has the transactional id now."""
+    """With the fields of the present producer of the transactional id."""
 
     async def step(lab: Lab) -> None:
         known = lab.broker.transactions.coordinator.describe(ID)

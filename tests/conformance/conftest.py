@@ -1,4 +1,4 @@
-"""What every conformance test starts from."""
+"""The setup of every conformance test."""
 
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Stage(NamedTuple):
     partition: TopicIdPartition
 
     def member(self, number: int = 1) -> ShareMember:
-        """A member over a connection of its own; it hasn't joined."""
+        """A member over a connection of its own; it has not joined."""
         return ShareMember(self.lab.client(), [self.partition], member_id=f"member-{number}")
 
     async def produce(self, *batch_sizes: int) -> None:
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 @pytest.fixture(autouse=True, params=["log", "topic"])
 def share_state_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every test runs with the share state in the partitions' own logs, and in its topic."""
+    """Every test runs twice: with the share state in the partitions' own logs, and in its topic."""
     store: str = request.param
     monkeypatch.setattr(harness, "share_state_store", store)
     return store

@@ -1,8 +1,9 @@
-"""Histories made up from seeds: records produced, taken and acknowledged in every way, sessions that end,
-records deleted; for `histories`, which says what a step is.
+"""Histories generated from seeds: records are produced, acquired and acknowledged in every way, sessions end,
+records are deleted. `histories` defines the steps.
 
-A plain model says what can be asked for at each step: which records are free, which are held. Nothing is
-delivered a third time, so that a take gets all that is free, whatever the rules for the last deliveries.
+A plain model tells which records are available and which are held, so that each step is possible. No record
+is delivered a third time, so that `take` gets all available records, independent of the rules for the last
+deliveries.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Record:
 
 
 def generate(seed: int) -> list[Step]:
-    """The history of a seed, always the same."""
+    """The history of a seed; always the same."""
     return _Generator(Random(seed)).steps()
 
 
@@ -80,7 +81,7 @@ class _Generator:
         return ("take", 500)
 
     def _acknowledge(self) -> Step:
-        """Some of what is held, in ranges of one type, ascending."""
+        """Some of the held records, in ascending ranges of one type."""
         batches: list[tuple[int, int, int]] = []
         for first, last in self._held_ranges():
             if self._random.random() < 0.6 or not batches:
@@ -106,7 +107,7 @@ class _Generator:
         return ("delete_records", self._log_start)
 
     def _numbers(self, state: _State) -> list[int]:
-        """Of the records in that state that are still there."""
+        """The records in that state that are not deleted."""
         return [
             number
             for number in range(self._log_start, len(self._records))

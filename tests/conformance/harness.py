@@ -1,8 +1,8 @@
-"""A whole broker under a test's hand: its files are in memory, its clock moves when it is told to, and its
-clients send real frames, without sockets.
+"""A whole broker under a test's control: its files are in memory, its clock moves on command, and its clients
+send real frames without sockets.
 
-`Lab` is the broker with what surrounds it, `Client` one connection. What is asked is answered once the loop
-has nothing left to do; what waits for a time is answered after `Lab.advance`.
+`Lab` is the broker with its surroundings, `Client` one connection. A request is answered once the loop has
+nothing left to do; a request that waits for a time is answered after `Lab.advance`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ WALL_START_MS = 1_700_000_000_000
 _PASSES_MAX = 500
 _PASSES_TO_SETTLE = 30
 share_state_store = "log"
-"""`share.state.store` of the labs that are opened from now on, unless they are given one: each conformance
-test runs with both."""
+"""`share.state.store` of the labs opened from now on, unless they set one. Each conformance test runs with
+both values.
+"""
 _API_KEYS = {spec.name: key for key, spec in APIS.items()}
 
 
@@ -48,7 +49,7 @@ class LabClock(ManualClock):
 
 
 class LabConnection:
-    """What handlers see of a connection."""
+    """The part of a connection that handlers see."""
 
     def __init__(self, connection_id: int, *, inter_broker: bool = False) -> None:
         self.connection_id = connection_id
@@ -59,7 +60,7 @@ class LabConnection:
 
 
 class Pending:
-    """A request that was sent, and its answer once there is one."""
+    """A request that was sent, with its answer as soon as there is one."""
 
     def __init__(
         self, api: str, version: int, dispatcher: Dispatcher, started: Answer | PendingAnswer
@@ -88,12 +89,12 @@ class Pending:
 
     @property
     def reply(self) -> Awaitable[Any]:
-        """What the handler returned for a request that waits."""
+        """The handler's result for a request that waits."""
         assert self._started is not None, "answered at once"
         return self._started.reply
 
     def response(self) -> Any:
-        """The response as kio reads it out of the frame; None if the request has none."""
+        """The response, decoded from the frame by kio; None if the request has none."""
         assert self.done, "still waiting"
         if self._started is not None:
             self._answer = self._dispatcher.answer(self._started, self._ending.result())
@@ -108,7 +109,7 @@ class Pending:
 
 
 class Client:
-    """One connection to the broker. `version` is the newest of the API unless it is given."""
+    """One connection to the broker. Without `version` a request has the newest version of its API."""
 
     def __init__(self, lab: Lab, connection_id: int, client_id: str, *, inter_broker: bool = False) -> None:
         self.lab = lab
@@ -117,7 +118,7 @@ class Client:
         self._correlation_ids = count(1)
 
     def send(self, api: str, version: int | None = None, **values: Any) -> Pending:
-        """Send a request, its fields as `messages.message` takes them."""
+        """Sends a request with the fields that `messages.message` accepts."""
         version = APIS[_API_KEYS[api]].max_version if version is None else version
         return self.send_message(api, version, message(message_type(api, version, "request"), values))
 
@@ -125,7 +126,7 @@ class Client:
         return self.send_body(api, version, written(request))
 
     def send_body(self, api: str, version: int, body: bytes) -> Pending:
-        """Send a request that is encoded already."""
+        """Sends an encoded request."""
         key = _API_KEYS[api]
         client_id = self.client_id.encode()
         header = struct.pack(">hhih", key, version, next(self._correlation_ids), len(client_id)) + client_id
@@ -135,21 +136,21 @@ class Client:
         return Pending(api, version, self.lab.dispatcher, started)
 
     async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:
-        """The response of a request that is answered without waiting for any time to pass."""
+        """The response of a request that is answered before any time passes."""
         return await self.answered(self.send(api, version, **values))
 
     async def answered(self, pending: Pending) -> Any:
-        """The response of a request that was sent; it may not wait for any time to pass."""
+        """The response of a sent request, which must arrive before any time passes."""
         return await self.lab.answered(pending)
 
     def disconnect(self) -> None:
-        """The connection is gone."""
+        """Closes the connection."""
         self.connection.closed = True
         self.lab.broker.connection_closed(self.connection.connection_id)
 
 
 class Lab:
-    """A broker and what it stands on. `restart` and `crash` put a new one over the same files."""
+    """A broker and its machine. `restart` and `crash` start a new broker on the same files."""
 
     def __init__(self, given: dict[str, str]) -> None:
         self.clock = LabClock()
@@ -171,7 +172,7 @@ class Lab:
         self.given["share.state.store"] = store
 
     def state_directory(self, group_id: str, partition: TopicIdPartition) -> str:
-        """The name of the log that the group's state of this partition is written to."""
+        """The name of the log with the group's state of this partition."""
         share_state = self.broker.share_state
         if share_state is None:
             topic = self.broker.metadata.image.topics_by_id[partition.topic_id]
@@ -200,27 +201,27 @@ class Lab:
         self._admin = None
 
     async def restart(self, *, down_ms: int = 10) -> None:
-        """Close the broker in order, and open another."""
+        """Closes the broker cleanly, and opens another."""
         await self.broker.close()
         self.clock.now_ms += down_ms
         await self.start()
 
     async def crash(self) -> None:
-        """The process is killed: what was written is all that the next broker finds."""
+        """Kills the process: the next broker finds everything that was written."""
         left = self.filesystem.copy()
         await self.broker.close()
         self.filesystem = left
         await self.start()
 
     async def lose_power(self) -> None:
-        """What was synced is all that the next broker finds."""
+        """Cuts the power: the next broker finds only synced data."""
         left = self.filesystem.after_power_loss()
         await self.broker.close()
         self.filesystem = left
         await self.start()
 
     async def advance(self, ms: int) -> None:
-        """Let time pass: what is due on the way happens in its order, each with its consequences."""
+        """Lets time pass: timers fire in order, each with its consequences."""
         await settle()
         end_ms = self.clock.now_ms + ms
         while due_ms := [at_ms for at_ms in self.timers.armed_ms if at_ms <= end_ms]:
@@ -231,7 +232,7 @@ class Lab:
 
     @contextmanager
     def stalled_disk(self) -> Generator[None]:
-        """Whatever goes to a thread waits until the end of the block: with log.flush=always, each write."""
+        """Work for threads waits until the end of the block: with log.flush=always, each write."""
         self.filesystem.hold()
         try:
             yield
@@ -240,7 +241,7 @@ class Lab:
 
     @contextmanager
     def broken_disk(self, directory_name: str) -> Generator[None]:
-        """Writes to the log of a partition (as in `t-0`) fail, others don't."""
+        """Writes to the log of a partition (such as `t-0`) fail; others do not."""
         self.filesystem.write_error = errno.EIO
         self.filesystem.failing_suffix = f"{directory_name}/{0:020d}.log"
         yield
@@ -263,7 +264,7 @@ class Lab:
 
     @property
     def admin(self) -> Client:
-        """A connection for what surrounds the test."""
+        """A connection for requests of the harness itself."""
         if self._admin is None:
             self._admin = self.client("admin")
         return self._admin
@@ -287,7 +288,7 @@ class Lab:
         await settle()
 
     async def configure_group(self, group_id: str, **configs: object) -> None:
-        """Settings of a group, without their `share.`; `_` stands for a dot."""
+        """Sets a group's configuration, without `share.` in the names; `_` stands for a dot."""
         settings = [
             {"name": f"share.{name.replace('_', '.')}", "config_operation": 0, "value": str(value)}
             for name, value in configs.items()
@@ -297,7 +298,7 @@ class Lab:
         assert response.responses[0].error_code is ErrorCode.none, response
 
     async def produce(self, topic_id: UUID, *batch_sizes: int, partition: int = 0) -> None:
-        """Append one batch for each size; the records say how many came before them in their batch."""
+        """Appends one batch for each size; each record's value is its index in its batch."""
         for size in batch_sizes:
             response = await self.admin.ask(
                 "produce", **produce_fields(topic_id, partition, batch(size, self.clock.wall_ms()))
@@ -312,7 +313,7 @@ class Lab:
         await settle()
 
     async def offsets(self, group_id: str, partition: TopicIdPartition) -> tuple[int, int]:
-        """Where the group stands in a partition, as (start offset, lag)."""
+        """The group's position in a partition, as (start offset, lag)."""
         topic = self.broker.metadata.image.topics_by_id[partition.topic_id]
         asked = {
             "group_id": group_id,
@@ -333,13 +334,13 @@ async def open_lab(**given: str) -> AsyncGenerator[Lab]:
 
 
 async def settle() -> None:
-    """Let the loop finish what it has to do at once."""
+    """Lets the loop finish all work that is due now."""
     for _ in range(_PASSES_TO_SETTLE):
         await asyncio.sleep(0)
 
 
 def batch(size: int, timestamp_ms: int, value_bytes: int = 1, **options: int) -> bytes:
-    """A batch as a producer builds it."""
+    """A batch in the form that a producer sends."""
     records = [(None, str(number).encode().rjust(value_bytes, b".")) for number in range(size)]
     return build_batch(0, records, leader_epoch=-1, timestamp_ms=timestamp_ms, **options)
 

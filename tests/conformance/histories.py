@@ -1,8 +1,8 @@
-"""What may happen to a group on one partition, step by step, and how to make it happen on any broker.
+"""Steps of a group on one partition, and how to take them on any broker.
 
-Records are named by their number in the topic, from 0 on, so that a history reads the same whether or not the
-broker's own records take up offsets between them. After each step the group's start offset and lag are asked
-for; `recorded_histories` are what Apache Kafka 4.3.1 answered.
+Records are named by their number in the topic, from 0 on, so that a history reads the same with and without
+the broker's own records between them. After each step the test requests the group's start offset and lag;
+`recorded_histories` are the answers of Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERATED_COUNT = 60
 RECORDING = Path(__file__).parent / "vectors" / "share_histories.json"
 
 WRITING_STEPS = frozenset({"acknowledge", "end_session"})
-"""What leads to a write of share state on every broker; a session ends so only where it holds records."""
+"""Each step makes every broker write share state. Sessions end only while they hold records."""
 
 HISTORIES: dict[str, list[Step]] = {
     "accepted in order": [
@@ -46,7 +46,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("acknowledge", (3, 4, ACCEPT)),
         ("produce", 1),
     ],
-    "several batches, taken in pieces": [
+    "several batches, acquired in pieces": [
         ("produce", 4),
         ("produce", 3),
         ("produce", 5),
@@ -56,7 +56,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("acknowledge", (6, 8, ACCEPT)),
         ("acknowledge", (5, 5, REJECT), (9, 11, ACCEPT)),
     ],
-    "released and taken again": [
+    "released and acquired again": [
         ("produce", 4),
         ("take", 500),
         ("acknowledge", (0, 1, RELEASE), (2, 2, ACCEPT)),
@@ -74,7 +74,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("take", 500),
         ("acknowledge", (5, 5, ACCEPT)),
     ],
-    "given up at the delivery limit": [
+    "archived at the delivery limit": [
         ("produce", 2),
         *[step for _ in range(4) for step in (("take", 500), ("acknowledge", (0, 1, RELEASE)))],
         ("take", 500),
@@ -113,7 +113,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("acknowledge", (2, 2, ACCEPT)),
         ("acknowledge", (4, 5, ACCEPT)),
     ],
-    "reset to what is half done, twice": [
+    "reset into a partly acknowledged batch, twice": [
         ("produce", 6),
         ("take", 500),
         ("acknowledge", (1, 3, ACCEPT)),
@@ -148,7 +148,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("take", 500),
         ("acknowledge", (0, 3, ACCEPT)),
     ],
-    "topic made again": [
+    "topic created again": [
         ("produce", 5),
         ("take", 500),
         ("acknowledge", (0, 2, ACCEPT)),
@@ -175,8 +175,9 @@ class Described(NamedTuple):
 
 
 class HistoryRun:
-    """One group and one topic of a broker, reached by `requests`. `pause` lets a broker that works in the
-    background come to rest, for so many seconds."""
+    """One group and one topic of a broker, reached by `requests`. `pause` waits for that many seconds, so
+    that a broker with background work comes to rest.
+    """
 
     def __init__(
         self,
@@ -198,7 +199,7 @@ class HistoryRun:
         self._member: ShareMember
 
     async def begin(self) -> None:
-        """An empty topic, and a group that begins at the earliest record with one member."""
+        """An empty topic, and a group with one member that begins at the earliest record."""
         self._admin = await self._connect()
         await self.create_topic()
         earliest = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
@@ -218,7 +219,7 @@ class HistoryRun:
         return Described(self.number_at(described.start_offset), described.lag)
 
     def number_at(self, offset: int) -> int:
-        """How many records lie below an offset; -1 for -1."""
+        """The number of records below an offset; -1 for -1."""
         return -1 if offset == -1 else bisect_left(self._offsets, offset)
 
     # Steps.
@@ -321,7 +322,7 @@ class HistoryRun:
 
 
 def recorded_histories() -> dict[str, list[Described]]:
-    """What Kafka answered after each step."""
+    """Kafka's answers after each step."""
     recorded: dict[str, list[list[int]]] = json.loads(RECORDING.read_text(encoding="utf-8"))
     return {name: [Described(*answer) for answer in answers] for name, answers in recorded.items()}
 

@@ -1,4 +1,4 @@
-"""Kafka messages of any API and version from plain values, as the classes of its messages have them."""
+"""Kafka messages of any API and version from plain values, as instances of kio's classes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def message_type(api: str, version: int, side: Literal["request", "response"]) -
 def message(entity_type: Any, values: Mapping[str, Any]) -> Any:
     """A message with these values: mappings for structs, sequences for arrays, milliseconds for durations.
 
-    A field that isn't given has its default, or what is nothing in its type. What the version has no field
-    for is left out.
+    A missing field has its default, or the empty value of its type. Values without a field in this version
+    are left out.
     """
     hints = _hints(entity_type)
     made: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""A follower of the metadata log, over real frames: a log of its own in memory, kept up by Fetch and
+"""A follower of the metadata log, over real frames: its own log in memory is kept up to date by Fetch and
 FetchSnapshot (KIP-595, KIP-630).
 
-It does what the leader tells it: reads on, cuts its log where that diverges, or reads a snapshot in pieces
-and begins its log behind it. It has no disk and no vote.
+It obeys the leader: it reads on, truncates its log where it diverges, or reads a snapshot in pieces and
+begins its log after it. It has no disk and no vote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _STEPS_MAX = 1_000
 
 
 class MetadataFollower:
-    """`batches` are the log, as (base offset, epoch, bytes); `snapshot` is what it begins behind, if any."""
+    """`batches` are the log, as (base offset, epoch, bytes); the log begins after `snapshot`, if there is
+    one.
+    """
 
     def __init__(self, lab: Lab, *, piece_bytes: int = 1 << 20, fetch_bytes: int = 1 << 20) -> None:
         self._lab = lab
@@ -33,7 +35,7 @@ class MetadataFollower:
         self.next_offset = 0
         self.high_watermark = -1
         self.steps: list[str] = []
-        """What it did, in words."""
+        """Its actions, in words."""
 
     @property
     def log_start_offset(self) -> int:
@@ -46,7 +48,7 @@ class MetadataFollower:
         return 0 if self.snapshot is None else self.snapshot[0].epoch
 
     def image(self) -> MetadataImage:
-        """What snapshot and log make."""
+        """The state that follows from snapshot and log."""
         image, changes = MetadataImage(), MetadataChanges()
         for record in () if self.snapshot is None else decode_snapshot(self.snapshot[1]):
             image.replay(record, changes)
@@ -57,14 +59,14 @@ class MetadataFollower:
         return image
 
     async def catch_up(self) -> None:
-        """Step until there is nothing left to learn."""
+        """Steps until the follower is up to date."""
         for _ in range(_STEPS_MAX):
             if not await self.step():
                 return
         raise AssertionError("the follower never catches up")
 
     async def step(self) -> bool:
-        """One fetch and what follows from it; whether it brought anything."""
+        """One fetch and its consequences; returns whether it brought anything."""
         found = partition_of(await self._client.answered(self.start_fetch(max_wait=0)))
         assert found.error_code is ErrorCode.none, found
         if found.snapshot_id.end_offset >= 0:
@@ -81,7 +83,7 @@ class MetadataFollower:
         return True
 
     def start_fetch(self, **changed: Any) -> Pending:
-        """Send a fetch from where the follower stands; `changed` are fields of the partition or request."""
+        """Sends a fetch from the follower's position; `changed` are fields of the partition or request."""
         partition = {
             "partition": 0,
             "current_leader_epoch": self._lab.broker.metadata.node_epoch,
@@ -103,8 +105,8 @@ class MetadataFollower:
         return self._client.send("fetch", None, **{"topics": topics, **request})
 
     async def read_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """All pieces of a snapshot, and the log anew behind it; one that is gone is left for the next
-        fetch.
+        """Reads all pieces of a snapshot, and starts the log again after it. If the snapshot is gone, the
+        next fetch decides.
         """
         data = bytearray()
         while True:
@@ -142,7 +144,7 @@ class MetadataFollower:
         self.steps.append(f"records {offset}-{self.next_offset}")
 
     def _cut(self, epoch: int, end_offset: int) -> None:
-        """Give up what lies behind the end of the newest epoch that leader and follower may share."""
+        """Truncates the log at the end of the newest epoch that leader and follower may share."""
         own_ends = [base_offset for base_offset, own_epoch, _ in self.batches if own_epoch > epoch]
         cut_offset = min([end_offset, *own_ends])
         self.batches = [batch for batch in self.batches if batch[0] < cut_offset]

@@ -20,7 +20,7 @@ def connector(address: str) -> Callable[[], Awaitable[SocketRequests]]:
 
 
 async def record(address: str) -> None:
-    # The first look-up has Kafka make its internal topics.
+    # Kafka creates its internal topics at the first look-up.
     requests = await SocketRequests.connect(address)
     await requests.ask("find_coordinator", key_type=0, coordinator_keys=["first"])
     await asyncio.sleep(5)

@@ -19,7 +19,7 @@ async def record(address: str) -> None:
     topic = {"name": f"state-{os.getpid()}", "num_partitions": 2, "replication_factor": 1}
     created = await requests.ask("create_topics", topics=[topic], timeout=10_000)
     topic_id = created.topics[0].topic_id
-    # The first look-up has Kafka make its internal topics.
+    # Kafka creates its internal topics at the first look-up.
     await requests.ask("find_coordinator", key_type=2, coordinator_keys=["g:AAECAwQFBgcICQoLDA0ODw:0"])
     await asyncio.sleep(5)
     answers = [

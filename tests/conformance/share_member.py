@@ -1,4 +1,4 @@
-"""A member of a share group that speaks the protocol itself, request by request, and what it is answered."""
+"""A member of a share group that sends each request of the protocol itself, and the answers it gets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUP = "group"
 AckBatches = Sequence[tuple[int, ...]]
 """Each with first offset, last offset and the types."""
 Acks = Mapping[TopicIdPartition, AckBatches] | AckBatches
-"""By partition, or those of the member's first partition."""
+"""By partition, or for the member's first partition."""
 
 
 class Requests(Protocol):
@@ -33,7 +33,9 @@ class Requests(Protocol):
 
 
 class FetchedPartition(NamedTuple):
-    """One partition's answer of a ShareFetch; `records` are all that came, as (offset, value)."""
+    """One partition's part of a ShareFetch response; `records` are all records of the response, as (offset,
+    value).
+    """
 
     error: int
     acknowledge_error: int
@@ -54,7 +56,7 @@ class Fetched(NamedTuple):
 
     @property
     def acquired(self) -> list[tuple[int, int, int]]:
-        """(first, last, delivery count) of everything acquired."""
+        """(first offset, last offset, delivery count) of all acquired ranges."""
         return [entry for partition in self.partitions.values() for entry in partition.acquired]
 
     @property
@@ -67,7 +69,7 @@ class Fetched(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """The answer to a ShareAcknowledge; `lock_ms` is None where the version doesn't say."""
+    """The answer to a ShareAcknowledge; `lock_ms` is None if the version has no such field."""
 
     error: int
     lock_ms: int | None
@@ -79,7 +81,7 @@ class Acknowledged(NamedTuple):
 
 
 class ShareMember:
-    """One member id in one group over one connection. `epoch` is the share session epoch it sends next."""
+    """One member id in one group over one connection. `epoch` is the next share session epoch."""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class ShareMember:
         version: int = 2,
         **values: Any,
     ) -> Any:
-        """Send a ShareFetch. The first of a session names the member's partitions, later ones none."""
+        """Sends a ShareFetch. The first one of a session names the member's partitions, later ones none."""
         epoch = self.epoch if epoch is None else epoch
         if add is None:
             add = self.partitions if epoch == 0 else ()
@@ -147,11 +149,11 @@ class ShareMember:
         return pending
 
     async def fetch(self, acks: Acks = (), **values: Any) -> Fetched:
-        """A fetch that waits for nothing."""
+        """A fetch with max_wait_ms 0."""
         return fetched(await self.client.answered(self.start_fetch(acks, **values)))
 
     async def take(self, max_records: int = 500, **values: Any) -> list[tuple[int, int, int]]:
-        """Fetch without errors: what was acquired."""
+        """Fetches without errors; returns the acquired ranges."""
         got = await self.fetch(max_records=max_records, **values)
         assert got.error == 0, got
         assert not any(got.errors), got
@@ -179,13 +181,13 @@ class ShareMember:
         return acknowledged(await self.client.answered(self.start_acknowledge(acks, **values)))
 
     async def accept(self, first_offset: int, last_offset: int) -> None:
-        """Acknowledge records of the first partition; no error may come of it."""
+        """Acknowledges records of the first partition, without an error."""
         result = await self.acknowledge([(first_offset, last_offset, ACCEPT)])
         assert result.error == 0, result
         assert result.errors == [0], result
 
     async def leave_session(self) -> None:
-        """As a client closes: the last request of the session."""
+        """The last request of the session, as a closing client sends it."""
         result = await self.acknowledge((), epoch=-1)
         assert result.error == 0, result
 
@@ -229,7 +231,7 @@ def record_offsets(records: Any) -> list[int]:
 
 
 def read_records(records: Any) -> list[tuple[int, bytes | None]]:
-    """Offset and value of all records in a response's bytes, markers of transactions left out."""
+    """Offset and value of all records in a response's bytes, without transaction markers."""
     data = bytes(records or b"")
     return [
         (record.offset, record.value)

@@ -1,5 +1,5 @@
-"""The lab's requests over a socket, to a broker that runs: what is asked of the lab can be recorded of Apache
-Kafka.
+"""The lab's requests over a socket, to a running broker, so that Apache Kafka's answers to the same requests
+can be recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _RESPONSE_SECONDS = 60.0
 
 
 class SocketRequests:
-    """One connection, one request at a time (`Requests`). `version` is the newest known unless given."""
+    """One connection, one request at a time (`Requests`). Without `version` a request has the newest known
+    version.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

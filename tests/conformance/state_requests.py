@@ -1,7 +1,7 @@
-"""Requests to the share coordinator, one after another, and what Apache Kafka 4.4.0 answered to each.
+"""Requests to the share coordinator, one after another, and Apache Kafka 4.4.0's answers.
 
-`TOPIC` stands for the id of a topic with two partitions, `UNKNOWN` for that of none. Recorded by
-`record_state_requests`; of a response everything counts but the texts of errors.
+`TOPIC` stands for the id of a topic with two partitions, `UNKNOWN` for an id without a topic. Recorded by
+`record_state_requests`. Everything in a response counts, except the texts of errors.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _APIS = (
 )
 
 REQUESTS: list[Request] = [
-    # Before it has begun.
+    # Before the state is initialized.
     read(),
     read(-1),
     write(0, leader_epoch=-1),
@@ -92,7 +92,7 @@ REQUESTS: list[Request] = [
     write(0, (0, 4, 2, 1)),
     summary(),
     delete(),
-    # What isn't there.
+    # Unknown topics and partitions.
     *[
         request
         for topic, partition in ((UNKNOWN, 0), (TOPIC, 2), (TOPIC, -1))
@@ -138,7 +138,7 @@ REQUESTS: list[Request] = [
     write(6, count=1),
     read(),
     summary(),
-    # The start never goes back, and the count with it.
+    # The start offset never goes back, nor does the count.
     write(3, (7, 7, 3, 7), count=9),
     read(),
     summary(),
@@ -152,7 +152,7 @@ REQUESTS: list[Request] = [
     write(8, count=2),
     read(),
     summary(),
-    # Begun anew.
+    # Initialized again.
     initialise(6, 10),
     read(),
     summary(),
@@ -173,7 +173,7 @@ REQUESTS: list[Request] = [
         {"partition": 1, "leader_epoch": 3},
         {"partition": 2, "leader_epoch": 3},
     ),
-    # Ended.
+    # Deleted.
     delete(),
     read(),
     summary(),
@@ -181,7 +181,7 @@ REQUESTS: list[Request] = [
     initialise(0, 0),
     read(0),
     summary(),
-    # Nothing asked for.
+    # Empty requests.
     *[(api, version, {"group_id": "", "topics": [{"topic_id": TOPIC}]}) for api, version in _APIS],
     *[(api, version, {"group_id": "g", "topics": []}) for api, version in _APIS],
     *[(api, version, {"group_id": "g", "topics": [{"topic_id": TOPIC}]}) for api, version in _APIS],
@@ -206,7 +206,7 @@ def with_topic(values: Mapping[str, Any], topic_id: UUID) -> dict[str, Any]:
 
 
 def plain(response: Any, topic_id: UUID) -> Any:
-    """A response as JSON has it: names in place of ids, error codes as numbers, no texts and no addresses."""
+    """A response as JSON: names in place of ids, error codes as numbers, without texts and addresses."""
     if dataclasses.is_dataclass(response):
         return {
             field.name: plain(getattr(response, field.name), topic_id)
@@ -221,6 +221,6 @@ def plain(response: Any, topic_id: UUID) -> Any:
 
 
 def recorded() -> list[Any]:
-    """What Kafka answered to each of `REQUESTS`."""
+    """Kafka's answers to each of `REQUESTS`."""
     answers: list[Any] = json.loads(RECORDING.read_text(encoding="utf-8"))
     return answers

@@ -35,7 +35,7 @@ MALFORMED: dict[str, tuple[AckBatches, bool]] = {
     "a negative type": ([(0, 0, -1)], False),
     "an unknown type": ([(0, 0, 5)], False),
     "an unknown type among others": ([(0, 1, ACCEPT, 9)], True),
-    "a renewal in a request that isn't one": ([(0, 0, RENEW)], False),
+    "a renewal in a request that does not renew": ([(0, 0, RENEW)], False),
 }
 
 
@@ -74,7 +74,7 @@ async def test_version_1_knows_no_renewal(stage: Stage) -> None:
     assert (got.errors, got.lock_ms) == ([INVALID], None)
 
 
-async def test_version_2_tells_the_lock_duration(stage: Stage) -> None:
+async def test_version_2_returns_the_lock_duration(stage: Stage) -> None:
     member = await holding(stage, 1)
     assert (await member.acknowledge([(0, 0, ACCEPT)], version=2)).lock_ms == 30_000
 
@@ -96,7 +96,7 @@ async def test_batches_that_share_an_offset_pass_the_check_and_fail_by_the_recor
         (REJECT, [], (2, 0)),
     ],
 )
-async def test_what_becomes_of_a_record(
+async def test_each_acknowledge_type_has_its_effect_on_the_record(
     stage: Stage, ack_type: int, redelivered: list[tuple[int, int, int]], offsets: tuple[int, int]
 ) -> None:
     member = await holding(stage, 2)
@@ -145,18 +145,18 @@ class TestRefused:
         await other.fetch()
         assert (await other.acknowledge([(0, 0, ACCEPT)])).errors == [STATE]
 
-    async def test_where_nothing_is_in_flight(self, stage: Stage) -> None:
+    async def test_records_before_any_is_in_flight(self, stage: Stage) -> None:
         member = stage.member()
         await member.fetch()
         assert (await member.acknowledge([(0, 0, ACCEPT)])).errors == [STATE]
 
     @pytest.mark.parametrize("batch", [(2, 5, ACCEPT), (7, 9, ACCEPT)], ids=["last beyond", "both beyond"])
-    async def test_beyond_what_is_in_flight(self, stage: Stage, batch: tuple[int, ...]) -> None:
+    async def test_records_beyond_those_in_flight(self, stage: Stage, batch: tuple[int, ...]) -> None:
         member = await holding(stage, 3)
         assert (await member.acknowledge([batch])).errors == [INVALID]
         await member.accept(0, 2)
 
-    async def test_where_nobody_has_fetched_since_the_start(self, stage: Stage) -> None:
+    async def test_records_before_any_fetch_since_the_start(self, stage: Stage) -> None:
         untouched = TopicIdPartition(await stage.lab.create_topic("u"), 0)
         member = stage.member()
         await member.fetch()
@@ -260,7 +260,7 @@ async def test_a_batch_list_that_is_empty_is_answered_by_nothing(stage: Stage) -
 
 
 class TestLocks:
-    async def test_expire_after_their_duration_with_the_count_as_it_is(self, stage: Stage) -> None:
+    async def test_expire_after_their_duration_and_leave_the_count_unchanged(self, stage: Stage) -> None:
         member = await holding(stage, 2)
         await stage.lab.advance(29_999)
         assert await stage.member(2).take() == []
@@ -276,7 +276,7 @@ class TestLocks:
         await stage.lab.advance(30_000)
         assert await stage.offsets() == (1, 0)
 
-    async def test_have_the_duration_of_when_they_began(self, stage: Stage) -> None:
+    async def test_keep_the_duration_from_when_they_began(self, stage: Stage) -> None:
         await holding(stage, 1)
         await stage.lab.configure_group(GROUP, record_lock_duration_ms=15_000)
         assert (await stage.member(2).fetch()).lock_ms == 15_000
@@ -286,7 +286,7 @@ class TestLocks:
         assert await stage.member(4).take() == [(0, 0, 2)]
 
     @pytest.mark.parametrize("by_fetch", [True, False])
-    async def test_begin_anew_by_renewal(self, stage: Stage, by_fetch: bool) -> None:
+    async def test_begin_again_by_renewal(self, stage: Stage, by_fetch: bool) -> None:
         member = await holding(stage, 2)
         await stage.lab.advance(20_000)
         if by_fetch:
@@ -358,7 +358,7 @@ async def test_a_log_that_is_offline_is_the_error_of_its_partition(stage: Stage,
         await member.acknowledge([(0, 1, ACCEPT)])
     asks = stage.member(2) if first_fetch else member
     pending = asks.start_fetch(max_wait=500)
-    # At the end of the wait, so that a client doesn't ask a broken disk again and again.
+    # At the end of the wait, so that a client does not ask a broken disk again and again.
     await stage.lab.advance(500)
     got = fetched(pending.response())
     assert (got.error, got.errors) == (OK, [ErrorCode.kafka_storage_error])

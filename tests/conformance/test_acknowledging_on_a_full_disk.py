@@ -1,4 +1,6 @@
-"""Acknowledgements on a full disk: the storage error with either store, and no other until there is room."""
+"""Acknowledgements on a full disk: either store answers with the storage error, and with no other error,
+until there is space.
+"""
 
 import asyncio
 import errno
@@ -17,7 +19,7 @@ from tests.conformance.share_member import ACCEPT, GROUP, ShareMember
 OK, STORAGE_ERROR = ErrorCode.none, ErrorCode.kafka_storage_error
 NOT_AVAILABLE = ErrorCode.coordinator_not_available
 SECONDS = 6.0
-"""After these an offline log may be opened again, and a full disk looked at."""
+"""After this time an offline log may be reopened, and the free space is checked again."""
 
 
 @contextmanager
@@ -58,7 +60,7 @@ class Member:
         return error
 
     async def have_log_opened(self) -> None:
-        """As a producer does; the leader goes with the log that failed."""
+        """As a producer does; the leader leaves with the log that failed."""
         with suppress(StorageError):
             await self._lab.broker.logs.open(self._lab.broker.metadata.image.topics_by_name["t"], 0)
 

@@ -1,4 +1,4 @@
-"""Which records a ShareFetch gets (wire sheet, section 5, "Acquisition")."""
+"""The records that a ShareFetch acquires (wire sheet, section 5, "Acquisition")."""
 
 import pytest
 
@@ -31,7 +31,7 @@ async def test_records_hold_whole_batches_also_where_part_of_them_is_acquired(st
 
 
 async def released_until_archived(member: ShareMember, deliveries_max: int) -> list[tuple[int, int, int]]:
-    """What is delivered in turn if everything is released each time."""
+    """The ranges delivered in turn if everything is released each time."""
     delivered: list[tuple[int, int, int]] = []
     for _ in range(deliveries_max):
         acquired = await member.take()
@@ -82,7 +82,7 @@ LIMIT_10_DEPTH_FIRST = [
         pytest.param(8, 2, [(0, 7, 1), (0, 7, 2)], id="limit 2: no throttling"),
     ],
 )
-async def test_records_near_their_limit_go_out_in_smaller_and_smaller_company(
+async def test_records_near_their_limit_are_delivered_with_fewer_and_fewer_others(
     stage: Stage, record_count: int, limit: int, delivered: list[tuple[int, int, int]]
 ) -> None:
     await stage.lab.configure_group(GROUP, delivery_count_limit=limit)

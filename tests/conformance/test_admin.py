@@ -72,7 +72,7 @@ class TestDescribe:
         assert (group.error_code, group.group_id, group.group_state) == (error, group_id, "")
         assert group.authorized_operations == NO_OPERATIONS
 
-    async def test_authorized_operations_are_told_if_asked_for(self, stage: Stage) -> None:
+    async def test_authorized_operations_are_returned_on_request(self, stage: Stage) -> None:
         for asked in (False, True):
             response = await stage.lab.admin.ask(
                 "share_group_describe", group_ids=[GROUP], include_authorized_operations=asked
@@ -96,13 +96,13 @@ class TestDescribeOffsets:
         assert (partition.start_offset, partition.lag, partition.error_code) == (1, 4, OK)
         assert partition.leader_epoch == 0
 
-    async def test_version_0_tells_no_lag(self, stage: Stage) -> None:
+    async def test_version_0_returns_no_lag(self, stage: Stage) -> None:
         await emptied(stage)
         (topic,) = await self.describe(stage.lab, GROUP, None, version=0)
         assert topic.partitions[0].start_offset == 1
         assert not hasattr(topic.partitions[0], "lag")
 
-    async def test_an_empty_list_asks_for_nothing(self, stage: Stage) -> None:
+    async def test_an_empty_list_requests_nothing(self, stage: Stage) -> None:
         assert await self.describe(stage.lab, GROUP, []) == ()
 
     async def test_an_unknown_group_has_no_topics(self, stage: Stage) -> None:
@@ -112,7 +112,7 @@ class TestDescribeOffsets:
         ("group_id", "name", "partition", "known"),
         [("nowhere", "t", 0, True), (GROUP, "t", 9, True), (GROUP, "nowhere", 0, False)],
     )
-    async def test_what_was_never_read_is_at_minus_1_without_an_error(
+    async def test_a_partition_that_was_never_read_is_at_minus_1_without_an_error(
         self, stage: Stage, group_id: str, name: str, partition: int, known: bool
     ) -> None:
         asked = [{"topic_name": name, "partitions": [partition]}]
@@ -186,7 +186,7 @@ class TestAlterOffsets:
         assert await stage.member().take() == [(0, 4, 1)]
 
     async def test_a_fetch_that_waits_reads_on_from_there(self, stage: Stage) -> None:
-        """Somebody who is no member any more may still fetch."""
+        """A client that is no longer a member may still fetch."""
         await emptied(stage)
         late = stage.member(2)
         assert await late.take() == [(1, 4, 2)]
@@ -207,7 +207,7 @@ class TestDeleteOffsets:
         topics = [{"topic_name": name} for name in names]
         return await lab.admin.ask("delete_share_group_offsets", group_id=group_id, topics=topics)
 
-    async def test_makes_the_group_begin_anew(self, stage: Stage) -> None:
+    async def test_makes_the_group_start_again(self, stage: Stage) -> None:
         await emptied(stage)
         response = await self.delete(stage.lab, "t")
         (topic,) = response.responses
@@ -265,7 +265,7 @@ class TestDeleteGroups:
         assert again.member_epoch == 2
         assert await stage.member().take() == [(0, 4, 1)]
 
-    async def test_ends_the_waits_in_it_at_their_time(self, stage: Stage) -> None:
+    async def test_ends_waiting_fetches_of_the_group_at_max_wait(self, stage: Stage) -> None:
         await emptied(stage)
         late = stage.member(2)
         await late.take()
@@ -296,7 +296,7 @@ class TestListGroups:
         response = await stage.lab.admin.ask("list_groups", **filters)
         assert sorted(group.group_id for group in response.groups) == names
 
-    async def test_what_is_told_of_a_share_group(self, stage: Stage) -> None:
+    async def test_the_fields_of_a_listed_share_group(self, stage: Stage) -> None:
         (group,) = (await stage.lab.admin.ask("list_groups")).groups
         assert (group.protocol_type, group.group_type, group.group_state) == ("share", "share", "Stable")
 

@@ -1,4 +1,4 @@
-"""A client that was told of a change finds it made, whatever has become of the broker since."""
+"""A confirmed change stays in force after a failure of the broker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def all_changes(*, metadata_only: bool = False) -> pytest.MarkDecorator:
 
 
 async def change_and_fail(change: Change, flush: str, failure: str) -> None:
-    """The failure comes right after the answer."""
+    """The failure happens right after the answer."""
     if change.store not in (None, harness.share_state_store):
-        pytest.skip("there is nothing to ask of this store")
+        pytest.skip("the change does not concern this store")
     async with open_lab(log__flush=flush, transaction__partition__verification__enable="false") as lab:
         await change.before(lab)
         assert await change.look(lab) != change.after
@@ -39,12 +39,12 @@ async def test_with_flush_always_it_survives_a_loss_of_power(change: Change) -> 
 
 
 @all_changes(metadata_only=True)
-async def test_a_change_of_the_metadata_survives_a_loss_of_power_whatever_the_policy(change: Change) -> None:
+async def test_a_change_of_the_metadata_survives_a_loss_of_power_under_every_policy(change: Change) -> None:
     await change_and_fail(change, "never", "lose_power")
 
 
 def test_there_is_a_case_for_every_api() -> None:
-    """A new one belongs to `CHANGES`, or to `NO_CHANGE` with a reason; and to docs/durability.md."""
+    """A new API belongs in `CHANGES`, or in `NO_CHANGE` with a reason, and in docs/durability.md."""
     changing = {change.api for change in CHANGES}
     unchanging = [name for names in NO_CHANGE.values() for name in names]
     assert len(unchanging) == len(set(unchanging))

@@ -1,6 +1,7 @@
-"""Classic groups over the protocol, in every version: what Apache Kafka 4.3.1 answers to the same requests.
+"""Classic groups over the protocol, in every version, compared with the answers of Apache Kafka 4.3.1.
 
-The rules themselves are tested beside the coordinator; here is what stands between them and a client.
+The rules themselves are tested beside the coordinator; these tests cover the path between the rules and a
+client.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def start_join(client: Client, member_id: str = "", version: int = 9, **changed:
 
 
 async def joined(lab: Lab, client: Client, version: int = 9) -> Any:
-    """A member alone in its group, told of the generation."""
+    """A member alone in its group, which knows the generation."""
     member_id = ""
     if version >= 4:
         asked_again = await client.answered(start_join(client, version=version))

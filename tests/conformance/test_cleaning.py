@@ -1,4 +1,4 @@
-"""Share groups over logs that are cleaned: compacted topics with holes, share state that goes (wire sheet,
+"""Share groups over cleaned logs: compacted topics with holes, and share state that is removed (wire sheet,
 sections 5 and 6, on gaps).
 """
 
@@ -43,7 +43,7 @@ async def produce_keys(lab: Lab, topic_id: UUID, *keys: bytes) -> None:
 
 
 async def clean(lab: Lab, topic_id: UUID) -> PartitionLog:
-    """Closes the active segment by its age, as the next record comes, and lets the cleaner work."""
+    """Makes the active segment old enough to roll with the next record, and runs the cleaner."""
     log = log_of(lab, topic_id)
     await log.flush()
     await lab.broker.log_directory.cleaner.clean_due()
@@ -65,7 +65,7 @@ async def joined(lab: Lab, topic_id: UUID, group_id: str = GROUP) -> ShareMember
 
 
 async def consume(member: ShareMember) -> list[int]:
-    """As a client does: accepts the records that are there, and says GAP of the offsets that hold none."""
+    """As a client does: accepts the records present, and acknowledges GAP for the offsets without records."""
     got = await member.fetch()
     assert got.error == 0
     there = {offset for partition in got.partitions.values() for offset in partition.offsets}
@@ -110,7 +110,7 @@ class TestCompaction:
         assert len(await consume_all(member)) == 1
         assert await lab.offsets(GROUP, member.partitions[0]) == (7, 0)
 
-    async def test_records_that_go_while_they_wait_for_redelivery_hold_nobody_up(self, lab: Lab) -> None:
+    async def test_records_cleaned_while_they_wait_for_redelivery_do_not_delay_others(self, lab: Lab) -> None:
         topic_id = await compacted_topic(lab)
         for key in (b"a", b"a", b"b", b"a"):
             await produce_keys(lab, topic_id, key)
@@ -124,9 +124,7 @@ class TestCompaction:
         _, lag = await lab.offsets(GROUP, member.partitions[0])
         assert lag == 0
 
-    async def test_records_that_go_while_they_are_locked_are_acknowledged_all_the_same(
-        self, lab: Lab
-    ) -> None:
+    async def test_records_cleaned_while_they_are_locked_can_be_acknowledged(self, lab: Lab) -> None:
         topic_id = await compacted_topic(lab)
         for key in (b"a", b"a", b"b"):
             await produce_keys(lab, topic_id, key)
@@ -139,7 +137,7 @@ class TestCompaction:
         assert len(await consume_all(member)) == 1
         assert (await lab.offsets(GROUP, member.partitions[0]))[1] == 0
 
-    async def test_a_restart_knows_what_was_consumed_before_the_compaction(self, lab: Lab) -> None:
+    async def test_a_restart_knows_the_records_consumed_before_the_compaction(self, lab: Lab) -> None:
         topic_id = await compacted_topic(lab)
         for _ in range(4):
             await produce_keys(lab, topic_id, b"a")
@@ -158,7 +156,7 @@ class TestCompaction:
 
 @with_log_store_only
 class TestShareState:
-    async def test_state_that_nobody_needs_goes_and_nobody_notices(self, lab: Lab) -> None:
+    async def test_unneeded_state_is_removed_without_an_effect_on_groups(self, lab: Lab) -> None:
         topic_id = await lab.create_topic(segment__ms=str(SEGMENT_MS))
         member, idle = await joined(lab, topic_id), await joined(lab, topic_id, "idle")
         await lab.produce(topic_id, 1)
@@ -186,7 +184,7 @@ class TestShareState:
         assert len(await consume_all(idle)) == 901
 
     async def _work(self, lab: Lab, topic_id: UUID, member: ShareMember, count: int) -> PartitionLog:
-        """Records that are consumed one by one, each with a control record, and so a mark, of its own."""
+        """Records that are consumed one by one, so that each has its own control record and mark."""
         for _ in range(count):
             await lab.produce(topic_id, 1)
             await consume(member)

@@ -1,6 +1,7 @@
-"""Consumer groups over the protocol, in every version: what Apache Kafka 4.3.1 answers to the same requests.
+"""Consumer groups over the protocol, in every version, compared with the answers of Apache Kafka 4.3.1.
 
-The rules themselves are tested beside the coordinator; here is what stands between them and a client.
+The rules themselves are tested beside the coordinator; these tests cover the path between the rules and a
+client.
 """
 
 from __future__ import annotations

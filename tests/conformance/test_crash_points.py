@@ -1,8 +1,9 @@
-"""The broker ends at each single step on the disk, in the midst of what groups and transactions do: whatever
-was confirmed by then is so for the next broker, and clients that ask again come to their end.
+"""The broker ends at each single disk operation of several flows of groups and transactions. All changes
+confirmed by then are in force in the next broker, and clients that repeat their requests succeed.
 
-Each flow is run once on a disk that keeps what a crash would leave after each step; then a broker is started
-from each of these, killed or without power, and the flow's check goes on with what clients were told by then.
+Each flow runs once on a disk that keeps the state that a crash would leave after each operation. Then a
+broker is started from each of these states, killed or without power, and the flow's check goes on with the
+answers that clients had by then.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ OK = ErrorCode.none
 GROUP, TOPIC = "billing", "t"
 PARTITIONS = 3
 CHECK_MS = 20_000
-"""As long as anything may take that the coordinators do by the clock, beside timeouts."""
+"""The maximum duration of the coordinators' timed actions, except timeouts."""
 
 REBALANCE_MS = 4_000
 
 Told = Mapping[str, Any]
-"""What clients were told, and what they had asked for without an answer."""
+"""The answers that clients got, and their requests without an answer."""
 
 
 class Flow(ABC):
-    """Something that clients do, and what must be true of it at any moment."""
+    """Actions of clients, and the conditions that hold at any moment."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
 
     async def prepare(self, lab: Lab) -> None:
-        """What has happened before."""
+        """The requests before the crash points."""
         self.told["topic_id"] = await lab.create_topic(TOPIC, PARTITIONS)
 
     @abstractmethod
@@ -51,7 +52,7 @@ class Flow(ABC):
 
 
 async def crashes_of(flow: Flow, flush: str) -> list[Crash]:
-    """Whatever may be left, each with what clients were told by then."""
+    """All states that a crash may leave, each with the answers that clients had by then."""
     lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0"})
     filesystem = lab.filesystem = SteppedFileSystem()
     await lab.start()
@@ -105,7 +106,7 @@ class TestWhereverTheBrokerEnds:
 
 
 class ClassicRebalance(Flow):
-    """A member of a stable group commits; another one joins, both sync, both commit."""
+    """A member of a stable group commits. Another one joins, both sync, both commit."""
 
     async def prepare(self, lab: Lab) -> None:
         await super().prepare(lab)
@@ -154,7 +155,8 @@ class ClassicRebalance(Flow):
         names = {one.member_id for one in group.members}
         assert told["a"] in names
         assert not told.get("b synced") or told["b"] in names
-        # Who was told of a generation that is written is in it, or in the next one that was about to begin.
+        # A member that was answered with a written generation is in it, or in the next one that was about to
+        # begin.
         beat: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id": told["generation"],
@@ -166,7 +168,7 @@ class ClassicRebalance(Flow):
         await self._check_it_goes_on(lab, client, told)
 
     async def _check_it_goes_on(self, lab: Lab, client: Client, told: Told) -> None:
-        """Member a joins once more, whoever else there was is gone, and the generation is a later one."""
+        """Member a joins again; all other members are gone, and the generation is a later one."""
         pending = client.send("join_group", 3, **_join(told["a"], "a"))
         await lab.advance(1)
         if not pending.done:
@@ -228,7 +230,7 @@ class WholeTransaction(Flow):
         await super().prepare(lab)
         self._producer = Transacting(lab.client(), version=self._version)
         assert await self._producer.init() is OK
-        # What the broker makes at its first use is there.
+        # The topics that the broker creates at their first use exist.
         assert await self._producer.write(2) is OK
         assert await self._producer.commit_offset(1) is OK
         assert await self._producer.end() is OK
@@ -262,7 +264,7 @@ class WholeTransaction(Flow):
             assert stable == end
 
     async def _check_end(self, lab: Lab, producer: Transacting, told: Told) -> None:
-        """The producer asks for the end again, whatever became of the first time."""
+        """The producer repeats its request to end, after any outcome of the first one."""
         if told.get("ended"):
             assert await committed(lab, require_stable=True) == (8 if self._commit else 1)
         code = await producer.end(commit=self._commit)
@@ -275,13 +277,13 @@ class WholeTransaction(Flow):
         assert await committed(lab, require_stable=True) == (8 if self._commit else 1)
         for partition in (0, 1):
             stable, end = await ends(lab, partition)
-            # Of a marker that was written before the crash nothing is known: there may be a second one.
+            # It is unknown whether a marker was written before the crash: there may be a second one.
             assert stable == end
             assert end in (3, 4)
 
 
 class Reconciliation(Flow):
-    """A member has all partitions; another one joins, and gets what the first one gives up."""
+    """A member has all partitions. Another one joins, and gets the partitions that the first one gives up."""
 
     async def prepare(self, lab: Lab) -> None:
         await super().prepare(lab)
@@ -316,9 +318,9 @@ Members = Mapping[str, tuple[int, tuple[int, ...]]]
 
 
 async def beaten(client: Client, told: Told, name: str, epoch: int, owned: tuple[int, ...]) -> Members:
-    """What all members know after a heartbeat of one of them. No partition may be told to two."""
+    """The members' knowledge after a heartbeat of one of them. No partition may belong to two."""
     topic_id: UUID = told["topic_id"]
-    # Complete, as after a connection was lost: who says everything is told everything.
+    # Full, as after a lost connection: a full request gets a full answer.
     response = await client.ask(
         "consumer_group_heartbeat",
         group_id=GROUP,

@@ -1,4 +1,4 @@
-"""A disk that has changed what was written: the damaged batch alone is refused, as long as it takes."""
+"""A disk that has changed written data: only the damaged batch is refused, for as long as it is damaged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ async def member_of(lab: Lab, group_id: str, *partitions: TopicIdPartition) -> S
 
 
 def spoil(lab: Lab, number: int, partition: int = 0, *, is_control: bool = False) -> None:
-    """Flips a bit in the records of a batch, counted among data or among control batches."""
+    """Flips a bit in the records of a batch; the batch is counted among data batches or among control
+    batches.
+    """
     content = lab.filesystem.files[f"{DATA_DIRECTORY}/t-{partition}/{0:020d}.log"]
     ends = [
         position + header.size_bytes
@@ -46,7 +48,7 @@ def spoil(lab: Lab, number: int, partition: int = 0, *, is_control: bool = False
 
 
 async def fetch(lab: Lab, topic_id: UUID, offset: int, *partitions: int) -> list[Any]:
-    """What a plain consumer gets of each partition."""
+    """The records that a plain consumer gets from each partition."""
     wanted = [
         {"partition": one, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
         for one in partitions or (0,)
@@ -62,7 +64,7 @@ async def fetch(lab: Lab, topic_id: UUID, offset: int, *partitions: int) -> list
     return list(response.responses[0].partitions)
 
 
-async def test_a_plain_fetch_gets_what_lies_before_a_bad_batch_then_its_error(lab: Lab) -> None:
+async def test_a_plain_fetch_gets_the_records_before_a_bad_batch_then_its_error(lab: Lab) -> None:
     (partition,) = await begun(lab)
     await lab.restart()
     spoil(lab, 1)
@@ -87,7 +89,7 @@ async def test_other_partitions_of_the_request_are_served(lab: Lab) -> None:
     assert got.partitions[partitions[0]].offsets == list(range(9))
 
 
-async def test_a_share_group_gets_what_lies_before_a_bad_batch_then_its_error(lab: Lab) -> None:
+async def test_a_share_group_gets_the_records_before_a_bad_batch_then_its_error(lab: Lab) -> None:
     (partition,) = await begun(lab, GROUP)
     await lab.restart()
     spoil(lab, 1)
@@ -147,7 +149,7 @@ async def test_a_bad_control_record_stops_its_group_alone(lab: Lab, is_opened_fi
     await lab.restart()
     if is_opened_first:
         await fetch(lab, partition.topic_id, 0)
-    spoil(lab, -2, is_control=True)  # the last checkpoint of a; behind it is that of b
+    spoil(lab, -2, is_control=True)  # the last checkpoint of a; the one of b is behind it
     stuck, other = [await member_of(lab, group_id, partition) for group_id in ("a", "b")]
     got = await stuck.fetch()
     assert (got.error, got.errors, got.acquired) == (0, [STORAGE], [])

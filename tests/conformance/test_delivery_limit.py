@@ -1,4 +1,4 @@
-"""Records that reach the delivery limit are told: one line for each group and interval, and a count."""
+"""Records that reach the delivery limit are counted, and logged in one line for each group and interval."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def deliver_twice(stage: Stage, record_count: int) -> None:
         await member.acknowledge([(0, record_count - 1, RELEASE)])
 
 
-async def test_releases_are_told_in_one_line_at_the_end_of_the_interval(stage: Stage) -> None:
+async def test_releases_are_logged_in_one_line_at_the_end_of_the_interval(stage: Stage) -> None:
     with capture_logs() as lines:
         await deliver_twice(stage, 5)
         assert (told(lines), counted(stage)) == ([], 5)
@@ -48,7 +48,7 @@ async def test_releases_are_told_in_one_line_at_the_end_of_the_interval(stage: S
     assert told(lines) == [(GROUP, 5, "t-0 offset 0")]
 
 
-async def test_locks_that_end_are_told_with_their_first_offset(stage: Stage) -> None:
+async def test_expired_locks_are_logged_with_their_first_offset(stage: Stage) -> None:
     await stage.lab.configure_group(GROUP, delivery_count_limit=2)
     await stage.produce(4)
     member = stage.member()
@@ -74,7 +74,7 @@ async def test_a_lost_connection_counts_as_well(stage: Stage) -> None:
     assert told(lines) == [(GROUP, 2, "t-0 offset 0")]
 
 
-async def test_a_reject_and_a_release_below_the_limit_are_not_told(stage: Stage) -> None:
+async def test_a_reject_and_a_release_below_the_limit_are_not_logged(stage: Stage) -> None:
     await stage.produce(2)
     member = stage.member()
     await member.take(max_wait=1000)
@@ -84,7 +84,7 @@ async def test_a_reject_and_a_release_below_the_limit_are_not_told(stage: Stage)
     assert (told(lines), counted(stage)) == ([], 0)
 
 
-async def test_the_end_of_the_broker_tells_what_waits_to_be_told(stage: Stage) -> None:
+async def test_the_end_of_the_broker_logs_the_waiting_lines(stage: Stage) -> None:
     with capture_logs() as lines:
         await deliver_twice(stage, 3)
         await stage.lab.restart()
@@ -104,7 +104,7 @@ async def test_each_interval_has_its_own_line(stage: Stage) -> None:
     assert [(group, count) for group, count, _ in told(lines)] == [(GROUP, 2), (GROUP, 1)]
 
 
-def test_more_groups_than_can_be_told_share_a_line() -> None:
+def test_groups_beyond_the_maximum_share_a_line() -> None:
     clock = ManualClock()
     reports = DeliveryLimitReports(clock, Deadlines(clock, ManualTimers(clock).call_later))
     for number in range(GROUPS_TOLD_MAX + 2):

@@ -1,7 +1,7 @@
-"""A disk that is full or fails takes one partition offline, and it comes back without a restart.
+"""A disk that is full or fails takes one partition offline, and the partition comes back without a restart.
 
-Whatever the operation that met the fault: the partition answers KAFKA_STORAGE_ERROR, its neighbour works on,
-and when the log has been opened again, through recovery, everything that was confirmed is there.
+For any operation that meets the fault: the partition answers KAFKA_STORAGE_ERROR, and its neighbour goes on
+working. After the log has been reopened, through recovery, all confirmed data is there.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ FIRST_SEGMENT = f"t-0/{0:020d}.log"
 pytestmark = with_log_store_only
 
 LATER = 60.0
-"""Seconds after which an offline log may be opened again."""
+"""Seconds after which an offline log may be reopened."""
 
 
 class Disk:
-    """Two partitions on one disk, the first of which can be made to fail."""
+    """Two partitions on one disk; the first can be made to fail."""
 
     def __init__(self, lab: Lab, partitions: list[TopicIdPartition]) -> None:
         self.lab = lab
@@ -55,7 +55,7 @@ class Disk:
         return code
 
     async def records(self, partition: int) -> list[tuple[int, bytes | None]]:
-        """What a plain Fetch from the beginning gets, as (offset, value)."""
+        """The records that a plain Fetch gets from the beginning, as (offset, value)."""
         return read_records((await self._fetched(partition)).records)
 
     async def _fetched(self, partition: int) -> Any:
@@ -77,7 +77,7 @@ class Disk:
 
     @contextmanager
     def failing(self, fault: str, path_suffix: str, code: int = errno.ENOSPC) -> Generator[None]:
-        """`fault` is what fails (write, create, sync, read, replace) with paths that end so.
+        """`fault` is the operation that fails (write, create, sync, read, replace) for paths with this end.
 
         END stands for the name of the segment that the first partition would begin now.
         """
@@ -181,7 +181,7 @@ async def test_a_page_that_cannot_be_read_fails_that_read_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"])
-async def test_checkpoint_files_that_cannot_be_written_cost_nothing_but_a_longer_recovery(name: str) -> None:
+async def test_checkpoint_files_that_cannot_be_written_only_make_recovery_longer(name: str) -> None:
     async with open_lab() as lab:
         disk = await disk_of(lab)
         with disk.failing("replace", name):
@@ -194,7 +194,7 @@ async def test_checkpoint_files_that_cannot_be_written_cost_nothing_but_a_longer
         assert (0, 2, 1) in await disk.member.take(epoch=0)
 
 
-async def test_a_full_disk_refuses_new_topics_and_takes_them_when_there_is_room_again() -> None:
+async def test_a_full_disk_refuses_new_topics_until_there_is_space_again() -> None:
     async with open_lab() as lab:
         disk = await disk_of(lab)
         lab.filesystem.written_before_error = 40

@@ -1,4 +1,4 @@
-"""`group.share.empty.retention.ms`: a group that nobody uses goes, with its state; the records stay."""
+"""`group.share.empty.retention.ms`: an unused group is deleted with its state; the records stay."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ async def test_it_is_off_unless_it_is_set() -> None:
         assert await groups(lab) == ["group"]
 
 
-def test_it_is_documented_as_a_setting_of_ours() -> None:
+def test_it_is_documented_as_a_setting_of_barnabas() -> None:
     (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.empty.retention.ms"]
     assert (setting.ours, setting.default) == (True, -1)

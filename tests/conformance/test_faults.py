@@ -1,6 +1,4 @@
-"""What goes wrong in between: slow and failing disks, clients that are gone, logs that grow old. Nothing is
-lost by it.
-"""
+"""Faults during normal work: slow and failing disks, disconnected clients, old logs. No data is lost."""
 
 import errno
 from uuid import UUID
@@ -50,7 +48,7 @@ async def test_a_small_max_bytes_still_gives_a_batch_of_each_partition(lab: Lab)
     assert await member.take(max_bytes=1) == [(0, 2, 1), (0, 2, 1)]
 
 
-async def test_directories_of_no_topic_are_set_aside_and_told_of_in_one_line(
+async def test_directories_of_no_topic_are_set_aside_and_logged_in_one_line(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for index in range(3):
@@ -88,7 +86,7 @@ async def test_a_deletion_that_was_answered_and_not_done_is_done_by_the_next_sta
     assert lab.broker.metadata.image.deleted_topics == {}
 
 
-async def test_old_records_go_though_nobody_asks_for_their_topic_after_a_restart(lab: Lab) -> None:
+async def test_old_records_are_deleted_after_a_restart_without_a_request_for_their_topic(lab: Lab) -> None:
     topic_id = await lab.create_topic("t", segment__ms="1000", retention__ms="1000")
     await lab.produce(topic_id, 10)
     await lab.restart()
@@ -131,7 +129,7 @@ async def test_records_deleted_while_the_start_is_being_recorded_are_passed() ->
 async def test_a_session_ends_with_its_last_request_though_its_client_is_gone() -> None:
     async with open_lab(log__flush="always") as lab:
         member = await begun(lab)
-        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await member.fetch(max_wait=0)  # Starts to record the group's start offset.
         await settle()
         assert await member.take() == [(0, 9, 1)]
         other = lab.client()

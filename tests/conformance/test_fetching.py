@@ -1,4 +1,4 @@
-"""ShareFetch but for what is acquired: its checks, its answers, its wait (wire sheet, section 5)."""
+"""ShareFetch except acquisition: its checks, its answers, its wait (wire sheet, section 5)."""
 
 from typing import Any
 from uuid import UUID
@@ -31,7 +31,9 @@ class TestChecks:
         [{"group_id": None}, {"member_id": None}, {"member_id": ""}, {"member_id": "m" * 37}],
         ids=str,
     )
-    async def test_of_who_asks_come_first(self, stage: Stage, version: int, fields: dict[str, Any]) -> None:
+    async def test_of_member_and_group_come_first(
+        self, stage: Stage, version: int, fields: dict[str, Any]
+    ) -> None:
         got = await stage.member().fetch(epoch=5, version=version, **fields)
         assert got == (INVALID, 0, {})
 
@@ -45,7 +47,7 @@ class TestChecks:
         assert refused == (INVALID, 0, {})
         assert (await member.fetch(epoch=1)).error == ErrorCode.none, "the epoch isn't used up"
 
-    async def test_a_mistaken_renewal_is_told_before_a_mistaken_epoch(self, stage: Stage) -> None:
+    async def test_a_wrong_renewal_is_reported_before_a_wrong_epoch(self, stage: Stage) -> None:
         got = await stage.member().fetch(epoch=7, is_renew_ack=True)
         assert got.error == INVALID
 
@@ -55,9 +57,7 @@ class TestChecks:
         assert (await member.fetch(epoch=1, share_acquire_mode=7)) == (INVALID, 0, {})
         assert (await member.fetch(epoch=1)).error == ErrorCode.none
 
-    async def test_a_group_that_never_read_the_partition_is_told_so_at_the_end_of_the_wait(
-        self, stage: Stage
-    ) -> None:
+    async def test_an_unread_partition_gets_its_error_at_the_end_of_the_wait(self, stage: Stage) -> None:
         member = ShareMember(stage.lab.client(), [stage.partition], group_id="nobody")
         pending = member.start_fetch(max_wait=300)
         await stage.lab.advance(299)
@@ -69,7 +69,7 @@ class TestChecks:
 
 class TestAnswers:
     @pytest.mark.parametrize("version", [1, 2])
-    async def test_tell_the_groups_lock_duration(self, stage: Stage, version: int) -> None:
+    async def test_have_the_groups_lock_duration(self, stage: Stage, version: int) -> None:
         await stage.lab.configure_group(GROUP, record_lock_duration_ms=20_000)
         assert (await stage.member().fetch(version=version)).lock_ms == 20_000
 
@@ -161,7 +161,7 @@ class TestWaiting:
         await stage.produce(1)
         assert [count for *_, count in fetched(pending.response()).acquired] == [1]
 
-    async def test_goes_on_until_min_bytes_are_there_and_then_takes_what_there_is(self, stage: Stage) -> None:
+    async def test_goes_on_until_min_bytes_are_there_and_then_acquires_them_all(self, stage: Stage) -> None:
         size = len(batch(1, 0))
         await stage.produce(1)
         enough = stage.member(1).start_fetch(max_wait=500, min_bytes=2 * size)
@@ -261,7 +261,7 @@ class TestWaiting:
         await stage.produce(1)
         assert await stage.member(2).take()
 
-    async def test_hurried_by_a_request_behind_it_ends_with_what_there_is(self, stage: Stage) -> None:
+    async def test_ends_with_the_available_records_when_a_request_follows(self, stage: Stage) -> None:
         pending = stage.member().start_fetch(max_wait=500)
         await settle()
         hurry = getattr(pending.reply, "hurry", None)
@@ -272,7 +272,7 @@ class TestWaiting:
 
 
 class TestLogStart:
-    async def test_moving_above_the_group_moves_its_start_and_drops_what_is_below(self, stage: Stage) -> None:
+    async def test_moving_above_the_group_moves_its_start_offset(self, stage: Stage) -> None:
         await stage.produce(4, 4)
         member = stage.member()
         assert await member.take(4) == [(0, 3, 1)]
@@ -290,7 +290,7 @@ class TestLogStart:
         assert await stage.member(2).take() == [(2, 3, 2)]
 
 
-async def test_read_committed_groups_read_what_is_stable(stage: Stage) -> None:
+async def test_read_committed_groups_read_stable_records(stage: Stage) -> None:
     await stage.lab.configure_group(GROUP, isolation_level="read_committed")
     await stage.produce(2)
     assert await stage.member().take() == [(0, 1, 1)]

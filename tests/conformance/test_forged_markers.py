@@ -1,5 +1,5 @@
-"""Clients that write transaction markers which are not theirs to write, and partitions in which an older
-broker took such markers.
+"""Clients that write forged transaction markers, and partitions in which an older broker accepted such
+markers.
 
 WriteTxnMarkers is open to every client, as in Apache Kafka without an authorizer.
 """
@@ -76,7 +76,7 @@ def log_of(lab: Lab) -> PartitionLog:
 
 
 def poison(lab: Lab, producer: Transacting) -> None:
-    """The marker that an older broker took from a client: of a coordinator that cannot be."""
+    """The forged marker that an older broker accepted, with an impossible coordinator epoch."""
     log_of(lab).append_marker(*producer.producer, FOREIGN_EPOCH, commit=False, now_ms=lab.clock.wall_ms())
 
 
@@ -93,7 +93,7 @@ async def damage_another_partition(lab: Lab) -> None:
 
 @contextmanager
 def refused_markers() -> Generator[None]:
-    """The coordinator takes each marker for written though none is, as an older broker did."""
+    """The coordinator believes that each marker is written although none is, like an older broker."""
 
     def write(
         self: TransactionMarkers, partition: TopicNamePartition, marker: TransactionMarker
@@ -131,7 +131,7 @@ class TestClients:
             assert await write_marker(lab, *producer.producer) is FENCED
 
     @pytest.mark.parametrize("version", [0, 2])
-    async def test_cannot_name_a_coordinator_that_cannot_be(self, lab: Lab, version: int) -> None:
+    async def test_cannot_name_an_impossible_coordinator_epoch(self, lab: Lab, version: int) -> None:
         producer = await begun(lab, version=version)
         assert await producer.end() is OK
         own_epoch = lab.broker.metadata.node_epoch
@@ -155,10 +155,10 @@ class TestClients:
         assert await write_marker(lab, STRANGER, 0) is OK
         assert await ends(lab) == (2, 2)
 
-    async def test_may_end_one_that_hangs_behind_the_marker_of_a_coordinator_that_cannot_be(
+    async def test_may_end_one_that_hangs_behind_the_marker_of_an_impossible_coordinator(
         self, lab: Lab
     ) -> None:
-        """The tool sends the coordinator epoch that it was told by DescribeProducers."""
+        """The tool sends the coordinator epoch of the DescribeProducers response."""
         await leave_hanging(lab)
         log_of(lab).append_marker(STRANGER, 0, FOREIGN_EPOCH, commit=True, now_ms=lab.clock.wall_ms())
         await leave_hanging(lab, sequence=1)
@@ -194,7 +194,7 @@ class TestWhileAnotherPartitionOfTransactionsIsDamaged:
         assert await write_marker(lab, *producer.producer, coordinator_epoch=FOREIGN_EPOCH) is FENCED
         assert await write_marker(lab, *producer.producer, coordinator_epoch=0) is OK
 
-    async def test_those_of_unknown_producers_are_refused_for_good_with_the_remedy(self, lab: Lab) -> None:
+    async def test_markers_of_unknown_producers_are_refused_for_good_with_the_remedy(self, lab: Lab) -> None:
         await leave_hanging(lab)
         await damage_another_partition(lab)
         with capture_logs() as lines:
@@ -207,7 +207,9 @@ class TestWhileAnotherPartitionOfTransactionsIsDamaged:
 class TestALogWithTheMarkerOfACoordinatorThatCannotBe:
     @pytest.mark.parametrize("commit", [True, False])
     @pytest.mark.parametrize("version", [0, 2])
-    async def test_takes_the_markers_of_the_real_one(self, lab: Lab, version: int, commit: bool) -> None:
+    async def test_accepts_the_markers_of_the_real_coordinator(
+        self, lab: Lab, version: int, commit: bool
+    ) -> None:
         producer = await begun(lab, version=version)
         poison(lab, producer)
         assert await producer.write() is OK
@@ -244,7 +246,7 @@ class TestALogWithTheMarkerOfACoordinatorThatCannotBe:
         assert await producer.write() is OK
         assert await producer.end() is OK
 
-    async def test_is_reported_if_what_it_has_open_had_several_outcomes(self, lab: Lab) -> None:
+    async def test_is_reported_if_its_open_transactions_had_several_outcomes(self, lab: Lab) -> None:
         producer = await begun(lab)
         poison(lab, producer)
         with refused_markers():
@@ -265,7 +267,7 @@ class TestALogWithTheMarkerOfACoordinatorThatCannotBe:
 
 
 async def test_a_marker_that_was_lost_with_the_power_is_written_again(lab: Lab) -> None:
-    """The log lost it, and `__transaction_state` still has the decision."""
+    """The log lost it, but `__transaction_state` still has the decision."""
     producer = await begun(lab)
     with refused_markers():
         assert await producer.end() is OK

@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (wire sheet, section 3).
 
-One thing is meant to differ from Apache Kafka: the partitions of a new group are initialised within the
-heartbeat that joins, so that the first answer holds them already, with epoch 2.
+One difference from Apache Kafka is intended: the heartbeat that joins also initialises the partitions of a
+new group, so the first answer already has them, with epoch 2.
 """
 
 from typing import Any
@@ -39,7 +39,9 @@ def member(lab: Lab, number: int = 1, group_id: str = GROUP) -> ShareMember:
         pytest.param({"member_epoch": -3}, id="a senseless epoch"),
     ],
 )
-async def test_what_no_group_could_accept_is_an_invalid_request(lab: Lab, fields: dict[str, Any]) -> None:
+async def test_a_request_that_no_group_could_accept_is_an_invalid_request(
+    lab: Lab, fields: dict[str, Any]
+) -> None:
     asked: dict[str, Any] = {"member_epoch": 0, "topics": ["t"], **fields}
     response = await member(lab).heartbeat(**asked)
     assert response.error_code is ErrorCode.invalid_request
@@ -73,7 +75,7 @@ async def test_a_join_is_answered_with_epoch_2_the_interval_and_the_assignment(l
     assert assigned(response) == {str(topic_id): [0, 1]}
 
 
-async def test_the_groups_own_interval_is_told(lab: Lab) -> None:
+async def test_the_groups_own_interval_is_returned(lab: Lab) -> None:
     await lab.configure_group(GROUP, heartbeat_interval_ms=7000)
     response = await member(lab).heartbeat(0, ["t"])
     assert response.heartbeat_interval.total_seconds() == 7
@@ -116,13 +118,13 @@ async def test_the_previous_epoch_is_accepted_since_the_answer_may_have_been_los
     assert fenced.error_code is ErrorCode.fenced_member_epoch
 
 
-async def test_an_epoch_above_0_of_somebody_unknown(stage: Stage) -> None:
+async def test_an_epoch_above_0_of_an_unknown_member(stage: Stage) -> None:
     assert (await stage.member(2).heartbeat(1)).error_code is ErrorCode.unknown_member_id
     nowhere = member(stage.lab, group_id="nowhere")
     assert (await nowhere.heartbeat(1)).error_code is ErrorCode.group_id_not_found
 
 
-async def test_the_assignment_is_told_only_when_it_is_asked_for_or_has_changed(stage: Stage) -> None:
+async def test_the_assignment_is_returned_only_on_request_or_after_a_change(stage: Stage) -> None:
     one = stage.member()
     assert assigned(await one.heartbeat(2)) is None
     told = assigned(await one.heartbeat(2, ["t"]))
@@ -151,7 +153,7 @@ async def test_leaving_bumps_the_group_epoch_and_leaves_an_empty_group(stage: St
     assert (described.groups[0].group_state, described.groups[0].group_epoch) == ("Empty", 3)
 
 
-async def test_leaving_what_one_is_no_member_of(stage: Stage) -> None:
+async def test_leaving_a_group_without_being_its_member(stage: Stage) -> None:
     assert (await stage.member(2).heartbeat(-1)).error_code is ErrorCode.unknown_member_id
     nowhere = member(stage.lab, group_id="nowhere")
     assert (await nowhere.heartbeat(-1)).error_code is ErrorCode.group_id_not_found
@@ -211,7 +213,7 @@ async def test_a_topic_created_after_its_subscription_is_assigned(lab: Lab) -> N
     assert assigned(response) == {str(topic_id): [0]}
 
 
-async def test_a_full_group_refuses_others_but_takes_its_members_back() -> None:
+async def test_a_full_group_refuses_new_members_but_accepts_its_own_again() -> None:
     async with open_lab(group__share__max__size="1") as lab:
         assert (await member(lab, 1).heartbeat(0, ["t"])).error_code is ErrorCode.none
         assert (await member(lab, 2).heartbeat(0, ["t"])).error_code is ErrorCode.group_max_size_reached
@@ -245,7 +247,7 @@ async def test_leaving_and_expiry_touch_neither_the_share_session_nor_its_record
     assert await stage.member(2).take() == []
 
 
-async def test_members_and_epochs_survive_a_restart_and_sessions_begin_anew(stage: Stage) -> None:
+async def test_members_and_epochs_survive_a_restart_and_sessions_start_again(stage: Stage) -> None:
     lab = stage.lab
     await lab.advance(40_000)
     await lab.restart()

@@ -1,8 +1,8 @@
-"""One history on Apache Kafka and on both stores: what DescribeShareGroupOffsets answers after each step.
+"""One history on Apache Kafka and on both stores: the answers to DescribeShareGroupOffsets after each step.
 
-Lags are equal. Kafka tells the start offset that it wrote last, which is the one in force before that write;
-here it is the one in force (docs/decisions/0005), so Kafka's is ours of one write before. In the topic the
-same is written as by Kafka, and read by ReadShareGroupStateSummary it is exactly Kafka's.
+Lags are equal. Kafka returns the start offset that it wrote last, which was in force before that write.
+Barnabas returns the one in force (docs/decisions/0005), so Kafka's equals Barnabas's of one write before. The
+state in the topic is written as by Kafka, and read by ReadShareGroupStateSummary it is exactly Kafka's.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NOT_BEGUN = Described(-1, -1)
 
 
 class Written:
-    """What has been written by any broker, as far as the steps tell."""
+    """The state that any broker has written by now, derived from the steps."""
 
     def __init__(self) -> None:
         self.start = -1
-        """The record's number that the last write said; -1 before the first."""
+        """The record number in the last write; -1 before the first."""
         self.is_known = True
-        """Not while a log start has moved and nothing was written since: Kafka hasn't noticed then."""
+        """False after a log start has moved without a write, because Kafka has not noticed the move then."""
         self.has_taken = False
 
     def follow(self, step: Step, before: Described, after: Described) -> None:
@@ -75,7 +75,7 @@ async def test_start_and_lag_are_kafkas(lab: Lab, name: str) -> None:
             continue
         if written.start == -1:
             assert kafka == NOT_BEGUN, step
-            # What Kafka has decided at the first fetch and not written, we have written.
+            # Kafka decides this at the first fetch without writing it; Barnabas has written it.
             assert written.has_taken or ours == NOT_BEGUN, step
         else:
             assert kafka == Described(written.start, ours.lag), (step, ours)
@@ -83,7 +83,7 @@ async def test_start_and_lag_are_kafkas(lab: Lab, name: str) -> None:
 
 @with_topic_store_only
 @pytest.mark.parametrize("name", HISTORIES)
-async def test_what_is_written_to_the_topic_is_what_kafka_writes(lab: Lab, name: str) -> None:
+async def test_the_topic_gets_the_records_that_kafka_writes(lab: Lab, name: str) -> None:
     run = history(lab)
     await run.begin()
     written = Written()
@@ -98,7 +98,7 @@ async def test_what_is_written_to_the_topic_is_what_kafka_writes(lab: Lab, name:
 
 
 async def summary(lab: Lab, run: HistoryRun) -> Described:
-    """The start offset that is kept, and the lag that follows from the count that is."""
+    """The stored start offset, and the lag that follows from the stored count."""
     asked = {"topic_id": run.topic_id, "partitions": [{"partition": 0, "leader_epoch": -1}]}
     response = await lab.another_broker().ask(
         "read_share_group_state_summary", group_id="group", topics=[asked]

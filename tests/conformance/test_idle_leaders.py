@@ -1,4 +1,4 @@
-"""Groups at rest: their state becomes a checkpoint, their leaders leave the memory until they are needed."""
+"""Idle groups: their state becomes a checkpoint, and their leaders are unloaded until they are needed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_leader_with_locked_records_stays_until_the_locks_end(stage: Sta
 
 
 @with_log_store_only
-async def test_what_a_group_at_rest_has_recorded_becomes_a_checkpoint(stage: Stage) -> None:
+async def test_the_recorded_state_of_an_idle_group_becomes_a_checkpoint(stage: Stage) -> None:
     await stage.produce(4)
     member = stage.member()
     await member.take()

@@ -1,4 +1,4 @@
-"""The broker's own topics: made by a look-up or by an administrator, whose number of partitions counts."""
+"""The broker's own topics: created by a look-up or by an administrator, whose number of partitions counts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def committed(lab: Lab, group: str) -> int:
 
 
 @pytest.mark.parametrize("key_type", [0, 1])
-async def test_a_look_up_makes_the_topic_with_the_settings_number_of_partitions(key_type: int) -> None:
+async def test_a_look_up_creates_the_topic_with_the_settings_number_of_partitions(key_type: int) -> None:
     given = {"offsets__topic__num__partitions": "7", "transaction__state__log__num__partitions": "5"}
     async with open_lab(**given) as lab:
         asked = {"key_type": key_type, "coordinator_keys": ["one"]}
@@ -67,7 +67,7 @@ async def test_an_administrators_number_of_partitions_counts_at_once_and_after_r
             await lab.restart()
 
 
-async def test_a_topic_that_exists_keeps_its_number_whatever_the_setting() -> None:
+async def test_an_existing_topic_keeps_its_number_under_any_setting() -> None:
     async with open_lab() as lab:
         await lab.create_topic()
         await commit(lab, GROUPS[0], 5)
@@ -80,7 +80,7 @@ async def test_a_topic_that_exists_keeps_its_number_whatever_the_setting() -> No
 
 
 @pytest.mark.parametrize("asked", [1, 3, -1])
-async def test_all_of_them_may_be_made(asked: int) -> None:
+async def test_all_internal_topics_may_be_created(asked: int) -> None:
     async with open_lab(share__state__store="topic") as lab:
         for name in TOPICS:
             assert await create(lab, name, asked) is OK
@@ -95,14 +95,14 @@ async def test_all_of_them_may_be_made(asked: int) -> None:
         assert await commit(lab, GROUPS[0], 5) is OK
 
 
-async def test_what_the_administrator_leaves_out_is_as_the_broker_makes_it() -> None:
+async def test_settings_that_the_administrator_leaves_out_get_the_brokers_values() -> None:
     async with open_lab() as lab:
         await create(lab, OFFSETS, 3)
         assert lab.broker.effective_config.topic_config(OFFSETS).compact_enabled
 
 
 @pytest.mark.parametrize("turns", range(4))
-async def test_commits_that_meet_the_topics_creation_are_taken_or_refused(turns: int) -> None:
+async def test_commits_during_the_topics_creation_are_accepted_or_refused(turns: int) -> None:
     async with open_lab() as lab:
         await lab.create_topic()
         made = asyncio.ensure_future(create(lab, OFFSETS, 3))

@@ -1,4 +1,6 @@
-"""Fetches of many partitions take turns. Nothing is left over or out of date, whatever happens in between."""
+"""Fetches of many partitions take turns. Events between the turns leave nothing behind and make nothing
+stale.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from tests.conformance.share_member import GROUP, ShareMember
 
 MISSING = UUID(int=7)
 TURNS_COUNT = 900
-"""Partitions that take more than one turn, and so do their answers."""
+"""The number of partitions that need more than one turn, as do their answers."""
 PARTS_COUNT = 1_200
-"""Partitions that are read in a thread before they are handled."""
+"""The number of partitions that are read in a thread before they are handled."""
 BATCH_BYTES = 100_000
 
 
@@ -60,12 +62,12 @@ async def _member(lab: Lab, topic_id: UUID, partition_count: int) -> Client:
 
 
 async def _end_of_work(lab: Lab) -> None:
-    """Until nothing waits for the thread, and what came out of it is handled."""
+    """Waits until the thread has no work left, and its results are handled."""
     await lab.broker.long_work.run(int)
     await settle()
 
 
-async def test_a_share_fetch_whose_client_leaves_while_it_is_encoded_gives_back_its_room() -> None:
+async def test_a_share_fetch_whose_client_leaves_while_it_is_encoded_releases_its_budget() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic("t")
         client = await _member(lab, topic_id, 1)
@@ -108,7 +110,7 @@ async def test_a_share_fetch_that_is_answered_waits_no_longer(partition_count: i
         assert len(lab.broker.purgatory) == 0
 
 
-async def test_what_waits_to_be_encoded_counts_against_the_budget() -> None:
+async def test_a_response_that_waits_to_be_encoded_counts_against_the_budget() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic("t")
         records = batch(1, lab.clock.wall_ms(), BATCH_BYTES)

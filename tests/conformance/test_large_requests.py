@@ -1,4 +1,4 @@
-"""Large requests leave turns to others, and are answered as small ones are."""
+"""Large requests leave turns to other clients, and get the same answers as small ones."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ COUNT = 6_000
 
 
 async def _passes_until(lab: Lab, pending: Pending) -> tuple[int, Any]:
-    """How many small requests of another client were answered before the large one, and its answer."""
+    """The number of small requests of another client answered before the large one, and its answer."""
     other, passes = lab.client(), 0
     while not pending.done:
         assert other.send("api_versions", 0).done
@@ -37,7 +37,7 @@ async def test_topics_are_created_part_by_part() -> None:
         assert len(lab.broker.metadata.image.topics_by_name) == len(topics)
 
 
-async def test_a_name_given_twice_is_refused_wherever_it_stands() -> None:
+async def test_a_name_given_twice_is_refused_at_any_position() -> None:
     names = ["twice", *(f"topic-{number:04}" for number in range(2_000)), "twice"]
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
     async with open_lab() as lab:
@@ -129,7 +129,7 @@ async def _limit_request_time(lab: Lab, percentage: float) -> None:
 
 
 @pytest.mark.parametrize("count", [10, 3_000])
-async def test_a_client_above_its_quota_is_told_to_wait_and_of_the_error(count: int) -> None:
+async def test_a_client_above_its_quota_gets_the_throttle_time_and_the_error(count: int) -> None:
     topics = [
         {"name": f"missing-{number:05}", "partitions": [{"partition_index": 0}]} for number in range(count)
     ]

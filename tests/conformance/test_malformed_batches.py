@@ -1,4 +1,4 @@
-"""Malformed batches that an earlier version took in: share groups pass over them, and get all others."""
+"""Malformed batches that an earlier version accepted: share groups skip them, and get all others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ MALFORMED = {
     "garbage of gzip": (compressed(b"\xff" * 40, Compression.GZIP, 2), 2),
     "a negative header count": (batch_of(record(headers=b"\1")), 1),
 }
-"""By name, a batch that its header alone does not give away, and the records that it states."""
+"""By name: a batch whose header alone does not show the error, and the number of records it states."""
 
 
 async def taken_in(lab: Lab, *batches: bytes) -> TopicIdPartition:
     """A partition with two records, the batches as an earlier version stored them, and three records; the
-    broker has started again since."""
+    broker has restarted since.
+    """
     topic_id = await lab.create_topic("t")
     await lab.configure_group(GROUP, auto_offset_reset="earliest")
     await lab.produce(topic_id, 2)
@@ -57,7 +58,7 @@ async def test_a_share_group_gets_the_records_around_a_malformed_batch(
     assert (line["partition"], line["first_offset"], line["last_offset"]) == ("t-0", 2, 1 + count)
 
 
-async def test_a_malformed_batch_that_is_passed_over_in_parts_is_reported_once(
+async def test_a_malformed_batch_that_is_skipped_in_parts_is_reported_once(
     lab: Lab, log_lines: list[EventDict]
 ) -> None:
     partition = await taken_in(lab, batch_of(b"", 1_000))
@@ -73,7 +74,7 @@ async def test_a_malformed_batch_that_is_passed_over_in_parts_is_reported_once(
     assert len([line for line in log_lines if "malformed batch" in line["event"]]) == 1
 
 
-async def test_oddities_that_clients_read_are_handed_out(lab: Lab) -> None:
+async def test_oddities_that_clients_can_read_are_delivered(lab: Lab) -> None:
     partition = await taken_in(lab, batch_of(record() + record(), 2))
     member = ShareMember(lab.client(), (partition,))
     await member.join("t")

@@ -1,4 +1,4 @@
-"""A follower of the metadata log keeps up, whatever the leader gave up, lost or wrote meanwhile (KIP-630)."""
+"""A follower of the metadata log keeps up after the leader has deleted, lost or written records (KIP-630)."""
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -21,7 +21,7 @@ OFTEN: dict[str, str] = {
 
 @pytest.fixture
 async def lab() -> AsyncIterator[Lab]:
-    """A leader that takes a snapshot with every topic of 20 partitions."""
+    """A leader that takes a snapshot after every topic of 20 partitions."""
     async with open_lab(**OFTEN) as lab:
         yield lab
 
@@ -54,11 +54,11 @@ async def test_an_empty_follower_of_a_log_without_snapshots_reads_the_log() -> N
         assert follower.high_watermark == follower.next_offset
 
 
-async def test_one_behind_the_log_start_reads_a_snapshot_and_goes_on_behind_it(lab: Lab) -> None:
+async def test_a_follower_below_the_log_start_reads_a_snapshot_and_goes_on_after_it(lab: Lab) -> None:
     follower = MetadataFollower(lab)
     await follower.catch_up()
     was_at = follower.next_offset
-    lab.clock.now_ms += 300_000  # It was silent for so long that nobody waits for it.
+    lab.clock.now_ms += 300_000  # It was silent for so long that the leader no longer waits for it.
     await with_topics(lab, "abcd")
     assert log_start(lab) > was_at > 0
     await lab.create_topic("small")
@@ -99,7 +99,7 @@ async def test_a_snapshot_stays_while_a_follower_reads_it_though_newer_ones_come
     assert log_start(lab) > told.end_offset
 
 
-async def test_a_snapshot_that_went_while_it_was_read_is_given_up_for_the_newest(lab: Lab) -> None:
+async def test_a_snapshot_deleted_while_it_was_read_is_replaced_by_the_newest(lab: Lab) -> None:
     await with_topics(lab, "ab")
     follower = MetadataFollower(lab, piece_bytes=100)
     told = lab.broker.metadata.log.snapshots.ids[-1]
@@ -180,7 +180,7 @@ async def test_a_fetch_at_the_end_of_the_log_ends_with_its_time(lab: Lab) -> Non
     assert (found.error_code, bytes(found.records or b"")) == (ErrorCode.none, b"")
 
 
-async def test_a_new_high_watermark_is_told_at_once(lab: Lab) -> None:
+async def test_a_new_high_watermark_is_returned_immediately(lab: Lab) -> None:
     follower = MetadataFollower(lab)
     await follower.catch_up()
     waiting = follower.start_fetch(max_wait=5_000, high_watermark=follower.high_watermark - 1)

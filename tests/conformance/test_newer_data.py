@@ -1,4 +1,4 @@
-"""A data directory that a newer broker has written to: refused, with both versions."""
+"""A data directory that a newer broker has written: the start fails, and the error has both versions."""
 
 import pytest
 
@@ -43,6 +43,6 @@ async def test_a_newer_metadata_record_is_refused_at_the_start_with_both_version
         assert bytes(filesystem.files[LOG_PATH]) == before[LOG_PATH]
 
 
-def test_a_record_of_a_type_that_nobody_knows_yet_is_a_newer_one() -> None:
+def test_a_record_of_an_unknown_type_is_a_newer_one() -> None:
     with pytest.raises(NewerVersion, match="type 120, which this broker does not know"):
         decode_metadata_record(b"\x01\x78\x00")

@@ -1,4 +1,4 @@
-"""Where groups begin, where they stand and what they lag behind (wire sheet, section 7)."""
+"""Start offsets and lags of groups (wire sheet, section 7)."""
 
 import pytest
 
@@ -12,7 +12,7 @@ HOUR_MS = 3_600_000
 
 
 async def joined(lab: Lab, reset: str | None, *, group_id: str = GROUP) -> ShareMember:
-    """A member of a group that begins so, in topic `t`."""
+    """A member of a group with this reset policy, in topic `t`."""
     if reset is not None:
         await lab.configure_group(group_id, auto_offset_reset=reset)
     topic = lab.broker.metadata.image.topics_by_name["t"]
@@ -23,7 +23,7 @@ async def joined(lab: Lab, reset: str | None, *, group_id: str = GROUP) -> Share
 
 class TestBeginning:
     @pytest.mark.parametrize("reset", ["latest", None], ids=["latest", "default"])
-    async def test_latest_begins_behind_what_there_is(self, lab: Lab, reset: str | None) -> None:
+    async def test_latest_begins_after_the_last_record(self, lab: Lab, reset: str | None) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 3)
         member = await joined(lab, reset)
@@ -76,7 +76,7 @@ class TestBeginning:
         await member.take(1)
         assert await lab.offsets(GROUP, partition) == (0, 3)
 
-    async def test_what_arrives_after_the_first_fetch_is_never_skipped(self, lab: Lab) -> None:
+    async def test_records_that_arrive_after_the_first_fetch_are_never_skipped(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         member = await joined(lab, "latest")
         assert await member.take() == []
@@ -98,7 +98,7 @@ class TestBeginning:
         got = await member.fetch(add=[added])
         assert sum(last - first + 1 for first, last, _ in got.partitions[added].acquired) == 3
 
-    async def test_a_changed_policy_means_nothing_to_a_group_that_has_begun(self, lab: Lab) -> None:
+    async def test_a_changed_policy_has_no_effect_on_a_group_that_has_begun(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 3)
         member = await joined(lab, "earliest")
@@ -120,7 +120,7 @@ class TestStartOffsetAndLag:
             ([(1, 1, ACCEPT), (3, 3, ACCEPT)], (0, 8)),
         ],
     )
-    async def test_follow_what_is_final(
+    async def test_follow_the_final_records(
         self, stage: Stage, acks: list[tuple[int, ...]], expected: tuple[int, int]
     ) -> None:
         await stage.produce(10)
@@ -129,7 +129,7 @@ class TestStartOffsetAndLag:
         await member.acknowledge(acks)
         assert await stage.offsets() == expected
 
-    async def test_a_prefix_that_closes_moves_the_start_over_all_that_is_final(self, stage: Stage) -> None:
+    async def test_a_closed_prefix_moves_the_start_over_all_final_records(self, stage: Stage) -> None:
         await stage.produce(10)
         member = stage.member()
         await member.take()
@@ -163,7 +163,7 @@ class TestStartOffsetAndLag:
         assert log is not None
         assert (log.high_watermark, log.log_end_offset) == (4, 9 if stage.lab.store == "log" else 4)
 
-    async def test_groups_stand_each_for_itself(self, stage: Stage) -> None:
+    async def test_groups_have_independent_positions(self, stage: Stage) -> None:
         await stage.produce(3)
         await stage.lab.configure_group("other", auto_offset_reset="earliest")
         other = ShareMember(stage.lab.client(), [stage.partition], group_id="other")

@@ -1,4 +1,4 @@
-"""Requests of one connection that follow each other without waiting: none overtakes another."""
+"""Pipelined requests of one connection: none overtakes another."""
 
 from __future__ import annotations
 

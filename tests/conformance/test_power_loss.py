@@ -1,4 +1,4 @@
-"""A loss of power under each policy: log.flush=always loses nothing answered, and none of them metadata."""
+"""A loss of power under each policy: log.flush=always loses no confirmed data, no policy loses metadata."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.conformance.share_member import ACCEPT, RELEASE, ShareMember
 
 
 def producer_batch(lab: Lab, sequence: int, size: int) -> bytes:
-    """What producer 7 sends with this sequence."""
+    """A batch of producer 7 with this sequence."""
     return batch(size, lab.clock.wall_ms(), producer_id=7, producer_epoch=0, base_sequence=sequence)
 
 
@@ -20,12 +20,12 @@ async def send(stage: Stage, records: bytes) -> tuple[int, int]:
     return int(answer.error_code), answer.base_offset
 
 
-async def test_with_flush_always_what_was_answered_survives() -> None:
+async def test_with_flush_always_confirmed_data_survives() -> None:
     async with open_lab(log__flush="always") as lab:
         stage = await make_stage(lab)
         await stage.produce(10)
         member = stage.member()
-        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await member.fetch(max_wait=0)  # Starts to record the group's start offset.
         await settle()
         await member.take()
         await member.acknowledge([(0, 3, ACCEPT), (5, 5, RELEASE)])
@@ -68,7 +68,7 @@ async def test_a_retry_over_a_kill_is_recognised_under_each_policy(flush: str) -
 
 
 @pytest.mark.parametrize("flush", ["interval", "never"])
-async def test_a_retry_of_what_a_power_cut_took_is_appended_again(flush: str) -> None:
+async def test_a_retry_of_a_batch_lost_in_a_power_cut_is_appended_again(flush: str) -> None:
     async with open_lab(log__flush=flush) as lab:
         stage = await make_stage(lab)
         assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
@@ -90,15 +90,15 @@ async def test_topics_epochs_and_producer_ids_are_never_taken_back(flush: str) -
         assert second.producer_id > first.producer_id
 
 
-async def test_what_a_kill_left_unsafe_is_made_safe_before_it_is_shown() -> None:
-    """A consumer must not see with log.flush=always what a loss of power could still take."""
+async def test_data_left_unsynced_by_a_kill_is_synced_before_it_is_visible() -> None:
+    """With log.flush=always a consumer must not see data that a loss of power could still remove."""
     async with open_lab(share__state__store="log") as lab:
         stage = await make_stage(lab)
         await stage.produce(5)
         lab.given["log.flush"] = "always"
         await lab.crash()
         member = ShareMember(lab.client(), [stage.partition])
-        await member.fetch(max_wait=0)  # Begins to record where the group begins.
+        await member.fetch(max_wait=0)  # Starts to record the group's start offset.
         await settle()
         seen = await member.take()
         await lab.lose_power()

@@ -1,4 +1,4 @@
-"""Client quotas as clients meet them: throttle times equal to those that Kafka 4.3.1 answered, and after
+"""Client quotas over the protocol: throttle times equal to those that Kafka 4.3.1 returned, also after
 restarts.
 """
 
@@ -48,7 +48,7 @@ async def test_produced_bytes_are_paid_for(lab: Lab) -> None:
     await limit(lab, producer_byte_rate=20_000)
     waits_ms = [await produce(client, topic_id, size) for size in (1000, 100_000, 100_000, 50_000)]
     assert waits_ms[:2] == [0, 0]
-    # Each request is a hundred bytes longer than its record, and paid for whole.
+    # Each request is a hundred bytes longer than its record, and its whole size counts.
     assert waits_ms[2] == pytest.approx(60, abs=20)
     assert waits_ms[3] == pytest.approx(2570, abs=20)
     assert await produce(lab.client("other"), topic_id, 100_000) == 0
@@ -63,14 +63,14 @@ async def test_a_fetch_above_the_quota_is_empty_and_comes_later(lab: Lab) -> Non
     await limit(lab, consumer_byte_rate=20_000)
     first = await fetch(client, topic_id, 100_000)
     assert (to_milliseconds(first.throttle_time), len(first.responses)) == (0, 1)
-    # No more than ten seconds' worth is read at all, of which half was had.
+    # At most ten seconds' worth is read, and half of it was used before.
     second = await fetch(client, topic_id, 1_000_000)
     assert to_milliseconds(second.throttle_time) == pytest.approx(4800, abs=200)
     assert second.responses == ()
     assert to_milliseconds((await fetch(client, topic_id, 90_000)).throttle_time) == 0
 
 
-async def test_a_session_keeps_what_a_throttled_fetch_did_not_get(lab: Lab) -> None:
+async def test_a_session_keeps_the_records_that_a_throttled_fetch_did_not_get(lab: Lab) -> None:
     topic_id, client = await lab.create_topic(), lab.client()
     await produce(client, topic_id, 150_000)
     opened = await fetch(client, topic_id, 1, session_epoch=0)

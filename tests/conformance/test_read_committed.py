@@ -1,4 +1,4 @@
-"""What readers of committed records get: consumers by Fetch and ListOffsets, share groups by
+"""The records that readers of committed records get: consumers by Fetch and ListOffsets, share groups by
 share.isolation.level (wire sheet, section 5).
 """
 
@@ -71,7 +71,7 @@ async def listed(stage: Stage, isolation_level: int, timestamp: int) -> int:
 
 
 class TestConsumers:
-    async def test_are_told_what_was_aborted_only_if_they_ask_for_committed_records(
+    async def test_get_the_list_of_aborted_transactions_only_if_they_read_committed_records(
         self, stage: Stage
     ) -> None:
         log = await log_of(stage)
@@ -129,7 +129,7 @@ class TestConsumers:
         ("isolation_level", "timestamp", "offset"),
         [(UNCOMMITTED, LATEST, 3), (COMMITTED, LATEST, 1), (COMMITTED, 0, 0), (COMMITTED, 2**60, -1)],
     )
-    async def test_offsets_end_where_something_is_undecided(
+    async def test_offsets_end_before_an_undecided_transaction(
         self, stage: Stage, isolation_level: int, timestamp: int, offset: int
     ) -> None:
         log = await log_of(stage)
@@ -137,7 +137,9 @@ class TestConsumers:
         Producer(log, 1).send(2)
         assert await listed(stage, isolation_level, timestamp) == offset
 
-    async def test_the_largest_timestamp_is_not_told_while_it_is_undecided(self, stage: Stage) -> None:
+    async def test_the_largest_timestamp_is_not_returned_while_its_transaction_is_undecided(
+        self, stage: Stage
+    ) -> None:
         log = await log_of(stage)
         producer = Producer(log, 1)
         producer.send()
@@ -183,7 +185,7 @@ class TestShareGroups:
         acquired = await member.take()
         assert {2, 3} <= {offset for first, last, _ in acquired for offset in range(first, last + 1)}
 
-    async def test_who_acquired_only_aborted_records_is_answered_at_once_and_empty(
+    async def test_a_fetch_that_acquired_only_aborted_records_is_answered_immediately_and_empty(
         self, stage: Stage
     ) -> None:
         log = await log_of(stage)
@@ -197,7 +199,7 @@ class TestShareGroups:
         assert await member.take() == [(5, 6, 1)]
 
     @pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
-    async def test_nobody_gets_a_marker_alone(self, stage: Stage, isolation_level: str) -> None:
+    async def test_no_fetch_gets_a_marker_alone(self, stage: Stage, isolation_level: str) -> None:
         await stage.lab.configure_group(GROUP, isolation_level=isolation_level)
         producer = Producer(await log_of(stage), 1)
         member = stage.member()
@@ -210,7 +212,7 @@ class TestShareGroups:
         _, lag = await stage.offsets()
         assert lag == 0
 
-    async def test_what_was_aborted_stays_archived_over_a_restart(self, stage: Stage) -> None:
+    async def test_aborted_records_stay_archived_over_a_restart(self, stage: Stage) -> None:
         await self.observed(stage)
         member = await committed_group(stage)
         await member.take()
@@ -220,7 +222,7 @@ class TestShareGroups:
         again = ShareMember(stage.lab.client(), [stage.partition], member_id="member-2")
         assert await again.take() == [(7, 10, 1)]
 
-    async def test_what_was_aborted_before_a_restart_is_known_after_it(self, stage: Stage) -> None:
+    async def test_transactions_aborted_before_a_restart_are_known_after_it(self, stage: Stage) -> None:
         await self.observed(stage)
         await stage.lab.configure_group(GROUP, isolation_level="read_committed")
         await stage.lab.crash()
@@ -235,7 +237,7 @@ class TestDescribeProducers:
         )
         return response.topics[0].partitions[0]
 
-    async def test_producers_are_told_with_their_open_transactions(self, stage: Stage) -> None:
+    async def test_producers_are_described_with_their_open_transactions(self, stage: Stage) -> None:
         log = await log_of(stage)
         append(log)
         Producer(log, 2, 3).send(2)

@@ -1,7 +1,7 @@
-"""The error codes that Apache Kafka 4.3.1 gave to hand-made requests (wire sheet, section 14).
+"""The error codes that Apache Kafka 4.3.1 returned to hand-made requests (wire sheet, section 14).
 
-Each recorded request is sent again in a like situation, with the ids, epochs and topics of this broker in
-place of the recorded ones, and the codes of both answers are compared, wherever they stand.
+Each recorded request is sent again in a similar situation, with the ids, epochs and topics of this broker in
+place of the recorded ones. The test compares the codes of both answers at every position.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Situation = Callable[[Stage], Awaitable[ShareMember]]
 
 
 async def nobody(stage: Stage) -> ShareMember:
-    """Somebody without a session in a group that reads the topic."""
+    """A client without a session in a group that reads the topic."""
     return stage.member(2)
 
 
@@ -38,12 +38,12 @@ async def member(stage: Stage) -> ShareMember:
 
 
 async def outsider(stage: Stage) -> ShareMember:
-    """Somebody in a group that there isn't."""
+    """A client in an unknown group."""
     return ShareMember(stage.lab.client(), [stage.partition], group_id="nowhere")
 
 
 async def holder(stage: Stage) -> ShareMember:
-    """A member with a session and ten records, of which number 3 is not acquired any more."""
+    """A member with a session and ten records; record 3 is no longer acquired."""
     await stage.produce(10)
     one = stage.member()
     await one.take()
@@ -101,8 +101,8 @@ PROBES: dict[int, Situation] = {
 }
 """By number of the pair.
 
-Not here: 87, 91, 94, 98 to 100, 134 and 135, which ask after groups that only the recording knew; 116, 120
-and 121, whose answer is a defect that isn't copied; 125 to 128, which go on from 124.
+Not here: 87, 91, 94, 98 to 100, 134 and 135, which concern groups that exist only in the recording; 116, 120
+and 121, whose answer is a defect that is not copied; 125 to 128, which continue from 124.
 """
 
 KEPT_EPOCHS = (-1, 0)
@@ -148,18 +148,18 @@ def _adapted_field(name: str, old: Any, stage: Stage, one: ShareMember, api: str
 
 
 def _adapted_epoch(recorded_epoch: int, one: ShareMember) -> int:
-    """The next one, unless the recorded one was wrong on purpose: then it is kept, or made wrong."""
+    """The next epoch, unless the recorded one was wrong on purpose: then it is kept, or made wrong."""
     if recorded_epoch in KEPT_EPOCHS or one.epoch == 0:
         return recorded_epoch
     return one.epoch + 3 if recorded_epoch == WRONG_EPOCH else one.epoch
 
 
 WRONG_EPOCH = 5
-"""The recorded session expected another one."""
+"""The recorded session expected another epoch."""
 
 
 def codes(value: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    """Every error code in a response, with where it stands; elements of arrays in any order."""
+    """Every error code in a response, with its position; elements of arrays in any order."""
     if _is_array(value):
         for item in value:
             yield from codes(item, path)

@@ -1,8 +1,8 @@
-"""What a new broker makes of the files of one that was closed, or killed (wire sheet, section 7).
+"""A new broker on the files of a closed or killed one (wire sheet, section 7).
 
-What was acknowledged is never delivered again. What was acquired when the process was killed comes back with
-one delivery less, since acquiring is never written; a clean end closes the connections first, so that it
-comes back with its count.
+Acknowledged records are never delivered again. Records that were acquired when the process was killed come
+back with one delivery less, because acquiring is never written. A clean stop closes the connections first, so
+these records come back with their count.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ both_ends = pytest.mark.parametrize("end", [close, kill])
 
 
 @both_ends
-async def test_what_was_acknowledged_is_not_delivered_again(stage: Stage, end: End) -> None:
+async def test_acknowledged_records_are_not_delivered_again(stage: Stage, end: End) -> None:
     await stage.produce(10)
     member = stage.member()
     await member.take()
@@ -188,7 +188,7 @@ async def test_reset_offsets_hold(stage: Stage, end: End) -> None:
 
 
 @both_ends
-async def test_a_deleted_group_is_gone_and_one_of_its_name_begins_anew(stage: Stage, end: End) -> None:
+async def test_a_deleted_group_is_gone_and_a_new_one_of_its_name_starts_again(stage: Stage, end: End) -> None:
     await stage.produce(3)
     member = stage.member()
     await member.take()

@@ -99,7 +99,7 @@ async def test_a_new_session_keeps_the_members_records(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("by_acknowledge", [True, False])
-async def test_the_last_request_acknowledges_then_releases_with_the_count_as_it_is(
+async def test_the_last_request_acknowledges_then_releases_with_an_unchanged_count(
     stage: Stage, by_acknowledge: bool
 ) -> None:
     await stage.produce(4)
@@ -125,7 +125,7 @@ async def test_records_at_their_limit_are_archived_when_the_session_ends(stage: 
     assert await stage.offsets() == (1, 0)
 
 
-async def test_a_lost_connection_releases_what_its_session_held(stage: Stage) -> None:
+async def test_a_lost_connection_releases_the_records_of_its_session(stage: Stage) -> None:
     await stage.produce(2)
     member = stage.member()
     await member.take()
@@ -163,7 +163,7 @@ async def test_anybody_may_fetch_in_a_group_without_being_its_member(stage: Stag
     assert await stage.member(99).take() == [(0, 0, 1)]
 
 
-async def test_no_room_for_another_session_is_told_at_the_end_of_the_wait() -> None:
+async def test_a_full_session_cache_is_reported_at_the_end_of_the_wait() -> None:
     async with open_lab(group__share__max__share__sessions="2", group__share__max__size="2") as lab:
         partition = TopicIdPartition(await lab.create_topic(), 0)
         members = [ShareMember(lab.client(), [partition], member_id=f"m{n}") for n in range(3)]
@@ -181,7 +181,7 @@ async def test_no_room_for_another_session_is_told_at_the_end_of_the_wait() -> N
 
 
 class TestPartitionsOfASession:
-    async def test_the_first_answer_names_all_and_later_ones_those_with_something_to_say(
+    async def test_the_first_answer_names_all_partitions_and_later_ones_those_with_news(
         self, lab: Lab
     ) -> None:
         topic_id = await lab.create_topic("t", 2)
@@ -232,12 +232,12 @@ class TestPartitionsOfASession:
         partition = TopicIdPartition(await lab.create_topic(), 0)
         member = ShareMember(lab.client(), [partition])
         await member.join("t")
-        await member.fetch()  # has it searched for where the group begins
+        await member.fetch()  # starts the search for the group's start offset
         await settle()
         got = await member.fetch()
         assert got.partitions[partition].error == ErrorCode.offset_not_available
         await lab.produce(partition.topic_id, 1)
-        got = await member.fetch()  # has it searched for again
+        got = await member.fetch()  # starts the search again
         assert (got.partitions[partition].error, got.acquired) == (ErrorCode.none, [])
         await settle()
         assert await member.take() == [(0, 0, 1)]
@@ -251,7 +251,7 @@ class TestPartitionsOfASession:
         assert (await member.acknowledge([(0, 0, ACCEPT)])).errors == [0]
 
     async def test_a_fetch_may_acknowledge_a_partition_and_forget_it(self, stage: Stage) -> None:
-        """As the Java client of Apache Kafka 4.4 does for a partition that it was revoked."""
+        """The Java client of Apache Kafka 4.4 does so for a partition that was revoked."""
         await stage.produce(1, 1)
         member = stage.member()
         await member.take(max_records=1)
@@ -262,7 +262,7 @@ class TestPartitionsOfASession:
         assert [first for first, _, _ in await stage.member(2).take()] == [1]
 
     async def test_the_fetch_that_closes_an_empty_session_ends_it(self, stage: Stage) -> None:
-        """As the Java client of Apache Kafka 4.4 does once its last partition is gone."""
+        """The Java client of Apache Kafka 4.4 does so when its last partition is gone."""
         member = stage.member()
         await member.fetch()
         await member.fetch(forget=[stage.partition])
@@ -292,5 +292,5 @@ class TestPartitionsOfASession:
         for _ in range(4):
             got = await member.fetch(max_records=1)
             served += [one.partition for one, answer in got.partitions.items() if answer.acquired]
-        # Rotated by the epoch; besides, a partition that gave records goes to the session's end.
+        # Rotated by the epoch; a partition that returned records also goes to the session's end.
         assert served == [0, 2, 2, 1]

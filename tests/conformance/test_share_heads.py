@@ -1,4 +1,6 @@
-"""Where groups go on after crashes, whatever the share snapshot beside their log says, or is left of it."""
+"""The positions of groups after crashes, with any share snapshot beside their log: newer, older, damaged or
+missing.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def log_of(stage: Stage) -> PartitionLog:
 
 
 async def delivered(stage: Stage) -> list[int]:
-    """The offsets of all that the group still gets, once each."""
+    """The offsets of all records that the group still gets, once each."""
     member = stage.member()
     offsets: list[int] = []
     while taken := await member.take():
@@ -75,7 +77,7 @@ def write(stage: Stage, snapshot: ShareSnapshot) -> None:
 
 
 async def retained(stage: Stage) -> None:
-    """All records are too old, and the log has been looked after."""
+    """All records are older than the retention, and retention has run."""
     await stage.lab.advance(2 * DAY_MS)
     await stage.lab.broker.log_directory.retain()
 
@@ -89,7 +91,7 @@ async def test_a_killed_broker_finds_the_group_by_the_snapshot(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("what", ["missing", "torn", "stale", "of an older head", "of no group"])
-async def test_the_group_goes_on_where_it_was_whatever_the_snapshot_says(stage: Stage, what: str) -> None:
+async def test_the_group_keeps_its_position_with_any_snapshot(stage: Stage, what: str) -> None:
     stale = snapshot_in(stage)
     for leader in list(stage.lab.broker.share_partitions):
         await leader.checkpoint()
@@ -154,7 +156,7 @@ async def test_records_go_although_the_snapshot_names_a_deleted_group(stage: Sta
     assert log_of(stage).log_start_offset > before.checkpoint_offsets[GROUP]
 
 
-async def test_segments_stay_for_a_group_that_the_snapshot_leaves_out(stage: Stage) -> None:
+async def test_segments_stay_for_a_group_that_is_missing_in_the_snapshot(stage: Stage) -> None:
     snapshot = snapshot_in(stage)
     write(stage, snapshot._replace(checkpoint_offsets={}))
     await stage.lab.crash()

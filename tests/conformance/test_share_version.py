@@ -1,7 +1,7 @@
-"""Share groups that are switched off while members are at work (share.version 0), and on again.
+"""Share groups that are switched off while members work (share.version 0), and on again.
 
-Every share API answers UNSUPPORTED_VERSION, as Kafka 4.3.1 does; what members hold goes back, and those who
-wait are told at once.
+Every share API answers UNSUPPORTED_VERSION, as Kafka 4.3.1 does. Records that members hold are released, and
+waiting requests are answered immediately.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ async def test_every_share_api_is_off(stage: Stage, api: str, values: dict[str, 
     assert error_codes(await stage.lab.client().ask(api, **values)) == {OFF}
 
 
-async def test_a_waiting_fetch_is_told_at_once(stage: Stage) -> None:
+async def test_a_waiting_fetch_is_answered_immediately(stage: Stage) -> None:
     member = stage.member()
     waiting = member.start_fetch(max_wait=60_000)
     await settle()
@@ -60,7 +60,7 @@ async def test_a_waiting_fetch_is_told_at_once(stage: Stage) -> None:
     assert waiting.response().error_code is OFF
 
 
-async def test_what_members_held_is_delivered_again_once_it_is_back(stage: Stage) -> None:
+async def test_records_of_members_are_delivered_again_once_share_groups_are_back(stage: Stage) -> None:
     await stage.produce(10)
     member = stage.member()
     await member.take()

@@ -1,5 +1,5 @@
-"""The share coordinator's APIs on the listener for brokers, answer by answer as Apache Kafka's, and nowhere
-else.
+"""The share coordinator's APIs on the listener for brokers: every answer equals Apache Kafka's, and other
+listeners do not serve them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATE_APIS = {83, 84, 85, 86, 87}
 
 
 @with_topic_store_only
-async def test_every_answer_is_kafkas(lab: Lab) -> None:
+async def test_every_answer_equals_kafkas(lab: Lab) -> None:
     topic_id = await lab.create_topic("t", 2)
     broker = lab.another_broker()
     for number, ((api, version, values), kafka) in enumerate(zip(REQUESTS, recorded(), strict=True)):
@@ -36,7 +36,7 @@ async def test_every_answer_is_kafkas(lab: Lab) -> None:
 
 @with_topic_store_only
 @pytest.mark.parametrize("end", ["restart", "crash"])
-async def test_what_was_written_is_read_after_a_restart(lab: Lab, end: str) -> None:
+async def test_written_state_is_read_after_a_restart(lab: Lab, end: str) -> None:
     topic_id = await lab.create_topic("t", 2)
     broker = lab.another_broker()
     for api, version, values in (initialise(5, 0), read(3), write(2, (2, 4, 2, 1), (7, 9, 0, 3), count=3)):

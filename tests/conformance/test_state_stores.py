@@ -1,4 +1,4 @@
-"""What both stores promise where state ends, and what a broker makes of the state in the other one."""
+"""The promises of both stores when state ends, and the broker's reaction to state in the other store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ End = Callable[[Stage], Awaitable[None]]
 
 
 async def nothing(stage: Stage) -> None:
-    """The broker goes on."""
+    """The broker continues to run."""
 
 
 async def close(stage: Stage) -> None:
@@ -34,7 +34,7 @@ with_each_end = pytest.mark.parametrize("end", [nothing, close, kill])
 
 
 async def used(stage: Stage) -> None:
-    """Of six records four are accepted and one was released; nobody is in the group any more."""
+    """Four of six records are accepted and one was released; the group has no members left."""
     await stage.produce(6)
     member = stage.member()
     await member.take()
@@ -44,7 +44,7 @@ async def used(stage: Stage) -> None:
 
 
 async def taken_anew(stage: Stage, partition: TopicIdPartition) -> list[tuple[int, int, int]]:
-    """What a group of the same name gets when it begins again."""
+    """The records that a new group of the same name gets."""
     await stage.lab.configure_group(GROUP, auto_offset_reset="earliest")
     member = ShareMember(stage.lab.client(), [partition], member_id="another")
     await member.join("t")
@@ -113,10 +113,10 @@ class TestEnds:
 
 
 class TestAResetDuringAWrite:
-    """What its answer says holds, whatever was decided before and not recorded."""
+    """The answer holds against all earlier decisions that were not recorded."""
 
     async def begun(self, lab: Lab) -> tuple[Stage, ShareMember]:
-        """A member of no group any more holds ten records; the group's epoch won't change."""
+        """A client that is no longer a member holds ten records; the group's epoch will not change."""
         stage = await make_stage(lab)
         await stage.produce(10)
         await stage.member().heartbeat(-1)
@@ -130,7 +130,7 @@ class TestAResetDuringAWrite:
         altered = {"topic_name": "t", "partitions": [partition]}
         return stage.lab.admin.send("alter_share_group_offsets", group_id=GROUP, topics=[altered])
 
-    async def test_no_acknowledgement_from_before_comes_behind_it(self) -> None:
+    async def test_no_earlier_acknowledgement_is_recorded_after_it(self) -> None:
         async with open_lab(log__flush="always") as lab:
             stage, member = await self.begun(lab)
             with lab.stalled_disk():
@@ -145,7 +145,7 @@ class TestAResetDuringAWrite:
             await lab.crash()
             assert await stage.offsets() == (0, 10)
 
-    async def test_no_log_start_does(self) -> None:
+    async def test_no_earlier_log_start_is_recorded_after_it(self) -> None:
         async with open_lab(log__flush="always") as lab:
             stage, member = await self.begun(lab)
             log = lab.broker.logs.get(lab.broker.metadata.image.topics_by_name["t"], 0)
@@ -205,7 +205,9 @@ class TestTheOtherStore:
             await stage.produce(2)
             assert await stage.member().take() == [(0, 1, 1)]
 
-    async def test_what_deleted_groups_left_is_no_state_and_the_store_may_change_back_and_forth(self) -> None:
+    async def test_deleted_groups_leave_no_state_so_the_store_may_change_back_and_forth(
+        self,
+    ) -> None:
         async with open_lab() as lab:
             stage = await make_stage(lab)
             for _ in range(3):
@@ -224,13 +226,13 @@ class TestTheOtherStore:
                 await lab.configure_group(GROUP, auto_offset_reset="earliest")
 
     async def test_a_group_that_has_only_joined_holds_no_state_in_a_log(self) -> None:
-        """Nor is it refused: it begins undecided either way."""
+        """The change of store is not refused either: the group starts undecided with both stores."""
         lab = Lab({"share.state.store": "log"})
         await lab.start()
         stage = await make_stage(lab)
         await self.started_with_the_other_store(lab)
         await stage.produce(2)
-        # Its state is begun by the first who fetches.
+        # The first fetch initialises its state.
         await stage.member(2).fetch()
         await settle()
         assert await stage.member().take() == [(0, 1, 1)]

@@ -1,5 +1,5 @@
-"""Share state in `__share_group_state` (`share.state.store=topic`): what is written there when, and what
-becomes of it when its log fails, grows old, or is asked by somebody else.
+"""Share state in `__share_group_state` (`share.state.store=topic`): the records written there, and the
+effects of a failing log, retention and other writers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = with_topic_store_only
 
 _INTERVAL_MS = 300_000
 LATER = 60.0
-"""Seconds after which an offline log may be opened again."""
+"""Seconds after which an offline log may be reopened."""
 SNAPSHOTS = "share__coordinator__snapshot__update__records__per__snapshot"
 
 
@@ -49,7 +49,7 @@ def state_log(stage: Stage) -> PartitionLog:
 
 
 async def values(stage: Stage) -> list[ShareStateValue | None]:
-    """What stands in the log of the group's state, oldest first."""
+    """The records in the log of the group's state, oldest first."""
     share_state = stage.lab.broker.share_state
     assert share_state is not None
     stored = await share_state.topic.read(share_state.coordinator.partition_of(key(stage)))
@@ -68,12 +68,12 @@ async def always_flushed() -> AsyncIterator[Stage]:
 
 
 async def begun(stage: Stage) -> None:
-    """Have somebody fetch, so that the state is read and the start recorded."""
+    """Lets a client fetch, so that the state is read and the start recorded."""
     await stage.member(9).fetch()
     await settle()
 
 
-async def test_the_topic_is_made_with_the_first_group(lab: Lab) -> None:
+async def test_the_topic_is_created_with_the_first_group(lab: Lab) -> None:
     assert "__share_group_state" not in lab.broker.metadata.image.topics_by_name
     await make_stage(lab)
     topic = lab.broker.metadata.image.topics_by_name["__share_group_state"]
@@ -91,7 +91,7 @@ async def test_offsets_of_records_have_no_gaps(stage: Stage) -> None:
     assert (log.log_end_offset, log.high_watermark, len(log.control_runs)) == (20, 20, 0)
 
 
-async def test_what_is_written_follows_kafka(stage: Stage) -> None:
+async def test_the_written_records_follow_kafka(stage: Stage) -> None:
     await stage.produce(10)
     member = stage.member()
     await member.take()
@@ -105,7 +105,7 @@ async def test_what_is_written_follows_kafka(stage: Stage) -> None:
         assert update.leader_epoch == stage.lab.broker.metadata.node_epoch
     assert isinstance(first, ShareUpdateValue)
     assert isinstance(second, ShareUpdateValue)
-    # The start is that of before; Acquired isn't written, not even where it lies between.
+    # The start is the one before; Acquired is not written, not even between written ranges.
     assert (first.start_offset, first.delivery_complete_count) == (0, 2)
     assert [(b.first_offset, b.last_offset, b.delivery_state) for b in first.state_batches] == [
         (0, 1, 2),
@@ -115,7 +115,7 @@ async def test_what_is_written_follows_kafka(stage: Stage) -> None:
     assert [(b.first_offset, b.last_offset) for b in second.state_batches] == [(3, 3)]
 
 
-async def test_what_is_decided_during_a_write_shares_the_next_one(always_flushed: Stage) -> None:
+async def test_decisions_during_a_write_share_the_next_one(always_flushed: Stage) -> None:
     stage = always_flushed
     await stage.produce(8)
     member = stage.member()
@@ -146,7 +146,7 @@ async def test_a_fetch_waits_while_the_state_is_being_read(always_flushed: Stage
     await stage.lab.restart()
     again = stage.member()
     with stage.lab.stalled_disk():
-        # Reading in a newer leader epoch writes that down.
+        # Reading in a newer leader epoch records that epoch.
         pending = again.start_fetch(max_wait=500)
         await settle()
         assert not pending.done
@@ -154,7 +154,7 @@ async def test_a_fetch_waits_while_the_state_is_being_read(always_flushed: Stage
 
 
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on what went offline may be opened again."""
+    """From now on offline logs may be reopened."""
     loop = asyncio.get_running_loop()
     time = loop.time
     monkeypatch.setattr(loop, "time", lambda: time() + LATER)
@@ -170,7 +170,7 @@ class TestFailures:
         with stage.lab.broken_disk(stage.lab.state_directory(GROUP, stage.partition)):
             got = await member.acknowledge([(0, 0, ACCEPT)])
             assert got.errors == [ErrorCode.kafka_storage_error]
-        # Not at once, then by who asks for it, who is refused until it has been read.
+        # Not immediately: the next request reopens it, and is refused until the state has been read.
         for error in (ErrorCode.kafka_storage_error, ErrorCode.coordinator_not_available):
             got = await member.acknowledge([(0, 0, ACCEPT)])
             assert got.errors == [error]
@@ -181,7 +181,7 @@ class TestFailures:
         await stage.lab.crash()
         assert await stage.offsets() == (1, 1)
 
-    async def test_what_is_refused_while_the_log_is_opened_again_is_never_written(
+    async def test_requests_refused_while_the_log_is_reopened_are_never_written(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await stage.produce(2)
@@ -190,7 +190,7 @@ class TestFailures:
         before = await values(stage)
         with stage.lab.broken_disk(stage.lab.state_directory(GROUP, stage.partition)):
             await member.acknowledge([(0, 0, ACCEPT)])
-        # The first to ask comes too soon, the second one has the log opened.
+        # The first request is too early, the second one reopens the log.
         for error in (ErrorCode.kafka_storage_error, ErrorCode.coordinator_not_available):
             got = await member.acknowledge([(0, 0, ACCEPT)])
             assert got.errors == [error]
@@ -200,7 +200,7 @@ class TestFailures:
         await stage.lab.crash()
         assert await stage.offsets() == (0, 2)
 
-    async def test_a_leader_that_another_has_fenced_is_told_so(self, stage: Stage) -> None:
+    async def test_a_leader_fenced_by_another_gets_the_error(self, stage: Stage) -> None:
         await stage.produce(2)
         member = stage.member()
         await member.take()
@@ -217,7 +217,7 @@ class TestFailures:
         got = await member.acknowledge([(0, 0, ACCEPT)])
         assert got.errors == [ErrorCode.not_leader_or_follower]
 
-    async def test_its_state_begun_anew_by_another_is_what_the_next_fetch_finds(self, stage: Stage) -> None:
+    async def test_the_next_fetch_finds_state_that_another_has_initialized_again(self, stage: Stage) -> None:
         await stage.produce(4)
         member = stage.member()
         await member.take()
@@ -240,7 +240,7 @@ class TestFailures:
 
 
 class TestDeletedTopics:
-    async def test_states_of_which_a_loss_of_power_took_the_end_are_ended_at_the_start(self) -> None:
+    async def test_deletions_of_state_lost_in_a_power_failure_are_repeated_at_the_start(self) -> None:
         async with open_lab(log__flush="interval") as lab:
             stage = await make_stage(lab)
             await begun(stage)
@@ -251,7 +251,7 @@ class TestDeletedTopics:
             assert not holds_state(stage)
             assert (await values(stage))[-1] is None
 
-    async def test_states_of_which_the_end_could_not_be_written_are_ended_when_the_log_is_back(
+    async def test_deletions_of_state_that_could_not_be_written_are_repeated_when_the_log_is_back(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await begun(stage)
@@ -276,11 +276,11 @@ def holds_state(stage: Stage) -> bool:
 
 
 class TestALogThatLostItsEnd:
-    """With it went records that the state speaks of; others get their offsets."""
+    """The log lost records that the state names; new records get their offsets."""
 
     @pytest.mark.parametrize("produced_before_the_first_fetch", [0, 5, 12])
     @pytest.mark.parametrize("restarts_before", [0, 1], ids=["first start", "second start"])
-    async def test_after_a_loss_of_power_all_that_it_gets_is_delivered(
+    async def test_after_a_loss_of_power_all_its_new_records_are_delivered(
         self, lab: Lab, restarts_before: int, produced_before_the_first_fetch: int
     ) -> None:
         for _ in range(restarts_before):
@@ -300,7 +300,7 @@ class TestALogThatLostItsEnd:
         then = await delivered(stage.member(2))
         assert first + then == list(range(produced_before_the_first_fetch + 8))
 
-    async def test_so_it_is_when_the_same_process_opens_it_anew(
+    async def test_after_the_same_process_reopens_the_log_all_its_new_records_are_delivered(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         files = stage.lab.filesystem
@@ -327,7 +327,7 @@ class TestALogThatLostItsEnd:
 
 
 async def flush_all_of(lab: Lab, topic_name: str) -> None:
-    """Make all that the topic's logs hold survive a loss of power."""
+    """Makes the content of all logs of the topic survive a loss of power."""
     for name, index in await lab.broker.log_directory.partitions_on_disk():
         log = lab.broker.log_directory.find(name, index)
         if name == topic_name and log is not None:
@@ -335,7 +335,7 @@ async def flush_all_of(lab: Lab, topic_name: str) -> None:
 
 
 async def delivered(member: ShareMember) -> list[int]:
-    """The offsets that a new session gets, which are accepted."""
+    """The offsets that a new session gets and accepts."""
     begun = await member.fetch()
     await settle()
     acquired = [*begun.acquired, *await member.take()]
@@ -347,7 +347,7 @@ async def delivered(member: ShareMember) -> list[int]:
 
 
 class TestUpkeep:
-    async def test_old_records_go_and_the_state_stays(self) -> None:
+    async def test_old_records_are_deleted_and_the_state_stays(self) -> None:
         async with open_lab(**{SNAPSHOTS: "2"}) as lab:
             stage = await make_stage(lab)
             await stage.produce(20)
@@ -361,7 +361,7 @@ class TestUpkeep:
             assert state_log(stage).log_start_offset > 5
             await lab.crash()
             assert await stage.offsets() == (1, 10)
-            # The locks ran out meanwhile.
+            # The locks have expired meanwhile.
             assert [first for first, _, _ in await stage.member().take()] == list(range(1, 20, 2))
 
     async def test_a_state_that_is_idle_does_not_hold_back_the_log(self) -> None:
@@ -392,7 +392,7 @@ class TestUpkeep:
             assert await idle.offsets() == (4, 0)
 
 
-async def test_an_undecided_start_is_begun_by_the_next_fetch(stage: Stage) -> None:
+async def test_an_undecided_start_is_decided_by_the_next_fetch(stage: Stage) -> None:
     await stage.produce(5)
     member = stage.member()
     await member.take()

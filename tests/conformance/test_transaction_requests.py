@@ -1,4 +1,4 @@
-"""The requests of transactions in every version, and what Apache Kafka 4.3.1 answers to the odd ones."""
+"""The requests of transactions in every version, and Apache Kafka 4.3.1's answers to unusual ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def initialised(lab: Lab, transactional_id: str = ID) -> dict[str, Any]:
 async def add_partitions(
     lab: Lab, producer: dict[str, Any], version: int, *names: str, verify_only: bool = False
 ) -> list[ErrorCode]:
-    """What is told of partition 0 of each topic."""
+    """The result for partition 0 of each topic."""
     topics = [{"name": name, "partitions": [0]} for name in names]
     if version >= 4:
         asked = {**producer, "verify_only": verify_only, "topics": topics}
@@ -63,7 +63,7 @@ async def test_partitions_are_added_in_every_version_all_or_none(version: int) -
 
 
 @pytest.mark.parametrize("version", [4, 5])
-async def test_partitions_may_be_asked_after_alone(version: int) -> None:
+async def test_partitions_may_be_verified_only(version: int) -> None:
     async with open_lab() as lab:
         await lab.create_topic("t")
         await lab.create_topic("u")
@@ -206,7 +206,7 @@ async def test_a_share_group_has_no_committed_offsets(version: int, epoch: int) 
 
 @pytest.mark.parametrize("version", [1, 2])
 async def test_markers_are_written_for_administrators(version: int) -> None:
-    """Of a transaction that hangs: no coordinator knows its producer."""
+    """For a transaction that hangs: no coordinator knows its producer."""
     async with open_lab(transaction__partition__verification__enable="false") as lab:
         await lab.create_topic()
         stranger = {"producer_id": 4_242, "producer_epoch": 0}
@@ -233,7 +233,7 @@ async def test_markers_are_written_for_administrators(version: int) -> None:
 
 
 @pytest.mark.parametrize(("producer_id", "producer_epoch"), [(-1, 0), (7, -1)])
-async def test_nobody_has_a_marker_written_for_no_producer(producer_id: int, producer_epoch: int) -> None:
+async def test_a_marker_without_a_producer_is_refused(producer_id: int, producer_epoch: int) -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic()
         marker = {

@@ -1,7 +1,8 @@
 """Transactions over the protocol: producers, consumers of committed records, groups' offsets, restarts in
 each state, and logs that go offline.
 
-The rules themselves are tested beside the coordinator; here is what stands between them and a client.
+The rules themselves are tested beside the coordinator; these tests cover the path between the rules and a
+client.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ async def test_a_new_producer_fences_the_old_one(lab: Lab) -> None:
     assert await new.write() is OK
 
 
-async def test_a_partition_that_was_not_added_takes_nothing_from_older_clients(lab: Lab) -> None:
+async def test_a_partition_that_was_not_added_refuses_records_of_older_clients(lab: Lab) -> None:
     producer = Transacting(lab.client(), version=0)
     await producer.init()
     assert await producer.produce() is ErrorCode.transaction_abortable
@@ -113,7 +114,7 @@ class TestAfterTheBrokerCameBack:
 
     @pytest.mark.parametrize("commit", [True, False])
     async def test_a_decision_is_carried_out(self, lab: Lab, how: str, version: int, commit: bool) -> None:
-        """The log of one partition is gone offline when the end is decided, so that its marker waits."""
+        """One partition's log goes offline when the end is decided, so its marker waits."""
         producer = await begun(lab, version=version)
         await producer.write(1)
         await producer.commit_offset(6)
@@ -176,7 +177,7 @@ async def test_a_deleted_topic_does_not_hold_up_the_end(lab: Lab) -> None:
     assert await state(lab) == "CompleteCommit"
 
 
-async def test_a_topic_that_was_made_again_has_nothing_of_the_transaction(lab: Lab) -> None:
+async def test_a_topic_created_again_has_no_part_of_the_transaction(lab: Lab) -> None:
     producer = await begun(lab)
     await lab.delete_topic(TOPIC)
     topic_id = await lab.create_topic(TOPIC)

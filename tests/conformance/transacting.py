@@ -1,4 +1,4 @@
-"""A producer of transactions over the protocol, and what others see of its transactions."""
+"""A producer of transactions over the protocol, and the effects that other clients see."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def ends(lab: Lab, partition: int = 0) -> tuple[int, int]:
 
 
 async def committed(lab: Lab, *, require_stable: bool = False) -> int | ErrorCode:
-    """What the group has committed: the offset, or the error that is told in place of it."""
+    """The offset that the group has committed, or the error returned in place of it."""
     asked = {"group_id": GROUP, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
     answer = await lab.admin.ask("offset_fetch", 9, groups=[asked], require_stable=require_stable)
     (partition,) = answer.groups[0].topics[0].partitions

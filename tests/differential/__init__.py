@@ -1,1 +1,1 @@
-"""The same histories on Apache Kafka and on this broker, every field compared (`make diff`)."""
+"""The same histories on Apache Kafka and on Barnabas, compared in every field (`make diff`)."""

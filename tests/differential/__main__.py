@@ -1,4 +1,4 @@
-"""Plays the same histories on Apache Kafka and on this broker, and compares every field of the answers.
+"""Plays the same histories on Apache Kafka and on Barnabas, and compares every field of the answers.
 
 python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka-version VERSION]
     [--kafka HOST:PORT] [--record] [--docs]
@@ -6,8 +6,8 @@ python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka-ve
 Apache Kafka 4.4.0 is the reference. With 4.3.1 the requests are of the versions that it has, and the rules
 for the differences between the two (`OLDER_KAFKA`) apply as well.
 
-A history is made of its area and its number; `--runs` is how many numbers, from `--seed` on, are played. Ends
-with 1 if anything differs that `rules.py` doesn't allow.
+A history follows from its area and its number; `--runs` numbers are played, from `--seed` on. The exit code
+is 1 if there is a difference that `rules.py` does not allow.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=_RUNS)
     parser.add_argument("--area", nargs="*", choices=AREAS, default=list(AREAS))
     parser.add_argument("--kafka-version", choices=KAFKA_RELEASES, default=REFERENCE_VERSION)
-    parser.add_argument("--kafka", metavar="HOST:PORT", help="one that runs, instead of a fresh one")
+    parser.add_argument("--kafka", metavar="HOST:PORT", help="a running one, instead of a fresh one")
     parser.add_argument("--record", action="store_true", help="keep Kafka's answers for the tests")
     parser.add_argument("--docs", action="store_true", help="write docs/differences.md")
     return parser.parse_args()

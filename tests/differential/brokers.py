@@ -1,4 +1,4 @@
-"""The brokers that are compared: Apache Kafka, and this one with either store for share state."""
+"""The brokers to compare: Apache Kafka, and Barnabas with either store for share state."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _KAFKA_SETTINGS = {
     "group.consumer.assignor.offload.enable": "false",
     "log.retention.check.interval.ms": "86400000",
 }
-"""A heartbeat answers with what it has caused, and records of long ago stay."""
+"""A heartbeat's answer has the changes that it caused, and old records stay."""
 
 
 class Peers(NamedTuple):
-    """Kafka, and ours by `share.state.store`."""
+    """Kafka, and Barnabas by `share.state.store`."""
 
     kafka: SocketPeer
     ours: dict[str, SocketPeer]
@@ -33,7 +33,7 @@ class Peers(NamedTuple):
 
 @contextmanager
 def running(kafka_address: str | None, kafka_version: str) -> Generator[Peers]:
-    """Fresh brokers; a Kafka that runs already, with `SETTINGS`, may be used again and again."""
+    """Fresh brokers; a running Kafka with `SETTINGS` may be used repeatedly."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="barnabas-diff-")))
         ours = {store: SocketPeer(_start_barnabas(stack, directory / store, store)) for store in STORES}

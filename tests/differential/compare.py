@@ -1,7 +1,7 @@
 """Two brokers' answers, field by field.
 
-Nothing may differ but what `rules.py` allows. A list is compared in its order, unless that is said there to
-mean nothing.
+Only the differences of `rules.py` are allowed. A list is compared in its order, unless `orders.py` declares
+its order meaningless.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MISSING = "<no such field>"
 
 
 class Difference(NamedTuple):
-    """Where two answers differ; `rule` is what allows it, None if nothing does."""
+    """A difference between two answers; `rule` is the one that allows it, or None."""
 
     step: int
     path: str
@@ -37,12 +37,12 @@ class Comparison:
     field_count: int = 0
     answer_count: int = 0
     allowed: Counter[str] = field(default_factory=Counter[str])
-    """How often each rule was needed."""
+    """The number of uses of each rule."""
     real: list[Difference] = field(default_factory=list[Difference])
 
     def add(self, kafka: Sequence[Observation], ours: Sequence[Observation]) -> list[Difference]:
-        """Compare one history; answers its real differences. After one its rest is left out: it may follow
-        from that.
+        """Compare one history; returns its real differences. After the first one the rest of the history is
+        left out, because further differences may follow from it.
         """
         real: list[Difference] = []
         for step, (expected, got) in enumerate(zip(kafka, ours, strict=False)):

@@ -44,4 +44,4 @@ OLDER_KAFKA: Final = (
         ends_history=True,
     ),
 )
-"""The differences that only Apache Kafka 4.3.1 has: here it is as in 4.4.0."""
+"""The differences that only Apache Kafka 4.3.1 has; in them Barnabas equals 4.4.0."""

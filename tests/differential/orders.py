@@ -1,4 +1,4 @@
-"""The lists whose order means nothing in a comparison of answers."""
+"""The lists whose order is meaningless in a comparison of answers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.differential.wire import Asked, decode, encode
 
 _ANSWER_SECONDS = 15.0
 _SETTLING_SECONDS = 0.05
-"""Kafka's coordinators answer what they have written, which takes some 10 ms."""
+"""Kafka's coordinators know their last writes some 10 ms later."""
 _LENGTH_BYTES = 4
 _LAB_STEP_MS = 50
 _LAB_STEPS_MAX = 1_200
@@ -30,11 +30,11 @@ class Connection(Protocol):
     def send(self, api: str, version: int, values: dict[str, Any]) -> Any: ...
 
     def is_answered(self, pending: Any) -> bool:
-        """Whether `answer` would not have to wait."""
+        """Whether `answer` would return immediately."""
         ...
 
     async def answer(self, pending: Any) -> Any:
-        """The response as kio reads it; ConnectionEndedError, TimeoutError."""
+        """The response, decoded by kio; raises ConnectionEndedError or TimeoutError."""
         ...
 
     def close(self) -> None: ...
@@ -46,7 +46,7 @@ class Peer(Protocol):
     async def connect(self, client_id: str) -> Connection: ...
 
     async def settle(self) -> None:
-        """Let everything that needs no time to pass come to its end."""
+        """Let everything finish that does not wait for time."""
         ...
 
     async def elapse(self, ms: int) -> None:
@@ -113,7 +113,9 @@ class SocketPeer:
 
 
 class _Sent(NamedTuple):
-    """A request to a lab's broker, and its answer as soon as there is one; neither if it was refused."""
+    """A request to a lab's broker, and its answer as soon as it exists; both None if the request was
+    refused.
+    """
 
     asked: Asked
     answer: Answer | None = None
@@ -170,7 +172,7 @@ class LabConnection:
 
 
 class LabPeer:
-    """A lab's broker; time passes as fast as the machine goes."""
+    """A lab's broker; time passes as fast as the machine computes."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

@@ -1,8 +1,9 @@
-"""Answers as plain values that can be compared, printed and kept in a file.
+"""Answers as plain values that can be compared, printed and stored.
 
-Structures become mappings, error codes their names, batches of records what is in them. What a broker makes
-up (ids of topics, members, producers and sessions) becomes a name by the order in which it was first seen,
-and is replaced wherever it appears again, so that two brokers that made up different ids say the same.
+Structures become mappings, error codes their names, batches of records their content. Values that a broker
+generates (ids of topics, members, producers and sessions) become names by the order of their first
+appearance, and are replaced wherever they appear again. So two brokers that generate different ids have equal
+answers.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _IDS = {"session_id": ("session", 1), "producer_id": ("producer", 0)}
-"""Numbers that a broker makes up, by the names of their fields: what they are of, and the least of them."""
+"""Numbers that a broker generates, by the names of their fields: the kind of thing that they identify, and
+the smallest of them.
+"""
 
 Plain = Any
 """None, a bool, an int, a str, a list of plain values, or a dict from str to them."""
 
 
 def is_mapping(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether it is a structure: its keys are the names of fields."""
+    """Whether it is a structure: its keys are names of fields."""
     return isinstance(value, dict)
 
 
@@ -41,15 +44,15 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Whether it is what becomes a plain list."""
+    """Whether it becomes a plain list."""
     return isinstance(value, tuple | list)
 
 
 class Names:
-    """What the made-up ids of one broker are called in one history."""
+    """The names of the generated ids of one broker in one history."""
 
     def __init__(self, unique: str) -> None:
-        """`unique` is the part of every name that makes it this run's own."""
+        """`unique` is the part of every name that belongs to this run only."""
         self._unique = unique
         self._names: dict[Any, str] = {}
         self._texts: dict[str, str] = {}
@@ -66,7 +69,7 @@ class Names:
         return self._names[key]
 
     def in_text(self, text: str) -> str:
-        """A text with the ids in it by their names."""
+        """A text with names in place of its ids."""
         text = _UUID.sub(lambda found: self.of("uuid", found.group()), text)
         for known, name in self._texts.items():
             text = text.replace(known, name)
@@ -113,7 +116,7 @@ class Plainly:
         return self._names.in_text(value.decode("latin1"))
 
     def _batches(self, data: bytes) -> list[Plain]:
-        """The whole batches, and how many bytes there are of one that is cut short."""
+        """The whole batches, and the number of bytes of a batch that is cut short."""
         batches: list[Plain] = []
         position = 0
         while position < len(data):
@@ -148,4 +151,4 @@ class Plainly:
 
 
 _NOT_COMPARED = frozenset({"crc", "batch_length"})
-"""Follow from the rest, but for the ids of producers."""
+"""These fields follow from the rest, except the ids of producers."""

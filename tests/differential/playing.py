@@ -1,4 +1,4 @@
-"""One history on one broker: what it observed."""
+"""One history on one broker, and its observations."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ AREAS: Final = (
     "topics",
     "cluster",
 )
-"""What histories are about."""
+"""The subjects of histories."""
 
 SETTINGS: Final[Mapping[str, str]] = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.min.heartbeat.interval.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
 }
-"""Of both brokers: locks that end while one waits, and assignments at once."""
+"""Settings of both brokers: locks that end during a short wait, and immediate assignments."""
 
 
 def unique_suffix(area: str, seed: int, run: int) -> str:
-    """What makes the names of a history's topics and groups its own; equally long in all runs."""
+    """The suffix that makes the names of a history's topics and groups unique; equally long in all runs."""
     return f"-{area}-{seed:05d}-{run:08d}"
 
 

@@ -1,4 +1,4 @@
-"""Which pairs of values a rule of `rules.py` is about: Kafka's first, then ours."""
+"""The pairs of values that a rule of `rules.py` allows: Kafka's first, then Barnabas's."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ def are_times(kafka: Plain, ours: Plain) -> bool:
 
 
 def is_merged(kafka: Plain, ours: Plain) -> bool:
-    """Whether they are the same ranges once neighbours with equal counts are one."""
+    """Whether they are the same ranges after neighbours with equal counts are joined."""
     return _merged(kafka) == _merged(ours)
 
 
 def is_throttled(kafka: Plain, ours: Plain) -> bool:
-    """Whether Kafka goes on behind ours with records that have failed more often."""
+    """Whether Kafka continues after Barnabas's records with records that have failed more often."""
     both, expected = _merged(ours), _merged(kafka)
     beyond = expected[len(both) :]
     return bool(both and beyond) and expected[: len(both)] == both and beyond[0][2] > both[-1][2]
 
 
 def is_alone(kafka: Plain, ours: Plain) -> bool:
-    """Whether ours lacks ranges of one offset each, and nothing else: a marker is a batch of one."""
+    """Whether Barnabas lacks only ranges of one offset each: a marker is a batch of one."""
     offsets = _offsets(ours)
     lacking = [one for one in kafka if offsets.isdisjoint(_offsets([one]))]
     both = [one for one in kafka if one not in lacking]
@@ -31,7 +31,7 @@ def is_alone(kafka: Plain, ours: Plain) -> bool:
 
 
 def are_alone(kafka: Plain, ours: Plain) -> bool:
-    """Whether Kafka has nothing but markers of a topic or partition that ours does not name."""
+    """Whether Kafka has only markers for a topic or partition that Barnabas does not name."""
     if is_mapping(ours):
         return False
     return all(
@@ -85,21 +85,21 @@ def is_earlier(kafka: Plain, ours: Plain) -> bool:
 
 
 def is_cut_off(kafka: Plain, ours: Plain) -> bool:
-    """Whether what Kafka has besides is a part of one more batch."""
+    """Whether Kafka's additional bytes are a part of one more batch."""
     if len(kafka) != len(ours) + 1 or "cut_after_bytes" not in kafka[-1]:
         return False
     return list(map(_place, kafka[:-1])) == list(map(_place, ours))
 
 
 def is_passed_over(kafka: Plain, ours: Plain) -> bool:
-    """Whether what Kafka has besides lies between the batches that are in both."""
+    """Whether Kafka's additional batches lie between the batches that both have."""
     places, rest = list(map(_place, ours)), iter(map(_place, kafka))
     is_within = all(one in rest for one in places)
     return is_within and bool(places) and places[0] == _place(kafka[0]) and places[-1] == _place(kafka[-1])
 
 
 def _place(batch: Plain) -> list[Plain]:
-    """What tells a batch from others, whenever its marker was written."""
+    """The identity of a batch, independent of the time of its marker."""
     return [batch.get(name) for name in ("base_offset", "last_offset_delta", "attributes", "producer_id")]
 
 

@@ -1,6 +1,6 @@
-"""What Apache Kafka answered to some histories, kept so that they are compared where there is no Kafka.
+"""Apache Kafka's recorded answers to some histories, for comparisons without a Kafka.
 
-One file per area, gzipped JSON: by history number, the observations without what was asked.
+One file per area, gzipped JSON: by history number, the observations without their requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIRECTORY: Final = Path(__file__).parent / "recorded"
 
 
 def record(area: str, by_seed: Mapping[int, Sequence[Observation]]) -> None:
-    """Keep these histories in place of those that were kept of the area."""
+    """Replace the recorded histories of the area by these."""
     _DIRECTORY.mkdir(exist_ok=True)
     kept = {
         str(seed): [[one.api, one.version, one.answer] for one in observed]
@@ -29,7 +29,7 @@ def record(area: str, by_seed: Mapping[int, Sequence[Observation]]) -> None:
 
 
 def recorded(area: str) -> dict[int, list[Observation]]:
-    """The histories that were kept of an area."""
+    """The recorded histories of an area."""
     kept = json.loads(gzip.decompress(_file(area).read_bytes()))
     return {
         int(seed): [Observation(api, version, "", answer) for api, version, answer in observed]

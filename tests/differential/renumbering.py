@@ -1,8 +1,8 @@
-"""Offsets as the numbers of data records, so that a log with share state in it reads like one without.
+"""Offsets as the numbers of data records, so that a log with share state reads like one without.
 
 With `share.state.store=log` the broker's own records take up offsets between those of the data. The records
-of a partition are numbered from 0 on, in the order in which they were produced; an offset stands for how many
-of them lie below it.
+of a partition are numbered from 0 on, in the order in which they were produced; an offset becomes the number
+of records below it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Numbering:
         self._offsets: list[int] = []
 
     def add(self, base_offset: int, count: int) -> None:
-        """Records were produced, which follow each other."""
+        """Adds produced records, which have consecutive offsets."""
         self._offsets += range(base_offset, base_offset + count)
 
     def number(self, offset: int) -> int:
-        """How many records lie below an offset; what is none (-1) stays what it is."""
+        """The number of records below an offset; -1 stays -1."""
         return bisect_left(self._offsets, offset) if offset >= 0 else offset
 
     def offset(self, number: int) -> int:
-        """The offset of a record; behind the last one they are taken to go on without gaps."""
+        """The offset of a record; behind the last one, offsets are assumed to continue without gaps."""
         beyond = number - len(self._offsets)
         if beyond < 0:
             return self._offsets[number] if number >= 0 else number
@@ -52,7 +52,7 @@ class Numbering:
 def renumbered(
     value: Plain, numberings: Mapping[tuple[str, int], Numbering], topic_id: str = "", partition: int = -1
 ) -> Plain:
-    """An answer with its offsets as numbers; `numberings` are by topic id, as it is called in plain, and
+    """An answer with numbers in place of offsets; `numberings` are by topic id, under its plain name, and
     partition.
     """
     if is_list(value):

@@ -1,4 +1,4 @@
-"""The form of a rule for an allowed difference, and of a list whose order means nothing."""
+"""The form of a rule for an allowed difference, and of a list with a meaningless order."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Rule(NamedTuple):
 
     name: str
     fields: tuple[str, ...]
-    """`api: path`; what tells an element of a list from others is in braces, as in `configs{flush.ms}`."""
+    """`api: path`; the identity of an element of a list is in braces, as in `configs{flush.ms}`."""
     kafka: str
     ours: str
     why: str
     allows: Callable[[Plain, Plain], bool] = _any
-    """Which pairs of values it is about, Kafka's first."""
+    """The pairs of values that it allows, Kafka's first."""
     ends_history: bool = False
-    """What comes after it follows from it, so that the rest of the history is left out."""
+    """Later differences follow from this one, so the rest of the history is left out."""
 
 
 class Order(NamedTuple):
-    """A list whose order means nothing."""
+    """A list whose order is meaningless."""
 
     fields: tuple[str, ...]
     why: str

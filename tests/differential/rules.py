@@ -1,6 +1,6 @@
-"""What may differ between Apache Kafka's answers and this broker's: the one written list.
+"""The allowed differences between Apache Kafka's answers and Barnabas's: the only list of them.
 
-`make diff` and the tests go by it, and docs/differences.md is made of it. A rule names fields by API and
+`make diff` and the tests use it, and docs/differences.md is generated from it. A rule names fields by API and
 path, as a pattern of fnmatch: `fetch: responses*.partitions*.high_watermark`.
 """
 
@@ -53,7 +53,7 @@ _IDENTITIES: Final = (
     "partition_id",
     "entity",
 )
-"""The fields by which elements of lists are told apart."""
+"""The fields that identify elements of lists."""
 
 
 _NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89, 93, 94)
@@ -364,7 +364,7 @@ RULES: Final = (
 
 
 def identity(element: Plain) -> str:
-    """What tells an element of a list from the others, as text."""
+    """The identity of an element of a list, as text."""
     if not is_mapping(element):
         return str(element)
     return "/".join(str(element[name]) for name in _IDENTITIES if name in element)
@@ -385,6 +385,6 @@ def allowing(api: str, path: str, kafka: Plain, ours: Plain, *, is_older_kafka: 
 
 @cache
 def is_ordered(api: str, path: str) -> bool:
-    """Whether the order of a list means something."""
+    """Whether the order of a list is meaningful."""
     field = f"{api}: {path}"
     return not any(fnmatchcase(field, pattern) for order in ORDERS for pattern in order.fields)

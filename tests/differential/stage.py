@@ -1,7 +1,8 @@
-"""What a history does things with: connections to a broker, names of its own, chance, and what was answered.
+"""The means of a history: connections to a broker, names of its own, random choices, and the recorded
+answers.
 
-A history is a coroutine that is given a `Stage`. It may go by what it was answered, so that it works with ids
-and offsets that a broker made up; as long as the answers are equal, so are its requests.
+A history is a coroutine with a `Stage` as argument. It may use the answers it gets, so it works with
+generated ids and offsets. As long as the answers are equal, so are its requests.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from tests.differential.renumbering import Numbering, renumbered
 from tests.differential.versions import newest
 
 NEWEST = -1
-"""As a version: the newest of those that Apache Kafka speaks."""
+"""A version number: the newest version of the API that Apache Kafka speaks."""
 
 BROKEN_OFF = "history"
-"""The API of the last observation of a history that could not go on."""
+"""The API of the last observation of a history that could not continue."""
 
 RECORDS_AT_MS = 1_700_000_000_000
 """The timestamp of produced records."""
@@ -31,7 +32,7 @@ _CATCHING_UP_TRIES = 500
 
 
 class Observation(NamedTuple):
-    """One answer; `asked` says what it answers, for those who look into a difference."""
+    """One answer; `asked` is its request, for people who examine a difference."""
 
     api: str
     version: int
@@ -40,7 +41,7 @@ class Observation(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A request that was sent; its answer is to be waited for with `Stage.answer`."""
+    """A sent request; `Stage.answer` waits for its answer."""
 
     connection: int
     api: str
@@ -55,14 +56,15 @@ class Stage:
     def __init__(
         self, peer: Peer, *, seed: str, unique: str, too_new: Mapping[str, int] | None = None
     ) -> None:
-        """`seed` decides what the history does, `unique` tells its topics and groups from all others.
+        """The history's actions follow from `seed`; `unique` distinguishes its topics and groups from all
+        others.
 
-        In place of a version from `too_new` on, by API, the one below it is spoken.
+        `too_new` has versions by API: they and later ones are replaced by the one below.
         """
         self.chance = Random(seed)
         self.observed: list[Observation] = []
         self.client_id = "client"
-        """Of the connections that are made from now on."""
+        """For the connections opened from now on."""
         self._peer = peer
         self._too_new = too_new or {}
         self._unique = unique
@@ -76,23 +78,25 @@ class Stage:
         return name + self._unique
 
     def know(self, topic_id: UUID) -> None:
-        """Give an id its name now, if the first answer with it may have others, in any order."""
+        """Give an id its name now, because the first answer with it may have other ids before it, in any
+        order.
+        """
         self._plainly(topic_id)
 
     def numbering(self, topic_id: UUID, partition: int) -> Numbering:
-        """The offsets of a partition where the broker's own records may lie between those of the data: from
-        the first call on, answers have numbers in place of them.
+        """The offsets of a partition in which the broker's own records may lie between those of the data.
+        From the first call on, answers have numbers in place of them.
         """
         return self._numberings.setdefault((self._plainly(topic_id), partition), Numbering())
 
     async def send(self, connection: int, api: str, version: int, **values: Any) -> Sent:
-        """Send a request on one of the history's connections, which are there when they are first used."""
+        """Send a request on one of the history's connections, which is opened at its first use."""
         sent = await self._send(connection, api, version, values)
         return sent._replace(asked=str(self._plainly(values_of(values))))
 
     async def answer(self, sent: Sent, shown: Callable[[Any], Any] | None = None) -> Any:
-        """The answer, which is recorded; None if the connection was closed instead, or nothing came.
-        `shown` makes what is to be recorded of it.
+        """The answer, which is recorded; None if the connection was closed instead, or no answer arrived.
+        `shown` makes the recorded form.
         """
         response, failure = await self._receive(sent)
         if shown is not None and not failure:
@@ -102,12 +106,12 @@ class Stage:
         return response
 
     def is_answered(self, sent: Sent) -> bool:
-        """Whether the answer of a request that was sent has come."""
+        """Whether the answer of a sent request has arrived."""
         return self._connections[sent.connection].is_answered(sent.pending)
 
     async def settle(self) -> None:
-        """Let everything that needs no time to pass come to its end: what was asked before another request
-        was answered has been looked at.
+        """Let everything finish that does not wait for time: earlier requests have taken effect before the
+        answer to another.
         """
         await self._peer.settle()
         await self.quietly(0, "describe_groups", groups=[self.name("g")])
@@ -122,22 +126,20 @@ class Stage:
         shown: Callable[[Any], Any] | None = None,
         **values: Any,
     ) -> Any:
-        """Send a request and record its answer, or what `shown` makes of it."""
+        """Send a request and record its answer, in the form that `shown` makes."""
         return await self.answer(await self.send(connection, api, version, **values), shown)
 
     async def quietly(self, connection: int, api: str, version: int = NEWEST, **values: Any) -> Any:
-        """The same without recording it, or calling the ids in it anything: to find out when a broker is
-        ready.
-        """
+        """The same without recording the answer or naming its ids, to find out when a broker is ready."""
         return (await self._receive(await self._send(connection, api, version, values)))[0]
 
     async def until(self, is_reached: Callable[[], Awaitable[bool]]) -> None:
-        """Ask again and again until something has come about that takes a broker a while."""
+        """Repeat a request until a change is visible for which a broker needs a while."""
         for _ in range(_CATCHING_UP_TRIES):
             if await is_reached():
                 return
             await self._peer.elapse(_CATCHING_UP_MS)
-        raise TimeoutError("what was waited for did not come about")
+        raise TimeoutError("the awaited change did not happen")
 
     async def elapse(self, ms: int) -> None:
         await self._peer.elapse(ms)
@@ -173,10 +175,10 @@ class Stage:
             return None, "no answer came"
         return response, ""
 
-    # What many histories need.
+    # Common parts of histories.
 
     async def create_topic(self, name: str, partition_count: int = 1, **configs: str) -> UUID:
-        """A topic that is ready to be used; `__` in a setting's name stands for a dot."""
+        """A topic that is ready for use; `__` in a setting's name stands for a dot."""
         topic = {
             "name": self.name(name),
             "num_partitions": partition_count,
@@ -199,12 +201,12 @@ class Stage:
         return all(one.error_code == 0 for topic in response.topics for one in topic.partitions)
 
     async def delete_topic(self, name: str) -> None:
-        """Delete a topic, and wait until it is gone everywhere."""
+        """Delete a topic, and wait until it is gone in all views."""
         await self.quietly(0, "delete_topics", 5, topic_names=[self.name(name)], timeout=10_000)
         await self.until(lambda: self._is_gone(name))
 
     async def topic_id(self, name: str) -> UUID | None:
-        """The id of a topic as the broker knows it now; None if there is no such topic."""
+        """The present id of a topic; None if there is no such topic."""
         topic = {"name": self.name(name), "topic_id": None}
         response = await self.quietly(0, "metadata", topics=[topic], allow_auto_topic_creation=False)
         topic_id: UUID | None = response.topics[0].topic_id
@@ -235,13 +237,13 @@ class Stage:
 
 
 def batch(size: int, *, value_bytes: int = 4, **options: int) -> bytes:
-    """A batch of records whose values are their numbers in it."""
+    """A batch of records; each value is the record's number in it."""
     records = [(b"key", str(number).encode().rjust(value_bytes, b".")) for number in range(size)]
     return build_batch(0, records, leader_epoch=-1, timestamp_ms=RECORDS_AT_MS, **options)
 
 
 def values_of(values: Any) -> Any:
-    """A request's values with long bytes cut short, to be shown."""
+    """A request's values with long bytes cut short, for people."""
     if is_mapping(values):
         return [f"{name}={values_of(value)}" for name, value in values.items()]
     if is_sequence(values):

@@ -1,4 +1,4 @@
-"""Histories that Apache Kafka has played, played here: every field of every answer."""
+"""Histories that Apache Kafka has played, played on Barnabas: every field of every answer is compared."""
 
 from __future__ import annotations
 

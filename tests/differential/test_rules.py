@@ -1,4 +1,6 @@
-"""The rules of the comparison, what it makes of two answers, and the page that is made of the rules."""
+"""The rules of the comparison, the comparison of two answers, and the page that is generated from the
+rules.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def compared(kafka: Any, ours: Any, api: str = "heartbeat") -> Comparison:
     return comparison
 
 
-def test_the_page_says_what_the_rules_say() -> None:
+def test_the_page_agrees_with_the_rules() -> None:
     assert PAGE.read_text(encoding="utf-8") == rendered(), "python -m tests.differential --docs"
 
 
@@ -45,12 +47,12 @@ def test_a_difference_is_found_where_it_is(kafka: Any, ours: Any, path: str) -> 
     assert difference.path == path
 
 
-def test_what_is_allowed_is_counted_by_its_rule() -> None:
+def test_an_allowed_difference_is_counted_by_its_rule() -> None:
     comparison = compared({"throttle_time": 5, "a": 1}, {"throttle_time": 7, "a": 1})
     assert (comparison.real, comparison.allowed, comparison.field_count) == ([], {"throttle time": 1}, 2)
 
 
-def test_lists_without_an_order_are_matched_by_what_their_elements_are() -> None:
+def test_lists_without_an_order_are_matched_by_the_identity_of_their_elements() -> None:
     kafka = {"groups": [{"group_id": "a", "x": 1}, {"group_id": "b", "x": 2}]}
     ours = {"groups": [{"group_id": "b", "x": 2}, {"group_id": "c", "x": 1}]}
     assert not is_ordered("describe_groups", "groups")
@@ -66,7 +68,7 @@ def test_the_rest_of_a_history_is_left_out_after_a_difference() -> None:
     assert (difference.step, comparison.answer_count) == (1, 2)
 
 
-def test_a_history_that_breaks_off_differs_whatever_the_other_did() -> None:
+def test_a_history_that_breaks_off_differs_from_every_other() -> None:
     broken = [Observation(BROKEN_OFF, 0, "", "broke off")]
     assert Comparison().add(broken, broken)
 
@@ -107,7 +109,7 @@ def test_acquired_ranges_may_come_in_pieces_or_leave_out_throttled_records_and_m
         ([0, 10, "part"], [0], None),
     ],
 )
-def test_batches_may_lack_where_nothing_of_them_is_acquired(
+def test_batches_without_acquired_records_may_be_missing(
     kafka: list[Any], ours: list[int], name: str | None
 ) -> None:
     batches = [
@@ -120,7 +122,7 @@ def test_batches_may_lack_where_nothing_of_them_is_acquired(
 
 @pytest.mark.parametrize(("attributes", "is_allowed"), [(48, True), (16, False)])
 @pytest.mark.parametrize("path", ["responses{t}", "responses{t}.partitions{0}"])
-def test_a_partition_may_lack_if_a_marker_is_all_that_is_acquired_of_it(
+def test_a_partition_may_be_missing_if_only_a_marker_is_acquired_of_it(
     path: str, attributes: int, is_allowed: bool
 ) -> None:
     acquired = {"first_offset": 5, "last_offset": 5, "delivery_count": 1}
@@ -131,7 +133,7 @@ def test_a_partition_may_lack_if_a_marker_is_all_that_is_acquired_of_it(
 
 
 @pytest.mark.parametrize(("kafka", "ours", "is_allowed"), [(25, 16, True), (16, 25, False), (25, -1, False)])
-def test_lag_may_be_less_only_while_records_are_gone_and_that_is_not_written(
+def test_lag_may_be_less_only_while_removed_records_are_not_written_as_such(
     kafka: int, ours: int, is_allowed: bool
 ) -> None:
     api = "describe_share_group_offsets"

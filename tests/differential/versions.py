@@ -1,6 +1,6 @@
-"""The versions of each API that Apache Kafka 4.4.0 speaks with clients, as it says in ApiVersions.
+"""The versions of each API that Apache Kafka 4.4.0 offers to clients in ApiVersions.
 
-Left out are Produce 0 to 2, which it names and cannot read, and what this broker serves in no version.
+Without Produce 0 to 2, which it lists but cannot read, and without APIs that Barnabas serves in no version.
 """
 
 from collections.abc import Mapping

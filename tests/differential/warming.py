@@ -1,4 +1,4 @@
-"""Before the first history a broker creates the internal topics that histories count on."""
+"""Before the first history a broker creates the internal topics that histories need."""
 
 from __future__ import annotations
 

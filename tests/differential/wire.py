@@ -1,7 +1,7 @@
-"""Requests and answers as frames, for whatever broker is at the other end.
+"""Requests and answers as frames, for any broker at the other end.
 
-Messages are kio's, of the version that is spoken, so that nothing of the broker under test has a part in what
-is asked or read.
+The messages are kio's, of the spoken version, so no part of the broker under test encodes requests or decodes
+answers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _UNREADABLE = "describe_transactions"
 
 
 class Asked(NamedTuple):
-    """A request that was sent."""
+    """A sent request."""
 
     api: str
     version: int
 
 
 def encode(api: str, version: int, correlation_id: int, client_id: str, values: dict[str, Any]) -> bytes:
-    """A request's frame without its length; fields that the version doesn't have are left out."""
+    """A request's frame without its length; fields that the version lacks are left out."""
     name = client_id.encode()
     request = message_type(api, version, "request")
     header = struct.pack(">hhih", request.__api_key__, version, correlation_id, len(name)) + name

@@ -1,5 +1,5 @@
-"""DescribeTransactions' response, version 0, which kio cannot read while no transaction is open: there is no
-time at which it began then, and kio takes -1 for none.
+"""DescribeTransactions' response, version 0. kio cannot read it while no transaction is open: there is no
+start time then, and kio does not read -1 as none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBERS: Final = struct.Struct(">iqqh")
 
 @dataclass(frozen=True)
 class TopicData:
-    """The partitions of one topic that take part."""
+    """The partitions of one topic in the transaction."""
 
     topic: str
     partitions: list[int]

@@ -1,3 +1,3 @@
-"""Fuzzing of whatever is read from a disk: `targets` says what must hold, `test_targets` tries a little of it
-in `make test`, `python -m tests.fuzz` (`make fuzz`) as much as there is time for.
+"""Fuzzing of everything that is read from a disk: `targets` defines the conditions that must hold.
+`test_targets` is a small sample in `make test`; `python -m tests.fuzz` (`make fuzz`) runs for any time.
 """

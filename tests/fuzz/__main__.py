@@ -1,16 +1,18 @@
-"""`python -m tests.fuzz`: feed the targets, each for some seconds.
+"""`python -m tests.fuzz`: feed the targets, each for some seconds, with a process for each core.
 
-Atheris, which is guided by what code the bytes reach, is used where it is installed; else Hypothesis, which
-is not, with as many examples as there is time for. Bytes by which Atheris finds a bug are left in
+With Atheris, where it is installed, the code that the bytes reach guides the choice of further bytes; else
+Hypothesis chooses them without guidance, for the whole time. Bytes by which Atheris finds a bug are left in
 .cache/fuzz; --replay feeds them to their target again. Hypothesis prints them.
 """
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -32,10 +34,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     has_atheris = importlib.util.find_spec("atheris") is not None
     engine = "Atheris" if has_atheris else "Hypothesis (Atheris is not installed for this Python)"
     print(f"{len(options.only)} targets for {options.seconds} s each, with {engine}", flush=True)
-    feed = _feed_by_atheris if has_atheris else _feed_by_hypothesis
-    failed = [name for name in options.only if not feed(name, options.seconds)]
+    if len(options.only) == 1:
+        feed = _feed_by_atheris if has_atheris else _feed_by_hypothesis
+        failed = [name for name in options.only if not feed(name, options.seconds)]
+    else:
+        failed = _feed_in_processes(options.only, options.seconds)
     print(f"failed: {', '.join(failed)}" if failed else "no target failed")
     return 1 if failed else 0
+
+
+def _feed_in_processes(names: Sequence[str], seconds: int) -> list[str]:
+    """The targets that failed. The output of each is printed when it has ended."""
+
+    def feed(name: str) -> bool:
+        command = [sys.executable, "-m", "tests.fuzz", "--only", name, "--seconds", str(seconds)]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        print(done.stdout if done.returncode else name, flush=True)
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        results = threads.map(feed, names)
+        return [name for name, is_good in zip(names, results, strict=True) if not is_good]
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

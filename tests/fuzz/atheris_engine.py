@@ -1,6 +1,6 @@
 """One target fed by Atheris for some seconds: `python -m tests.fuzz.atheris_engine TARGET SECONDS DIRECTORY`.
 
-A process of its own, since Atheris ends the process that it works in; what is instrumented is imported here.
+A process of its own, because Atheris ends its process; the instrumented modules are imported here.
 """
 
 import sys
@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 atheris: Any = import_module("atheris")
-"""By name, since it is installed only for `make fuzz`."""
+"""By name, because it is installed only for `make fuzz`."""
 
 with atheris.instrument_imports(include=["barnabas"]):
     from tests.fuzz.targets import SEEDS, TARGETS

@@ -1,4 +1,4 @@
-"""Bytes to feed a target with: any, and what was written with a few bytes changed, cut off or repeated."""
+"""Bytes to feed a target with: any bytes, and valid data with a few bytes changed, cut off or repeated."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,9 @@
-"""What is read from a disk, fed with any bytes: it gives a value or the one error that it declares.
+"""The readers of data on disk, fed with any bytes: each returns a value or raises the one error that it
+declares.
 
-Each target takes bytes and returns, or raises what nobody has declared: a bug. Formats with a checksum get
-bytes both as they are and sealed with the right checksum, since hardly any mutation would get past it.
+Each target takes bytes. If it raises an error that is not declared, that is a bug. Formats with a checksum
+get the bytes both unchanged and sealed with the right checksum, because hardly any mutation would get past
+the checksum.
 """
 
 from __future__ import annotations
@@ -64,19 +66,19 @@ _SEGMENT = f"{DIRECTORY}/{0:020d}"
 
 
 def log_recovery(data: bytes) -> None:
-    """The bytes are a segment. The log opens, takes records, and opens again as it was."""
+    """The bytes are a segment. The log opens, accepts records, and opens again with the same content."""
     asyncio.run(_open_twice({".log": data}))
 
 
 def share_state_in_a_log(data: bytes) -> None:
-    """The bytes are what a control batch, sound otherwise, says of share state."""
+    """The bytes are the share state in a control batch that is valid otherwise."""
     key, value = data[:4], data[4:]
     strange = build_batch(1, [(key, value)], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
     asyncio.run(_open_twice({".log": _data_batch(0) + strange + _data_batch(2)}))
 
 
 def share_index(data: bytes) -> None:
-    """The bytes are the share index of a sound log: the holes in its offsets are what the log says."""
+    """The bytes are the share index of a valid log: the holes in its offsets follow from the log."""
     log = _data_batch(0) + delta_batch(1, 0).data + _data_batch(2)
     opened = asyncio.run(_open_twice({".log": log, ".shareindex": data}))
     assert opened is not None
@@ -84,14 +86,14 @@ def share_index(data: bytes) -> None:
 
 
 def indexes(data: bytes) -> None:
-    """The bytes are the offset and the time index of a sound log."""
+    """The bytes are the offset index and the time index of a valid log."""
     log = b"".join(_data_batch(offset) for offset in range(3))
     opened = asyncio.run(_open_twice({".log": log, ".index": data, ".timeindex": data}))
     assert opened is not None
 
 
 def control_record(data: bytes) -> None:
-    """The first byte says what kind, the rest is its value."""
+    """The first byte is the type, the rest is the value."""
     kinds = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
     with suppress(RecordFormatError):
         decode_control_record(control_key(kinds[data[0] % 2] if data else kinds[0]), data[1:])
@@ -100,20 +102,20 @@ def control_record(data: bytes) -> None:
 
 
 def share_state_record(data: bytes) -> None:
-    """The first byte says how much of the bytes is the key."""
+    """The first byte is the length of the key."""
     length = data[0] if data else 0
     with suppress(RecordFormatError):
         decode_share_state_record(data[1 : length + 1], data[length + 1 :])
 
 
 def share_snapshot(data: bytes) -> None:
-    """A file that is a hint: anything but what was written is refused."""
+    """A file that is a hint: anything that differs from the written content is refused."""
     with suppress(ShareSnapshotCorrupt):
         assert encode_share_snapshot(decode_share_snapshot(data)) == data
 
 
 def metadata_snapshot(data: bytes) -> None:
-    """A snapshot of ours or of Kafka's."""
+    """A snapshot of Barnabas or of Kafka."""
     with suppress(RecordFormatError):
         decode_snapshot(data)
     with suppress(RecordFormatError):
@@ -121,7 +123,7 @@ def metadata_snapshot(data: bytes) -> None:
 
 
 def metadata_record(data: bytes) -> None:
-    """The bytes are one record of a batch that is sound otherwise."""
+    """The bytes are one record of a batch that is valid otherwise."""
     batch = build_batch(0, [(None, data)], leader_epoch=0, timestamp_ms=0)
     header_and_footer = encode_snapshot(SnapshotId(1, 0), [], 0)
     metadata_snapshot(batch + header_and_footer)
@@ -132,8 +134,8 @@ def metadata_record(data: bytes) -> None:
 def record_batches(data: bytes) -> None:
     """The bytes are a log; and the records of a batch, whose codec and count are the first two bytes.
 
-    The native decoder and the native walker read memory that nothing guards. They say the same as their
-    twins in Python.
+    The native decoder and the native walker read memory without bounds checks. Their results equal those of
+    their Python twins.
     """
     compare_decoders(data)
     if len(data) > 1:
@@ -145,9 +147,9 @@ def record_batches(data: bytes) -> None:
 
 
 def produced_records(data: bytes) -> None:
-    """A batch as a client sends it: the bytes alone, and behind a header that is right.
+    """A batch as a client sends it: the bytes alone, and behind a correct header.
 
-    A topic refuses it, or every reader can read all of its records.
+    Either a topic refuses it, or every reader can read all of its records.
     """
     _produce(data)
     if len(data) > 1:
@@ -255,4 +257,4 @@ SEEDS: dict[str, list[bytes]] = {
     ],
     "small_files": [b"0\n1\norders 0 5\n"],
 }
-"""Bytes to begin with that are what was written."""
+"""Valid data to begin with."""

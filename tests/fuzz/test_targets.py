@@ -1,4 +1,4 @@
-"""A small, foreseeable slice of the fuzzing; `make fuzz` goes on from here."""
+"""A small, reproducible sample of the fuzzing; `make fuzz` runs longer."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -27,6 +27,6 @@ def test_any_bytes_give_a_value_or_the_declared_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_what_was_written_is_taken(name: str) -> None:
+def test_written_data_is_accepted(name: str) -> None:
     for seed in SEEDS[name]:
         TARGETS[name](seed)

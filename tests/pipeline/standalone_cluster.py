@@ -50,7 +50,7 @@ class StandaloneCluster:
             own = ["--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
             own += ["--work-dir", str(self._directory / name / "work"), self._url]
             self._launch(name, "org.apache.spark.deploy.worker.Worker", own)
-        eventually(self._is_complete, what=f"{self._worker_count} workers", deadline_seconds=START_SECONDS)
+        eventually(self._is_complete, awaited=f"{self._worker_count} workers", deadline_seconds=START_SECONDS)
 
     def stop(self) -> None:
         """End the workers and the master; executors end with their workers."""

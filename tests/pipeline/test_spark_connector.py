@@ -68,7 +68,7 @@ def consumed(broker: LocalBroker, topic: str, count: int) -> list[tuple[bytes | 
             taken.append((message.key(), text(message), message.headers()))
         return len(taken) >= count
 
-    eventually(take, what=f"{count} records")
+    eventually(take, awaited=f"{count} records")
     consumer.close()
     return taken
 
@@ -124,7 +124,7 @@ def test_share_state_in_the_log_is_not_seen(
         taken.extend(text(message) for message in consumer.poll(0.5))
         return len(taken) >= 200
 
-    eventually(take_some, what="200 records")
+    eventually(take_some, awaited="200 records")
     consumer.close()
     offsets = cluster.produce(topic, numbered(10, "after"))
     assert offsets[0] > 200, "the group's state is in the log"
@@ -168,7 +168,7 @@ def test_a_stream_follows_produced_records(
     try:
         for count in (100, 200, 300):
             cluster.produce(topic, numbered(100, f"before-{count}"))
-            eventually(partial(has_rows, spark, "followed", count), what=f"{count} records")
+            eventually(partial(has_rows, spark, "followed", count), awaited=f"{count} records")
     finally:
         query.stop()
     assert values(spark.table("followed")) == sorted(

@@ -1,8 +1,8 @@
-"""The administrator: makes, enlarges and deletes topics, deletes records and groups, resets groups, changes
-settings; whatever the clients are doing meanwhile.
+"""The administrator creates, enlarges and deletes topics, deletes records and groups, resets groups and
+changes settings while the clients work.
 
-Before something is asked that takes knowledge away (a reset, a deletion), the model forgets it; what was
-confirmed in between is forgotten once more when the answer has come.
+Before a request that takes knowledge away (a reset, a deletion), the model forgets that knowledge. When the
+answer has arrived it forgets again, because clients got confirmations in between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Administrator:
         self._client = world.client("administrator")
 
     async def prepare(self) -> None:
-        """A topic, one that nobody will read, and groups that begin at the first record."""
+        """Creates the topics, one of them without readers, and the groups, which begin at the first
+        record.
+        """
         for group_id in self._world.scenario.group_ids:
             await self._insistently(partial(self._configure_group, group_id))
         await self._insistently(self.create_topic)
@@ -47,7 +49,7 @@ class Administrator:
             await self._insistently(self._create_ledger)
 
     async def run(self) -> None:
-        """Change something from time to time, until the run is to come to rest."""
+        """Changes something from time to time, until the last phase of the run."""
         actions: tuple[Callable[[], Awaitable[object]], ...] = (
             self.create_topic,
             self.delete_topic,
@@ -67,7 +69,7 @@ class Administrator:
                 await self._random.choice(actions)()
 
     async def find_topics(self) -> None:
-        """Look what has become of requests that were never answered."""
+        """Looks up the result of requests that were never answered."""
         response = await self._ask("metadata", topics=None)
         self._world.topics = {
             topic.name: LiveTopic(topic.name, topic.topic_id, len(topic.partitions))
@@ -76,7 +78,7 @@ class Administrator:
         }
 
     async def settle_limits(self) -> None:
-        """Set every group's limits anew, so that they are known for certain."""
+        """Sets every group's limits again, so that they are known for certain."""
         for group_id in self._world.scenario.group_ids:
             await self._insistently(partial(self._set_limits, group_id))
 
@@ -97,7 +99,7 @@ class Administrator:
             await self.find_topics()
 
     async def _create_cold_topic(self) -> None:
-        """Records that nobody reads, for bits of them to flip."""
+        """Records without readers, in which bits may flip."""
         topic = {"name": COLD_TOPIC, "num_partitions": 1, "replication_factor": 1}
         await self._ask("create_topics", topics=[topic])
         found = (await self._ask("metadata", topics=[{"name": COLD_TOPIC}])).topics[0]
@@ -105,7 +107,7 @@ class Administrator:
         await self._ask("produce", **produce_fields(found.topic_id, 0, records))
 
     async def _create_ledger(self) -> None:
-        """A topic that stays as it is."""
+        """A topic that stays unchanged."""
         topic = {"name": LEDGER_TOPIC, "num_partitions": LEDGER_PARTITIONS, "replication_factor": 1}
         await self._ask("create_topics", topics=[topic])
         (found,) = (await self._ask("metadata", topics=[{"name": LEDGER_TOPIC}])).topics
@@ -148,14 +150,14 @@ class Administrator:
         )
 
     async def alter_topic(self) -> None:
-        """Short-lived records and small segments, or the defaults again."""
+        """Sets a short retention and small segments, or the defaults again."""
         topic = self._any_topic()
         if topic is None:
             return
         await self._alter(2, topic.name, self._random.choice(_TOPIC_CONFIGS))
 
     async def alter_internal_topic(self) -> None:
-        """Have what coordinators have written compacted soon, or as usual."""
+        """Makes the coordinators' topics compact early, or as usual."""
         name = self._random.choice(("__consumer_offsets", "__transaction_state"))
         segment_ms = self._random.choice(("300", "800", None))
         await self._alter(2, name, {"segment.ms": segment_ms})
@@ -222,7 +224,7 @@ class Administrator:
         await self._reset("deletes the group", delete)
 
     async def _reset(self, what: str, ask: Callable[[str], Awaitable[ErrorCode]]) -> None:
-        """Have a group's members leave, ask, and let them come back."""
+        """Makes a group's members leave, sends the request, and lets them come back."""
         group_id = self._random.choice(self._world.scenario.group_ids)
         shares = self._world.model.shares_of(group_id)
         self._world.left[group_id] = set()
@@ -241,7 +243,7 @@ class Administrator:
                 while len(self._world.left[group_id]) < self._world.scenario.members_per_group:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
 
-    # Asking.
+    # Requests.
 
     def _any_topic(self) -> LiveTopic | None:
         topics = list(self._world.topics.values())
@@ -267,7 +269,7 @@ class Administrator:
             raise
 
     async def _insistently(self, action: Callable[[], Awaitable[object]]) -> None:
-        """Until it succeeds."""
+        """Repeats the request until it succeeds."""
         while True:
             try:
                 await action()

@@ -1,4 +1,4 @@
-"""What is looked at inside the broker: at random moments, after each start, at the end."""
+"""Checks inside the broker: at random moments, after each start, at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _StateKey = tuple[SharePartitionKey, int, int]
 
 
 class Checks:
-    """The checks of one run, with what they have seen so far."""
+    """The checks of one run, and their observations up to now."""
 
     def __init__(self, world: World, decisions: Decisions) -> None:
         self._world = world
@@ -45,7 +45,7 @@ class Checks:
         self._power_losses_seen = 0
 
     def inspect(self) -> None:
-        """What holds at any moment."""
+        """Checks the promises that hold at any moment."""
         broker = self._world.machine.broker
         if broker is None:
             return
@@ -66,17 +66,19 @@ class Checks:
         self._spso_by_state[state] = leader.core.spso
 
     def _check_final_records(self, leader: SharePartitionLeader) -> None:
-        """What was confirmed as final is final, in the live state and so for whoever fetches next."""
+        """No record that was confirmed as final is available in the live state, so the next fetch does not
+        deliver it.
+        """
         share = self._world.model.share(leader.group_id, leader.key.topic_id_partition)
         core = leader.core
         for one in core.durable_ranges(core.spso, core.speo - 1):
             if one.state is RecordState.AVAILABLE:
                 for offset in range(one.base_offset, one.last_offset + 1):
                     if offset in share.final:
-                        raise Violation(f"{share.name}: {offset} was confirmed as final, and is available")
+                        raise Violation(f"{share.name}: {offset} was confirmed as final, but is available")
 
     def _check_replay(self, leader: SharePartitionLeader) -> None:
-        """The log, replayed, gives the state that the leader goes on from."""
+        """Replaying the log gives the leader's durable state."""
         store = PartitionStateStore(leader.log, self._world.machine.clock.wall_ms, 0)
         try:
             loaded = store.load(leader.group_id, leader.image.group_incarnation)
@@ -91,10 +93,10 @@ class Checks:
         for name in _IMAGE_FIELDS:
             replayed, live = getattr(loaded, name), getattr(leader.image, name)
             if replayed != live:
-                raise Violation(f"{_name(leader)}: {name} is {live}, and {replayed} by the log")
+                raise Violation(f"{_name(leader)}: {name} is {live}, but {replayed} by the log")
 
     def _check_logs(self) -> None:
-        """What was confirmed is below the high watermark."""
+        """Confirmed records are below the high watermark."""
         for partition, model in self._world.model.partitions.items():
             log = self._world.log(partition)
             if log is not None and model.confirmed and max(model.confirmed) >= log.high_watermark:
@@ -106,7 +108,9 @@ class Checks:
     # After a start.
 
     async def after_start(self, broker: Broker) -> None:
-        """What survives the end of a process, or of power; where no promise holds the model gives in."""
+        """Confirmed changes survive the end of a process, and the end of power where `log.flush` promises it.
+        Elsewhere the model accepts the loss.
+        """
         world = self._world
         power_losses = world.machine.power_loss_count
         may_lose = power_losses > self._power_losses_seen and not world.scenario.survives_power_loss
@@ -116,7 +120,7 @@ class Checks:
         for topic in list(world.topics.values()):
             if topic.topic_id not in broker.metadata.image.topics_by_id:
                 if not may_lose:
-                    raise Violation(f"{topic.name} was created, and is gone")
+                    raise Violation(f"{topic.name} was created, but is missing")
                 world.model.forget_topic(topic.topic_id)
                 del world.topics[topic.name]
         if may_lose and world.ledger is not None:
@@ -149,12 +153,12 @@ class Checks:
                 end_offset = _end_of_records(log) if may_lose else log.log_end_offset
             except StorageError:
                 if not may_lose:
-                    return  # Whatever keeps it from being opened now, nothing may be missing later.
+                    return  # Any error may keep it from being opened now; nothing may be missing later.
         model.cut(end_offset, may_lose_confirmed=may_lose)
         if may_lose:
             for share, incarnation in self._shares(broker, partition):
-                # A reset is written to the group's log and to the partition's: the former may lose it, and it
-                # is done again over what the latter still knows.
+                # A reset is written to the group's log and to the partition's log. If the group's log lost
+                # it, the reset is repeated on the state that the partition's log still has.
                 is_same = share.incarnation == incarnation and not share.was_reset
                 if is_same and self._world.scenario.keeps_state_in_log:
                     share.cut(end_offset)
@@ -169,7 +173,7 @@ class Checks:
     # At the end.
 
     def account(self) -> None:
-        """Each confirmed record that is still in its log was ended for a reason that can be told."""
+        """Each confirmed record that is still in its log was ended for a known reason."""
         for group_id in self._world.scenario.group_ids:
             for topic in self._world.topics.values():
                 for partition in topic.partitions:
@@ -186,10 +190,12 @@ class Checks:
             if offset >= first_offset and not any(
                 self._is_explained(key, share, offset, why) for why in ended.get(offset, ())
             ):
-                raise Violation(f"{share.name}: nothing tells why {offset} is done: {ended.get(offset)}")
+                raise Violation(f"{share.name}: no known reason why {offset} is final: {ended.get(offset)}")
 
     def _is_explained(self, key: SharePartitionKey, share: ShareModel, offset: int, why: Ended) -> bool:
-        """Whether somebody asked for this end, the record was delivered often enough, or never counted."""
+        """Whether a client requested this end, the delivery limit was reached, or the record never
+        counted.
+        """
         if why.cause is Cause.DELIVERY_LIMIT:
             least = min(self._world.model.group(key.group_id).delivery_count_max.values_since(0))
             return why.delivery_count >= least
@@ -208,7 +214,7 @@ class Checks:
             clock.wall_ms(), clock.change_count
         )
         if transaction.outcome is Outcome.ENDING or is_timed_out:
-            transaction.abort()  # as a reader that missed it would find, and as all others have to
+            transaction.abort()  # a reader that misses it would decide so, and all other readers must agree
         return transaction.outcome in (Outcome.ABORTED, Outcome.LOST)
 
 
@@ -217,8 +223,8 @@ def _name(leader: SharePartitionLeader) -> str:
 
 
 def _end_of_records(log: PartitionLog) -> int:
-    """Where the log ends without the markers at its very end: the start itself may have written those, in the
-    place of what was lost.
+    """The end of the log without the markers at its very end: the start itself may have written them in place
+    of lost records.
     """
     data = b"".join(log.read(log.log_start_offset, bytes_max=1 << 30).buffers)
     end_offset = log.log_end_offset

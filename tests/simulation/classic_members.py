@@ -1,8 +1,9 @@
-"""Members of classic groups: they join, divide the partitions among themselves, commit what they have done,
-and do whatever else members do: fall silent for longer than their session, hang up, leave and come back.
+"""Members of classic groups: they join, divide the partitions, commit their progress, stay silent for longer
+than their session, disconnect, leave and come back.
 
-An eager group gives everything up before it divides anew; in a cooperative one (KIP-429) members say what
-they have, keep it, and are given only what nobody has. Some have an instance id (KIP-345).
+A member of an eager group gives up all partitions before they are divided again. In a cooperative group
+(KIP-429) members report their partitions, keep them, and get only partitions without an owner. Some members
+have an instance id (KIP-345).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _STRANGER = (
 
 
 class _Claim(NamedTuple):
-    """What a member says of itself when it joins."""
+    """The metadata that a member sends when it joins."""
 
     member_id: str
     generation: int
@@ -41,7 +42,9 @@ class _Claim(NamedTuple):
 
 
 class ClassicMember:
-    """One member of one group. It is named by what stays when it joins under another id."""
+    """One member of one group. Its name is the id that stays the same when it joins under another
+    member id.
+    """
 
     def __init__(self, world: World, group_id: str, number: int, *, cooperative: bool) -> None:
         self._world = world
@@ -86,7 +89,7 @@ class ClassicMember:
         elif chance < 0.6:
             await self._leave()
         elif chance < 0.8:
-            self._must_join = True  # As a member does whose subscription has changed.
+            self._must_join = True  # Like a member whose subscription has changed.
         else:
             await asyncio.sleep(self._random.uniform(0, _ABSENCE_SECONDS_MAX))
 
@@ -123,7 +126,7 @@ class ClassicMember:
         )
 
     def _divide(self, joined: Any) -> dict[str, frozenset[TopicIdPartition]]:
-        """The leader's part: every partition there is, one after another to each member."""
+        """The leader's part: all partitions, one after another to each member."""
         claims = [_Claim(one.member_id, *_decoded(one.metadata)) for one in joined.members]
         newest = max(claim.generation for claim in claims)
         holders = {
@@ -137,7 +140,8 @@ class ClassicMember:
         divided: dict[str, set[TopicIdPartition]] = {member_id: set() for member_id in member_ids}
         for index, partition in enumerate(partitions):
             member_id = member_ids[index % len(member_ids)]
-            # Who has to give it up is not given it any more, and joins again for whoever waits for it.
+            # Its owner has to give it up: the assignment leaves it out, and the owner joins again, so that
+            # the next assignment has it.
             if holders.get(partition, member_id) == member_id:
                 divided[member_id].add(partition)
         return {member_id: frozenset(given) for member_id, given in divided.items()}
@@ -220,7 +224,7 @@ class ClassicMember:
 
 
 def _encoded(generation: int, partitions: Iterable[TopicIdPartition]) -> bytes:
-    """A generation and partitions, as this group's protocol has them."""
+    """A generation and partitions, in the form of this group's protocol."""
     words: Sequence[str] = [str(generation), *(f"{one.topic_id.hex}-{one.partition}" for one in partitions)]
     return " ".join(words).encode()
 

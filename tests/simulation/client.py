@@ -1,7 +1,7 @@
 """A client of the simulated network that speaks Kafka's protocol: real frames through a broker's real port.
 
-One request at a time or several; each has a timeout, and a client that has waited in vain drops its
-connection, as Kafka's clients do. Whether such a request took effect it cannot know.
+It sends one request at a time or several. Each has a timeout, after which the client drops its connection, as
+Kafka's clients do. The client cannot know whether such a request took effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _API_KEYS = {spec.name: key for key, spec in APIS.items()}
 
 
 class Disconnected(Exception):  # noqa: N818  named as the condition
-    """The connection is gone, and the request with it: answered, done or neither."""
+    """The connection is gone, and the request with it: answered, executed or not."""
 
 
 class Pending:
@@ -34,7 +34,7 @@ class Pending:
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def answer(self, frame: bytes) -> None:
-        """Take the response out of its frame, length left out."""
+        """Takes the response out of its frame, without the length."""
         flexible = self.version >= APIS[_API_KEYS[self.api]].flexible_version
         body = frame[5 if flexible and self.api != "api_versions" else 4 :]
         if not self.future.done():
@@ -68,12 +68,12 @@ class _Answers(asyncio.Protocol):
 
 
 class SimulatedClient:
-    """One client with one connection, made anew when it's needed."""
+    """One client with one connection, which is opened again when it is needed."""
 
     def __init__(self, network: SimulatedNetwork, client_id: str) -> None:
         self.client_id = client_id
         self.link: Link | None = None
-        """The connection that is up, as far as this client knows."""
+        """The open connection, as far as this client knows."""
         self._network = network
         self._answers: _Answers | None = None
         self._correlation_ids = count(1)
@@ -83,7 +83,7 @@ class SimulatedClient:
         return self._answers is not None and not self._answers.lost
 
     async def connect(self) -> Link:
-        """Connect unless that is done; raises `Disconnected` if nobody answers."""
+        """Connects if there is no connection. Raises `Disconnected` if the port is closed."""
         if self.link is None or not self.is_connected:
             answers = _Answers()
             try:
@@ -94,7 +94,7 @@ class SimulatedClient:
         return self.link
 
     def send(self, api: str, version: int | None = None, **values: Any) -> Pending:
-        """Send a request over the connection that is up, its fields as `messages.message` takes them."""
+        """Sends a request over the open connection, with the fields that `messages.message` accepts."""
         answers = self._answers
         if self.link is None or answers is None or answers.lost:
             raise Disconnected
@@ -112,7 +112,7 @@ class SimulatedClient:
         return pending
 
     async def answered(self, pending: Pending) -> Any:
-        """The response; raises `Disconnected`, also if it has not come in time."""
+        """The response. Raises `Disconnected`, also if it is late."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
                 return await pending.future
@@ -121,12 +121,12 @@ class SimulatedClient:
             raise Disconnected from None
 
     async def ask(self, api: str, version: int | None = None, **values: Any) -> Any:
-        """The response of a request, over a connection that is made if need be."""
+        """The response of a request; connects first if necessary."""
         await self.connect()
         return await self.answered(self.send(api, version, **values))
 
     def disconnect(self) -> None:
-        """Drop the connection without a word."""
+        """Drops the connection without sending anything."""
         if self.link is not None:
             self.link.client.abort()
         self.link = self._answers = None

@@ -1,8 +1,8 @@
-"""Members of a KIP-848 group: the coordinator divides the partitions, and takes one away from a member before
-another is given it.
+"""Members of a KIP-848 group: the coordinator divides the partitions, and takes a partition away from one
+member before it gives it to another.
 
 They follow their assignment with each heartbeat, some under an instance id, some with a pattern instead of
-names, commit with their epoch, fall silent for longer than their session, leave and come back.
+names. They commit with their epoch, stay silent for longer than their session, leave and come back.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ConsumerMember:
         self._member_id = ""
         self._epoch = _JOIN
         self._incarnation = 0
-        """The model's, when the member was last heard of."""
+        """The model's epoch when the member last got an answer."""
         self._owned: frozenset[TopicIdPartition] = frozenset()
         self._heartbeat_due_ms = 0.0
         self._says_all = True
-        """A heartbeat that says everything is told everything: the last answer may have been lost."""
+        """A full heartbeat gets a full answer, because the last answer may have been lost."""
 
     async def run(self) -> None:
         while True:
@@ -84,7 +84,7 @@ class ConsumerMember:
     async def _heartbeat(self) -> None:
         await self._client.connect()
         if self._epoch == _JOIN:
-            # Another member from here on: nobody can tell whether the coordinator knows the last one.
+            # From here on it is another member: the coordinator may or may not know the last one.
             self._member_id = UUID(int=self._random.getrandbits(128)).hex
         incarnation, sent_ms, member_id = self._model.incarnation, self._world.now_ms, self._member_id
         self._model.give_up(member_id, self._owned)
@@ -110,7 +110,7 @@ class ConsumerMember:
                 member_id, sorted(owned), sent_ms=sent_ms, now_ms=self._world.now_ms, until_ms=until_ms
             )
             if owned != self._owned:
-                self._heartbeat_due_ms = self._world.now_ms  # As clients do, to say that they are ready.
+                self._heartbeat_due_ms = self._world.now_ms  # Clients do so to confirm that they are ready.
             self._owned = owned
 
     def _heartbeat_request(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class ConsumerMember:
     def _refused(self, what: str, code: ErrorCode) -> None:
         self._note(f"{what}: {code.name}")
         if code is ErrorCode.group_id_not_found and self._incarnation == self._model.incarnation:
-            raise Violation(f"{self._group_id} is gone, and nobody has deleted it")
+            raise Violation(f"{self._group_id} is missing, but was not deleted")
         if code in _OUT:
             self._forget()
 

@@ -1,8 +1,8 @@
-"""Share consumers: members that fetch, and do with records whatever a consumer may do with them.
+"""Share consumers: members that fetch records, and acknowledge them in every way.
 
-They accept, release, reject, skip (GAP) and renew, record by record or in ranges, with the next fetch or
-on their own; they forget records until the locks run out, hang up, read slowly, leave and come back. What
-they are told goes into the model, which knows whether it can be true.
+They accept, release, reject, skip (GAP) and renew, record by record or in ranges, with the next fetch or in a
+separate request. They forget records until the locks expire, disconnect, read slowly, leave and come back.
+All answers go into the model, which decides whether they can be true.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Held = dict[int, int]
 
 
 class _Sent:
-    """Acknowledgements on their way: what was sent to whom, and in which generations."""
+    """Acknowledgements under way: the partitions, the records, and the model's generations."""
 
     def __init__(self) -> None:
         self.types: dict[TopicIdPartition, dict[int, tuple[int, int]]] = {}
@@ -56,7 +56,7 @@ class _Sent:
 
 
 def _batches(types: dict[int, tuple[int, int]], random: Random) -> AckBatches:
-    """The same acknowledgements in one of the forms that the protocol has for them."""
+    """The same acknowledgements in one of the forms of the protocol."""
     batches: list[tuple[int, ...]] = []
     for offset, (ack_type, _) in sorted(types.items()):
         if batches and batches[-1][1] + 1 == offset:
@@ -99,7 +99,7 @@ class Consumer:
                 await asyncio.sleep(self._random.uniform(20, 300) / 1000)
 
     async def _work(self) -> None:
-        """A few things that a consumer does."""
+        """Does a few things, as a consumer would."""
         await self._client.connect()
         if self._world.now_ms >= self._heartbeat_due_ms or self._member_epoch == 0:
             await self._heartbeat()
@@ -122,7 +122,7 @@ class Consumer:
             self._client.disconnect()
             self._lose_session()
         elif chance < 0.4:
-            self._held.clear()  # Forgotten: their locks run out.
+            self._held.clear()  # Forgotten: their locks expire.
         elif chance < 0.55:
             await self._read_slowly()
         elif chance < 0.7:
@@ -153,7 +153,7 @@ class Consumer:
     def _assign(self, partitions: Iterable[TopicIdPartition]) -> None:
         assigned = list(partitions)
         if assigned != self._assigned:
-            # Simpler than to add and to forget: a new session with the new partitions.
+            # Simpler than adding and removing: a new session with the new partitions.
             self._assigned = assigned
             self._lose_session()
 
@@ -171,7 +171,7 @@ class Consumer:
         await asyncio.sleep(0.02)
 
     def _lose_session(self) -> None:
-        """The next fetch opens a new one, and what is held goes back."""
+        """The next fetch opens a new session, and the records held are released."""
         self._member.epoch = 0
         self._held.clear()
         for share in self._world.model.shares_of(self._group_id):
@@ -241,7 +241,7 @@ class Consumer:
             )
 
     def _check_committed(self, partition: TopicIdPartition, one: FetchedPartition) -> None:
-        """A group of committed records is given no others."""
+        """A group that reads committed records gets no others."""
         if self._group_id not in self._world.scenario.groups_of_committed:
             return
         values = dict(one.records)
@@ -254,8 +254,8 @@ class Consumer:
     def _lease(
         self, partition: TopicIdPartition, pending: Pending, link: Link, log: PartitionLog | None
     ) -> Lease:
-        """For as long as the shortest lock that it may be, from when the request was sent, in whole ms, while
-        the log that was open then still is: an answer may come late.
+        """Records are held at least for the shortest possible lock, counted from the moment when the request
+        was sent, in whole ms, as long as the same log stays open: an answer may arrive late.
         """
         durations_ms = self._world.model.group(self._group_id).lock_duration_ms.values_since(pending.sent_ms)
         return Lease(
@@ -274,7 +274,7 @@ class Consumer:
         self._note_answer(sent, acknowledged(await self._client.answered(pending)))
 
     async def _close_session(self) -> None:
-        """The last request of a session; what it doesn't acknowledge is released."""
+        """The last request of a session. Records that it does not acknowledge are released."""
         if self._member.epoch == 0:
             return
         sent = self._choose()
@@ -303,7 +303,7 @@ class Consumer:
             self._share(partition).renewed(held, self._lease(partition, pending, link, log))
 
     async def _read_slowly(self) -> None:
-        """Ask, and look at the answer much later."""
+        """Sends the request, and reads the answer much later."""
         link = await self._client.connect()
         link.client.pause_reading()
         fetching = asyncio.ensure_future(self._fetch())
@@ -314,7 +314,7 @@ class Consumer:
     # Acknowledging.
 
     def _choose(self) -> _Sent:
-        """Acknowledgements for some of what is held, which is given up with that."""
+        """Acknowledgements for some of the held records, which are no longer held afterwards."""
         sent = _Sent()
         for partition, held in self._held.items():
             types: dict[int, tuple[int, int]] = {}

@@ -1,6 +1,6 @@
-"""What the leaders decided, by record: the causes that the end of a run is accounted for with.
+"""The leaders' decisions by record: the causes with which the end of a run accounts for each record.
 
-An `ObservedLeader` is the real leader, with somebody who takes notes in front of its store.
+An `ObservedLeader` is the real leader with an observer in front of its store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 
 class Ended(NamedTuple):
-    """Why a record was to be final."""
+    """Why a record becomes final."""
 
     cause: Cause | None
     delivery_count: int
@@ -25,13 +25,14 @@ class Ended(NamedTuple):
 
 
 class Decisions:
-    """Every decision that ended a record, whether or not it came to be recorded."""
+    """Every decision that ended a record, whether or not it was recorded."""
 
     def __init__(self) -> None:
         self.ended: dict[SharePartitionKey, dict[int, list[Ended]]] = {}
         self.gone_below: dict[SharePartitionKey, int] = {}
-        """The greatest log start that a leader has followed: records below were given up, even if a crash
-        brings them back into the log."""
+        """The highest log start that a leader has applied. Records below it were given up, even if a crash
+        brings them back into the log.
+        """
 
     def note(self, key: SharePartitionKey, decision: Decision) -> None:
         ended = self.ended.setdefault(key, {})
@@ -42,7 +43,7 @@ class Decisions:
                     ended.setdefault(offset, []).append(why)
 
     def leader_class(self) -> type[SharePartitionLeader]:
-        """A leader that has its decisions noted here."""
+        """A leader that reports its decisions here."""
         decisions = self
 
         class ObservedStore:

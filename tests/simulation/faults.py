@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and when: one fault after another, each for a while, as chance has it."""
+"""The faults of a run: one after another, each for a while, at random."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FLIPPED_SUFFIXES = (".log", "index", ".snapshot", "checkpoint", ".metadata")
 
 
 class Faults:
-    """Does to the machine, the disk and the network what the scenario allows."""
+    """Injects the scenario's faults into the machine, the disk and the network."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = world.random("faults")
 
     async def run(self) -> None:
-        """One fault after another, until the run is to come to rest; then nothing is wrong any more."""
+        """One fault after another, until the last phase of the run; then all faults end."""
         faults = [FAULTS[name] for name in self._world.scenario.fault_names]
         while faults and not self._world.is_ending:
             await asyncio.sleep(self._random.uniform(0, 2 * self._world.scenario.fault_pause_ms) / 1000)
@@ -31,7 +31,7 @@ class Faults:
         self.end()
 
     def end(self) -> None:
-        """Nothing is wrong any more."""
+        """Ends all faults."""
         faults = self._world.machine.disk.faults
         faults.failing_path = faults.unreadable_path = faults.free_bytes = None
         faults.slow_ms = 0
@@ -48,7 +48,7 @@ class Faults:
         self._world.machine.kill()
 
     async def kill_in_the_middle(self) -> None:
-        """End the process at one of its next operations on the disk."""
+        """Ends the process at one of its next operations on the disk."""
         disk = self._world.machine.disk
         disk.crash_at = disk.operation_count + self._random.randint(1, _OPERATIONS_BEFORE_CRASH_MAX)
         await asyncio.sleep(_CRASH_WAIT_SECONDS)
@@ -59,7 +59,7 @@ class Faults:
         self._world.machine.lose_power()
 
     async def set_clock(self) -> None:
-        """Wall time jumps; monotonic time doesn't."""
+        """Wall time jumps; monotonic time does not."""
         jump_ms = self._random.choice((-_WALL_JUMP_MS, -500, 500, _WALL_JUMP_MS, 24 * _WALL_JUMP_MS))
         self._note(f"the clock is set {jump_ms} ms ahead")
         self._world.machine.clock.move(jump_ms)
@@ -67,7 +67,7 @@ class Faults:
     # The disk.
 
     async def fail_writes(self) -> None:
-        """EIO for one log, whichever it is."""
+        """EIO for one random log."""
         faults = self._world.machine.disk.faults
         names = [
             f"/{topic.name}-{index}/"
@@ -90,10 +90,10 @@ class Faults:
     async def fill_disk(self) -> None:
         faults = self._world.machine.disk.faults
         faults.free_bytes = self._random.randrange(4000)
-        self._note(f"{faults.free_bytes} bytes of disk are left")
+        self._note(f"{faults.free_bytes} bytes of disk are free")
         await self._while_it_lasts()
         faults.free_bytes = None
-        self._note("the disk has room again")
+        self._note("the disk has space again")
 
     async def slow_disk(self) -> None:
         faults = self._world.machine.disk.faults
@@ -103,7 +103,7 @@ class Faults:
         faults.slow_ms = 0.0
 
     async def flip_bit(self) -> None:
-        """In a log that nobody reads: no other may suffer from it."""
+        """In a log without readers: no other log may suffer."""
         flipped = self._world.machine.disk.flip_bit(f"/{COLD_TOPIC}-0/", _FLIPPED_SUFFIXES)
         self._note(f"a bit of {flipped} flips")
 
@@ -143,4 +143,4 @@ FAULTS: dict[str, Callable[[Faults], Awaitable[None]]] = {
     "cut": Faults.cut_connection,
     "silence": Faults.silence_connection,
 }
-"""By the names that a run can be restricted to."""
+"""By the names of `--faults`."""

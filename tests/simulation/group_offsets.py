@@ -23,11 +23,11 @@ REFUSALS = frozenset(
         ErrorCode.unknown_topic_or_partition,
     }
 )
-"""Nothing was written. Whatever else is answered may have come too late to prevent that."""
+"""These errors mean that nothing was written. Any other error may arrive too late to mean that."""
 
 
 class GroupOffsets:
-    """One group's, over one member's connection."""
+    """The offsets of one group, over one member's connection."""
 
     def __init__(self, world: World, group_id: str, client: SimulatedClient) -> None:
         self._world = world
@@ -37,7 +37,7 @@ class GroupOffsets:
     async def commit(
         self, partitions: Collection[TopicIdPartition], *, member_id: str, epoch: int
     ) -> ErrorCode:
-        """Commit a new offset for each of at least one; the code of the first."""
+        """Commits a new offset for each of at least one partition; returns the error code of the first."""
         await self._client.connect()
         ordinary, now_ms = self._world.ordinary, self._world.now_ms
         incarnation = ordinary.incarnation
@@ -63,7 +63,9 @@ class GroupOffsets:
     async def fetch(
         self, partitions: Collection[TopicIdPartition], *, require_stable: bool = False
     ) -> dict[TopicIdPartition, ErrorCode]:
-        """Look up what is committed. What it says must be possible; the codes it says it with."""
+        """Looks up the committed offsets. They must be possible, and the error codes must be among those
+        allowed.
+        """
         ordinary, sent_ms = self._world.ordinary, self._world.now_ms
         incarnation = ordinary.incarnation
         topics = [{"topic_id": one.topic_id, "partition_indexes": [one.partition]} for one in partitions]

@@ -1,8 +1,8 @@
 """The machine that the broker runs on: a disk, a clock, and one process after another.
 
-The process is the real broker with its real server; what is simulated begins below it. It ends in order
-(`stop`), by a signal (`kill`: what was written stays) or with the machine (`lose_power`: what was synced
-stays), and `keep_running` starts the next one a little later, as a service's supervisor does.
+The process is the real broker with its real server; the simulation begins below it. It ends cleanly (`stop`),
+by a signal (`kill`: written data stays) or with the machine (`lose_power`: synced data stays). `keep_running`
+starts the next process a little later, like a service's supervisor.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class MachineClock:
         self._loop = loop
         self._wall_offset_ms = self._wall_offset_ms_max = _WALL_START_MS
         self.change_count = 0
-        """How often wall time was set."""
+        """The number of times that wall time was set."""
 
     def wall_ms(self) -> WallMs:
         return WallMs(self._loop.now_ms + self._wall_offset_ms)
 
     def move(self, by_ms: int) -> None:
-        """Set wall time that much ahead."""
+        """Sets wall time ahead by this time."""
         self.change_count += 1
         self._wall_offset_ms += by_ms
         self._wall_offset_ms_max = max(self._wall_offset_ms, self._wall_offset_ms_max)
 
     def catch_up(self) -> None:
-        """Set wall time to what it was furthest ahead: nothing lies in its future any more."""
+        """Sets wall time to its highest value ever, so that no time stamp lies in the future."""
         self.move(self._wall_offset_ms_max - self._wall_offset_ms)
 
     def monotonic_ms(self) -> MonotonicMs:
@@ -68,7 +68,7 @@ class Machine:
         settings: Mapping[str, str],
         on_opened: Callable[[Broker], Awaitable[None]],
     ) -> None:
-        """`on_opened` is awaited in each new process once the broker has recovered, before it serves."""
+        """`on_opened` is awaited in each new process after the broker has recovered, before it serves."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         self.disk = disk
@@ -89,7 +89,7 @@ class Machine:
         disk.on_crash = self.kill
 
     async def keep_running(self) -> None:
-        """Start the broker, and again each time that it has ended."""
+        """Starts the broker, and starts it again each time it has ended."""
         while True:
             await self._start()
             assert self._process is not None
@@ -97,12 +97,12 @@ class Machine:
             await asyncio.sleep(self._random.uniform(1, _DOWN_MS_MAX) / 1000)
 
     async def stop(self) -> None:
-        """End the process in order; nothing happens if none serves."""
+        """Stops the process cleanly; does nothing if none serves."""
         process, broker, server = self._process, self.broker, self._server
         if process is None or broker is None or server is None:
             return
         self.broker = None
-        self._trace.event("the broker is told to stop")
+        self._trace.event("the broker gets the signal to stop")
         try:
             await process.run(_close(server, broker))
         except Killed:
@@ -112,12 +112,14 @@ class Machine:
         self._end()
 
     def kill(self) -> None:
-        """End the process now; its connections are reset."""
+        """Ends the process now; its connections are reset."""
         self._end()
         self._network.end_process()
 
     def lose_power(self) -> None:
-        """End everything now; nobody is told, and what was not synced is subject to chance."""
+        """Ends everything now without any message to clients; the random generator decides which unsynced
+        data stays.
+        """
         self._end()
         self._network.vanish()
         self.disk.lose_power()
@@ -129,7 +131,7 @@ class Machine:
             self._process.kill()
 
     async def _start(self) -> None:
-        """Start a process until one serves. A disk that fails may keep it from that for a while."""
+        """Starts processes until one serves. A failing disk may prevent that for a while."""
         for _ in range(_FAILED_STARTS_MAX):
             self._process = Process("broker")
             try:
@@ -144,10 +146,10 @@ class Machine:
                 self._trace.event("the broker serves")
                 return
             await asyncio.sleep(self._random.uniform(100, 1000) / 1000)
-        raise AssertionError("the broker does not start any more")
+        raise AssertionError("the broker no longer starts")
 
     async def _serve(self, process: Process) -> tuple[Broker, Server]:
-        """What the command line does between its start and a signal."""
+        """The steps of the command line between its start and a signal."""
         broker = await Broker.open(
             self._config,
             clock=self.clock,
@@ -163,8 +165,8 @@ class Machine:
         return broker, server
 
     def _give_up(self, broker: Broker, server: Server) -> None:
-        """The broker says that it cannot go on; called within its process."""
-        self._trace.event(f"the broker gives up: {broker.failed.result()}")
+        """Called in the broker's process when the broker stops because of an error."""
+        self._trace.event(f"the broker stops: {broker.failed.result()}")
         if self.broker is broker:
             self._ending = asyncio.get_running_loop().create_task(self._end_in_order(broker, server))
 

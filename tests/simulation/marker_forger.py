@@ -1,8 +1,8 @@
-"""A client that writes transaction markers which are not its to write (WriteTxnMarkers is open to all).
+"""A client that sends forged transaction markers (WriteTxnMarkers is open to all clients).
 
-It knows all that any client can find out: the producers and their epochs. Not one of its markers may change
-what becomes of a transaction, which the models of the others check; and no coordinator epoch that cannot be
-may get into a log.
+It knows everything that a client can find out: the producers and their epochs. None of its markers may change
+the outcome of a transaction, which the models of the others check, and no impossible coordinator epoch may
+get into a log.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MarkerForger:
         code = response.markers[0].topics[0].partitions[0].error_code
         self._world.trace.event(f"a marker is forged in {topic}-{partition}: {code.name}")
         if code is ErrorCode.none and marker["coordinator_epoch"] == _FOREIGN_EPOCH:
-            raise Violation(f"{topic}-{partition} took the marker of a coordinator that cannot be")
+            raise Violation(f"{topic}-{partition} accepted the marker of an impossible coordinator")
 
     def _any_partition(self) -> tuple[str, int] | None:
         ledger = self._world.ledger

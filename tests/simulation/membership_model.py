@@ -1,5 +1,5 @@
-"""Who may work on which partition, as the members of groups were told: those that divide partitions among
-themselves (classic), and those that the coordinator divides them among (KIP-848).
+"""Which member may work on which partition, as the broker has answered: in groups whose members divide
+partitions (classic), and in groups whose coordinator divides them (KIP-848).
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from tests.simulation.model import Violation
 
 @dataclass(slots=True)
 class GenerationModel:
-    """A classic group: one division for each generation. Members are named by what stays when they join anew.
+    """A classic group: one assignment for each generation. A member's name is the id that stays the same when
+    it joins again.
 
-    A generation counts once SyncGroup has told somebody of it. Before that a crash may take it back.
+    A generation counts after SyncGroup has returned it to a member. Before that a crash may take it back.
     """
 
     name: str
     incarnation: int = 0
-    """Grows when the group was deleted, or may have lost generations that nobody promised to keep."""
+    """Grows when the group was deleted, or may have lost generations that were not promised to survive."""
     generation: int = 0
     _owners: dict[tuple[int, TopicIdPartition], str] = field(
         default_factory=dict[tuple[int, TopicIdPartition], str]
     )
 
     def joined(self, generation: int, generation_before: int) -> None:
-        """JoinGroup told of a generation; `generation_before` is that of the model when it was sent."""
+        """JoinGroup returned a generation; `generation_before` is the model's generation when the request was
+        sent.
+        """
         if generation < generation_before:
             raise Violation(f"{self.name}: generation {generation} begins after {generation_before}")
 
@@ -38,7 +41,7 @@ class GenerationModel:
         partitions: Collection[TopicIdPartition],
         generation_before: int,
     ) -> None:
-        """SyncGroup told a member what it owns in this generation."""
+        """SyncGroup returned a member's partitions in this generation."""
         if generation < generation_before:
             raise Violation(f"{self.name}: {member} syncs in {generation} after {generation_before}")
         self.generation = max(self.generation, generation)
@@ -55,7 +58,7 @@ class GenerationModel:
             )
 
     def forget(self) -> None:
-        """Whatever was told holds no longer."""
+        """No earlier answer holds any longer."""
         self.incarnation += 1
         self.generation = 0
         self._owners.clear()
@@ -63,22 +66,24 @@ class GenerationModel:
 
 @dataclass(slots=True)
 class Holding:
-    """A partition in a member's hands."""
+    """A partition that a member owns."""
 
     member: str
     since_ms: float
     until_ms: float
-    """Until now at least, if nothing is heard of it."""
+    """The member owns it at least until now, if the broker hears nothing from it."""
 
 
 @dataclass(slots=True)
 class ReconciliationModel:
-    """A KIP-848 group: a partition is given to a member when the one before has given it up, or is gone."""
+    """A KIP-848 group: a partition is given to a member after the previous owner has given it up, or
+    is gone.
+    """
 
     name: str
     incarnation: int = 0
     epochs: dict[str, int] = field(default_factory=dict[str, int])
-    """By member, as it was told; a member that joins anew has none before."""
+    """By member, from the broker's answers; a member that joins again starts without an epoch."""
     group_epoch: int = 0
     _holdings: dict[TopicIdPartition, Holding] = field(default_factory=dict[TopicIdPartition, Holding])
 
@@ -89,7 +94,7 @@ class ReconciliationModel:
         self.epochs[member] = epoch
 
     def told_group_epoch(self, epoch: int, epoch_before: int) -> None:
-        """The group was described; `epoch_before` is that of the model when it was asked for."""
+        """The group was described; `epoch_before` is the model's epoch when the request was sent."""
         if epoch < epoch_before:
             raise Violation(f"{self.name}: the group goes from epoch {epoch_before} to {epoch}")
         self.group_epoch = max(self.group_epoch, epoch)
@@ -103,7 +108,7 @@ class ReconciliationModel:
         now_ms: float,
         until_ms: float,
     ) -> None:
-        """A heartbeat sent at `sent_ms` told a member that these are its own."""
+        """The answer to a heartbeat sent at `sent_ms` gave these partitions to a member."""
         for partition in partitions:
             held = self._holdings.get(partition)
             if held is None or held.member == member:
@@ -115,24 +120,24 @@ class ReconciliationModel:
             self._holdings[partition] = Holding(member, since_ms, until_ms)
 
     def stays(self, member: str, until_ms: float) -> None:
-        """The coordinator has heard of the member."""
+        """The coordinator has heard from the member."""
         for held in self._holdings.values():
             if held.member == member:
                 held.until_ms = max(held.until_ms, until_ms)
 
     def give_up(self, member: str, kept: Collection[TopicIdPartition] = ()) -> None:
-        """The member is about to say that it has only these, or is gone."""
+        """The member is about to report that it has only these partitions, or that it leaves."""
         for partition, held in list(self._holdings.items()):
             if held.member == member and partition not in kept:
                 del self._holdings[partition]
 
     def left(self, member: str) -> None:
-        """It is no member any more, as far as it knows: whatever it is told next begins anew."""
+        """The member considers itself outside the group: the next answer begins a new membership."""
         self.give_up(member)
         self.epochs.pop(member, None)
 
     def forget(self) -> None:
-        """Whatever was told holds no longer."""
+        """No earlier answer holds any longer."""
         self.incarnation += 1
         self.group_epoch = 0
         self.epochs.clear()

@@ -1,9 +1,10 @@
-"""What the clients of a run were told, and what therefore must be true: the yardstick of its checks.
+"""The answers that the clients of a run got, and the facts that follow from them: the yardstick of its
+checks.
 
-The model knows nothing of how the broker works. It holds what was confirmed to whom and when, and raises
-`Violation` where something that a client is told contradicts it. Where an answer was lost or two requests ran
-side by side, it believes whatever either order allows. What an administrator resets opens a new generation,
-of which nothing is known.
+The model does not know how the broker works. It keeps the confirmations of all clients with their times, and
+raises `Violation` if an answer contradicts them. Where an answer was lost, or two requests overlapped, it
+accepts the results of both orders. A reset by an administrator begins a new generation, about which nothing
+is known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from tests.conformance.share_member import RELEASE, RENEW
 
 
-class Violation(AssertionError):  # noqa: N818  it is what was done, not a thing of its own
+class Violation(AssertionError):  # noqa: N818  named as an event
     """The broker broke a promise."""
 
 
@@ -28,18 +29,19 @@ class PartitionModel:
 
     name: str
     sent: set[bytes] = field(default_factory=set[bytes])
-    """Every value that a producer has ever sent here."""
+    """Every value that producers have sent here."""
     confirmed: dict[int, bytes] = field(default_factory=dict[int, bytes])
-    """Values by offset, as producers were told."""
+    """Confirmed values by offset."""
     offset_by_value: dict[bytes, int] = field(default_factory=dict[bytes, int])
-    """Where values were seen, confirmed or not."""
+    """The offset at which each value was seen, confirmed or not."""
     is_deleted: bool = False
-    """The topic's deletion was asked for: nothing is promised any more."""
+    """A client requested the topic's deletion: nothing is promised any longer."""
     generation: int = 0
-    """Grows when records were lost that nobody promised to keep: an answer from before counts no more."""
+    """Grows when records were lost that were not promised to survive. An answer from before no longer counts.
+    """
 
     def confirm(self, base_offset: int, values: Sequence[bytes]) -> None:
-        """A producer was told that its records are in the log from `base_offset` on."""
+        """A producer got the confirmation that its records are in the log from `base_offset` on."""
         if self.is_deleted:
             return
         for offset, value in enumerate(values, base_offset):
@@ -54,10 +56,10 @@ class PartitionModel:
         previous_offset = -1
         for offset, value in records:
             if offset <= previous_offset:
-                raise Violation(f"{self.name}: offset {offset} came behind {previous_offset}")
+                raise Violation(f"{self.name}: offset {offset} came after {previous_offset}")
             previous_offset = offset
             if value not in self.sent:
-                raise Violation(f"{self.name}: nobody has sent {value!r}, which is at {offset}")
+                raise Violation(f"{self.name}: no producer has sent {value!r}, which is at {offset}")
             known = self.confirmed.get(offset)
             if known is not None and known != value:
                 raise Violation(f"{self.name}: {offset} holds {value!r}, confirmed was {known!r}")
@@ -81,13 +83,14 @@ class PartitionModel:
 
 
 class Lease(NamedTuple):
-    """A record that a member was told to hold."""
+    """A record that a member holds, according to the broker's answer."""
 
     member_id: str
     until_ms: float
-    """It holds it until then at least."""
+    """The member holds it at least until then."""
     is_in_force: Callable[[], bool]
-    """Whether nothing has ended it that the holder needn't know of: a crash, a lost connection."""
+    """False after an event that may end the lock without an answer to the holder: a crash, a lost connection.
+    """
 
 
 class Fact(NamedTuple):
@@ -97,29 +100,33 @@ class Fact(NamedTuple):
     """An acknowledge type, or a delivery count."""
     told_ms: float
     log_end_offset: int
-    """Where the log ended by then: if it still ends there or behind, this is recorded in it."""
+    """The log's end at that time. If the log still ends there or later, this fact is in it."""
 
 
 @dataclass(slots=True)
 class ShareModel:
-    """One group's way through one partition."""
+    """One group's progress in one partition."""
 
     name: str
     generation: int = 0
     leases: dict[int, Lease] = field(default_factory=dict[int, Lease])
     final: dict[int, Fact] = field(default_factory=dict[int, Fact])
-    """By offset, the acknowledgement that was confirmed."""
+    """By offset, the confirmed acknowledgement."""
     released: dict[int, Fact] = field(default_factory=dict[int, Fact])
-    """By offset, the delivery count that a release was confirmed at."""
+    """By offset, the delivery count of a confirmed release."""
     delivered: dict[int, tuple[int, float]] = field(default_factory=dict[int, tuple[int, float]])
-    """By offset, the count of the last delivery that a client was told of, and when it had asked for it."""
+    """By offset, the delivery count of the last delivery that a client received, and when the client had sent
+    its request.
+    """
     acknowledged: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
-    """By offset, every type that a member has ever sent, whatever came of it."""
+    """By offset, every type that a member has ever sent, with or without success."""
     incarnation: int | None = None
-    """The group's, as it was when something was confirmed."""
+    """The group's incarnation when something was confirmed."""
     was_reset: bool = False
     skipped_until: int = 0
-    """Below this offset an administrator, or a group that begins at the latest record, has passed over."""
+    """An administrator, or a group that begins at the latest record, has skipped the records below this
+    offset.
+    """
 
     def reset(self) -> None:
         """An administrator has reset the state, or is about to."""
@@ -127,7 +134,7 @@ class ShareModel:
         self.forget()
 
     def forget(self) -> None:
-        """Whatever was promised holds no longer."""
+        """No earlier promise holds any longer."""
         self.generation += 1
         self.leases.clear()
         self.final.clear()
@@ -142,7 +149,7 @@ class ShareModel:
         now_ms: float,
         count_limit: Limit,
     ) -> None:
-        """A member was told, in answer to a request sent at `sent_ms`, that it holds these ranges."""
+        """In answer to a request sent at `sent_ms`, a member acquired these ranges."""
         for first_offset, last_offset, delivery_count in ranges:
             for offset in range(first_offset, last_offset + 1):
                 self._check_count(offset, delivery_count, sent_ms, count_limit)
@@ -151,7 +158,7 @@ class ShareModel:
                     self._lease(offset, lease, now_ms)
 
     def _check_count(self, offset: int, delivery_count: int, sent_ms: float, limit: Limit) -> None:
-        """The limit that counts is the one in force when the delivery before ended, as in Kafka."""
+        """The limit that counts was in force when the previous delivery ended, as in Kafka."""
         before_count, before_ms = self.delivered.get(offset, (0, 0.0))
         since_ms = (
             sent_ms if delivery_count == 1 else before_ms if delivery_count == before_count + 1 else 0.0
@@ -180,13 +187,13 @@ class ShareModel:
         self.leases[offset] = lease
 
     def renewed(self, offsets: Iterable[int], lease: Lease) -> None:
-        """A member was told that it holds these records for longer."""
+        """A member got the confirmation that its locks on these records were renewed."""
         for offset in offsets:
             if offset in self.leases:
                 self.leases[offset] = lease
 
     def give_up(self, member_id: str, offsets: Iterable[int] | None = None) -> None:
-        """The member has sent something by which it may lose these records, or all that it has."""
+        """The member has sent a request by which it may lose these records, or all its records."""
         for offset in list(self.leases if offsets is None else offsets):
             lease = self.leases.get(offset)
             if lease is not None and lease.member_id == member_id:
@@ -195,7 +202,7 @@ class ShareModel:
     def confirm(
         self, acknowledged: Mapping[int, tuple[int, int]], now_ms: float, log_end_offset: int
     ) -> None:
-        """A member was told that its acknowledgements hold: type and delivery count by offset."""
+        """A member got the confirmation of its acknowledgements: type and delivery count by offset."""
         for offset, (ack_type, delivery_count) in acknowledged.items():
             if ack_type == RELEASE:
                 self.released[offset] = Fact(delivery_count, now_ms, log_end_offset)
@@ -203,7 +210,7 @@ class ShareModel:
                 self.final[offset] = Fact(ack_type, now_ms, log_end_offset)
 
     def cut(self, log_end_offset: int) -> None:
-        """Power was lost without a promise for it: what was written behind this is gone."""
+        """Power was lost without a promise for this log: the records after this offset are gone."""
         self.generation += 1
         self.leases.clear()
         for facts in (self.final, self.released):
@@ -212,13 +219,13 @@ class ShareModel:
 
 
 class Limit:
-    """A setting of a group that changes while requests are under way."""
+    """A group's setting that changes while requests are under way."""
 
     def __init__(self, value: int) -> None:
         self._until_ms_by_value: dict[int, float] = {value: inf}
 
     def change(self, value: int) -> None:
-        """It is about to change, or may have."""
+        """It is about to change, or may have changed."""
         self._until_ms_by_value[value] = inf
 
     def settle(self, value: int, now_ms: float) -> None:
@@ -233,12 +240,12 @@ class Limit:
             self._until_ms_by_value[value] = inf
 
     def values_since(self, ms: float) -> list[int]:
-        """What it may have been at some time from `ms` on."""
+        """All values that it may have had at some time since `ms`."""
         return [value for value, until_ms in self._until_ms_by_value.items() if until_ms >= ms]
 
 
 class GroupModel:
-    """A group's limits, as far as anyone was told."""
+    """A group's limits, as far as they are known from answers."""
 
     def __init__(self, delivery_count_max: int, lock_duration_ms: int) -> None:
         self.delivery_count_max = Limit(delivery_count_max)
@@ -246,7 +253,7 @@ class GroupModel:
 
 
 class Model:
-    """All that was ever promised in a run."""
+    """All promises of a run."""
 
     def __init__(self, delivery_count_max: int, lock_duration_ms: int) -> None:
         self.partitions: dict[TopicIdPartition, PartitionModel] = {}
@@ -271,7 +278,7 @@ class Model:
         return [share for key, share in self.shares.items() if key.group_id == group_id]
 
     def forget_topic(self, topic_id: UUID) -> None:
-        """It is about to be deleted: nothing is promised of it any more."""
+        """It is about to be deleted: nothing is promised for it any longer."""
         for partition, known in self.partitions.items():
             if partition.topic_id == topic_id:
                 known.is_deleted = True

@@ -1,9 +1,9 @@
-"""What a group has committed for one partition, as far as clients were told.
+"""The offset that a group has committed for one partition, as far as clients know.
 
-Each commit brings an offset that no other has, so that whoever fetches one tells which commit is in force. A
-commit takes effect at some moment between its request and the end of it: its answer, or the end of the
-process where there was none; one of a transaction's between the request for the end and the end. Out of that
-follows which of two commits was the later one, or that it may be either.
+Each commit has an offset of its own, so a fetched offset identifies the commit in force. A commit takes
+effect between its request and its end: its answer, or the end of the process if there was no answer. A commit
+in a transaction takes effect between the request to end the transaction and the transaction's end. From these
+times follows which of two commits is the later one, or that either may be.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ NO_OFFSET = -1
 
 @dataclass(slots=True, eq=False)
 class Commit:
-    """One commit. Times are inf as long as they cannot be told."""
+    """One commit. Times are inf while they are unknown."""
 
     offset: int
     sent_ms: float
-    """Before this it cannot be in force."""
+    """It cannot be in force before this time."""
     told_ms: float = inf
-    """By now it has been in force: it was confirmed, or seen."""
+    """It was in force by this time: it was confirmed, or seen."""
     ended_ms: float = inf
-    """If it is not in force by now, it will never be."""
+    """If it is not in force by this time, it never will be."""
     is_transactional: bool = False
-    """Its transaction's end brings it into force, whichever process does that."""
+    """The end of its transaction puts it into force, in this process or a later one."""
 
 
 class OffsetModel:
@@ -38,7 +38,7 @@ class OffsetModel:
         self._name = name
         self._next_offset = 0
         self._commits = [Commit(NO_OFFSET, -inf, -inf, -inf)]
-        """Those that may be in force, or may come to be."""
+        """The commits that are in force or may still come into force."""
 
     def send(self, sent_ms: float) -> Commit:
         """A commit is about to be sent; `sent_ms` is inf if it waits for the end of a transaction."""
@@ -48,21 +48,21 @@ class OffsetModel:
         return commit
 
     def confirm(self, commit: Commit, now_ms: float) -> None:
-        """It is, or was, in force: what ended before it was sent is not any more."""
+        """It is or was in force: commits that ended before it was sent are no longer in force."""
         commit.told_ms = min(commit.told_ms, now_ms)
         commit.ended_ms = min(commit.ended_ms, now_ms)
         if commit in self._commits:
             self._commits = [one for one in self._commits if one.ended_ms >= commit.sent_ms]
 
     def refuse(self, commit: Commit) -> None:
-        """It was refused, or its transaction aborted: it was never in force and will never be."""
+        """It was refused, or its transaction aborted: it was never in force and never will be."""
         if commit.told_ms < inf:
-            raise Violation(f"{self._name}: {commit.offset} was in force, and is refused now")
+            raise Violation(f"{self._name}: {commit.offset} was in force, but is now refused")
         if commit in self._commits:
             self._commits.remove(commit)
 
     def saw(self, offset: int, *, sent_ms: float, now_ms: float) -> None:
-        """Somebody was told that this offset is in force, in answer to a request sent at `sent_ms`."""
+        """A client fetched this offset, with a request sent at `sent_ms`."""
         found = next((one for one in self._commits if one.offset == offset), None)
         if found is None or found.sent_ms > now_ms:
             raise Violation(f"{self._name}: {offset} is in force: refused, gone, or not yet committed")
@@ -72,15 +72,15 @@ class OffsetModel:
         self.confirm(found, now_ms)
 
     def end_process(self, now_ms: float) -> None:
-        """The process that commits were sent to has ended: what is under way will never take effect. What
-        waits for the end of a transaction still may.
+        """The process that got the commits has ended: commits under way never take effect, except those that
+        wait for the end of a transaction.
         """
         for commit in self._commits:
             if not commit.is_transactional:
                 commit.ended_ms = min(commit.ended_ms, now_ms)
 
     def give_in(self, now_ms: float) -> None:
-        """Power was lost without a promise for it: any commit may be the last that is left."""
+        """Power was lost without a promise for the commits: any of them may be the last one left."""
         self._commits = [
             Commit(offset, -inf, ended_ms=now_ms) for offset in range(NO_OFFSET, self._next_offset)
         ]

@@ -1,4 +1,6 @@
-"""Ordinary clients beside the share groups: who they are in a run, and how what they did comes to its end."""
+"""Ordinary clients beside the share groups: the clients of a run, and the conditions that must hold at its
+end.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ _AT_REST = ("Empty", "CompleteCommit", "CompleteAbort")
 
 
 class _NotYet(Exception):  # noqa: N818  named as the condition
-    """Something is not as it has to be in the end."""
+    """A condition of the end does not hold yet."""
 
 
 class OrdinaryClients:
-    """All of them."""
+    """All ordinary clients of a run."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -49,17 +51,17 @@ class OrdinaryClients:
         self._client = world.client("auditor")
 
     def members(self) -> list[Coroutine[Any, Any, None]]:
-        """What works to the end of the run."""
+        """The clients that work until the end of the run."""
         return [*(one.run() for one in self._classic), *(one.run() for one in self._consumers)]
 
     def producers(self) -> list[Coroutine[Any, Any, None]]:
-        """What has to be done when the run comes to rest, and those who look at it."""
+        """Ends all transactions in the last phase; the observers check the result."""
         others = [one.run() for one in (self._reader, self._forger) if one is not None]
         return [*(one.run() for one in self._producers), *others]
 
     async def settle(self) -> None:
-        """Nothing goes wrong any more, and no producer does anything: every transaction must end by itself,
-        all of it or nothing being visible.
+        """Faults and producers have stopped: every transaction must end by itself, and be visible as a whole
+        or not at all.
         """
         if self._reader is None:
             return
@@ -81,15 +83,15 @@ class OrdinaryClients:
         self._check_stable_offsets()
 
     def _check_stable_offsets(self) -> None:
-        """Nothing is held back any more."""
+        """No record is held back from readers any longer."""
         for partition, model in self._world.model.partitions.items():
             log = None if model.is_deleted else self._world.log(partition)
             if log is not None and log.last_stable_offset < log.high_watermark:
                 raise _NotYet(f"{model.name} is stable below {log.last_stable_offset} alone")
 
     async def _abort_forgotten(self) -> None:
-        """The coordinator may have lost transactions that partitions still have, with the power and without a
-        promise: an administrator ends those (KIP-664).
+        """A power failure without a promise may have removed transactions from the coordinator while
+        partitions still have them. An administrator ends those (KIP-664).
         """
         topics = [one for one in (*self._world.topics.values(), self._world.ledger) if one is not None]
         counts = {one.name: one.partition_count for one in topics} | {
@@ -115,15 +117,15 @@ class OrdinaryClients:
             await self._client.ask("write_txn_markers", markers=markers)
 
     async def _look_up_all_offsets(self) -> None:
-        """Of every group that has committed in transactions."""
+        """The offsets of every group that has committed in transactions."""
         assert self._reader is not None
         codes = await self._reader.look_up_all_offsets()
         for code in codes:
             if code is not ErrorCode.none:
-                raise _NotYet(f"offsets are told as {code.name}")
+                raise _NotYet(f"the answer for offsets is {code.name}")
 
     async def _insistently(self, action: Callable[[], Awaitable[None]]) -> None:
-        """Until it succeeds."""
+        """Repeats it until it succeeds."""
         reason = ""
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_SECONDS_MAX):

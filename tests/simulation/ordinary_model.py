@@ -1,4 +1,4 @@
-"""All that ordinary clients were promised in a run: the members of groups, and producers of transactions."""
+"""All promises to ordinary clients in a run: to members of groups and to producers of transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OrdinaryModel:
         self.reconciliations: dict[str, ReconciliationModel] = {}
         self.transactions = TransactionsModel()
         self.incarnation = 0
-        """Grows when power was lost without a promise for it: an answer from before counts no more."""
+        """Grows when power was lost without a promise. An answer from before no longer counts."""
 
     def committed(self, group_id: str, partition: TopicIdPartition) -> OffsetModel:
         name = f"{group_id}/{partition.topic_id.hex[:4]}-{partition.partition}"
@@ -30,12 +30,12 @@ class OrdinaryModel:
         return self.reconciliations.setdefault(group_id, ReconciliationModel(group_id))
 
     def end_process(self, now_ms: float) -> None:
-        """A process has ended, and with it whatever it had under way."""
+        """A process has ended, with all its work under way."""
         for offsets in self.offsets.values():
             offsets.end_process(now_ms)
 
     def give_in(self, now_ms: float) -> None:
-        """Power was lost without a promise for it."""
+        """Power was lost without a promise."""
         self.incarnation += 1
         for offsets in self.offsets.values():
             offsets.give_in(now_ms)

@@ -1,6 +1,6 @@
-"""Bugs that the broker doesn't have, planted to see whether the simulation finds them.
+"""Bugs that the broker does not have, planted to test whether the simulation finds them.
 
-Each changes one behaviour of the real code, the way a slip of the hand would.
+Each changes one behaviour of the real code, like a programming mistake would.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _record: Callable[[StateAppend, Any, Any, int], ShareCheckpoint | ShareDelta] = 
 
 @contextmanager
 def dropped_fsync() -> Generator[None]:
-    """With log.flush=always an append is answered when it's written, synced or not."""
+    """With log.flush=always an append is answered once it is written, before it is synced."""
 
     def write(self: Appender, group: AppendGroup, files: Sequence[File], **_: object) -> int:
         return self._write(group, files[-1])
@@ -48,7 +48,9 @@ def dropped_fsync() -> Generator[None]:
 
 @contextmanager
 def swapped_control_records() -> Generator[None]:
-    """Two groups' records that share an append stand in the log the other way round than is believed."""
+    """The share records of two groups in one append are written in the other order than the leaders
+    believe.
+    """
 
     def plan(self: StateAppend, group: AppendGroup) -> None:
         _plan(self, group)
@@ -65,7 +67,7 @@ def swapped_control_records() -> Generator[None]:
 
 @contextmanager
 def forgotten_back_offset() -> Generator[None]:
-    """The first delta behind a checkpoint doesn't say what it follows."""
+    """The first delta after a checkpoint does not link to the checkpoint."""
 
     def record(
         self: StateAppend, leader: Any, decisions: Any, leader_epoch: int
@@ -97,7 +99,7 @@ def forged_markers() -> Generator[None]:
     """Clients may end transactions that the coordinator holds open."""
 
     def check(*_: object) -> None:
-        """Refuses nothing."""
+        """Refuses no request."""
 
     with patch.object(client_markers, "_check_known_producer", check):
         yield
@@ -105,14 +107,14 @@ def forged_markers() -> Generator[None]:
 
 @contextmanager
 def unstable_offset() -> Generator[None]:
-    """Readers of committed records are let up to the high watermark."""
+    """Readers of committed records may read up to the high watermark."""
     with patch.object(PartitionLog, "last_stable_offset", PartitionLog.high_watermark):
         yield
 
 
 @contextmanager
 def offsets_of_aborted() -> Generator[None]:
-    """What was committed in a transaction counts, whatever becomes of it."""
+    """An offset committed in a transaction counts, even if the transaction aborts."""
 
     def end(self: CommittedOffsets, log_partition: int, producer_id: int, *, commit: bool) -> None:
         _end_transaction(self, log_partition, producer_id, commit=True)
@@ -123,7 +125,7 @@ def offsets_of_aborted() -> Generator[None]:
 
 @contextmanager
 def unwritten_commit() -> Generator[None]:
-    """Committed offsets are in force, and confirmed, without being written."""
+    """Committed offsets are in force and confirmed without being written."""
 
     def commit_records(*arguments: Any) -> list[Any]:
         return _commit_records(*arguments)[:-1]
@@ -134,7 +136,7 @@ def unwritten_commit() -> Generator[None]:
 
 @contextmanager
 def generation_begun_anew() -> Generator[None]:
-    """A classic group that is loaded begins to count its generations again."""
+    """A classic group that is loaded starts to count its generations again."""
 
     def load(self: Groups, partition: int, stored: Any) -> None:
         _load_record(self, partition, stored)
@@ -147,7 +149,7 @@ def generation_begun_anew() -> Generator[None]:
 
 @contextmanager
 def two_owners() -> Generator[None]:
-    """A KIP-848 group's member is given what another has not given up yet."""
+    """A KIP-848 group gives a member partitions that another member has not given up yet."""
 
     def is_owned(*_: Any) -> bool:
         return False

@@ -1,4 +1,6 @@
-"""Producers: idempotent ones that send a batch until it is confirmed, plain ones that send each once."""
+"""Producers: idempotent ones that repeat a batch until it is confirmed, plain ones that send each
+batch once.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +67,11 @@ class Producer:
                 self._producer_id = -1
                 return
             await asyncio.sleep(self._random.uniform(20, 300) / 1000)
-        # What was sent last may be in the log or not, so the sequence is anybody's guess.
+        # The last batch may be in the log or not, so the sequence is unknown.
         self._producer_id = -1
 
     async def _send(self, partition: TopicIdPartition, values: list[bytes]) -> Any:
-        """The partition's part of the answer; None if there was none."""
+        """The partition's part of the response; None if there was no response."""
         try:
             if self._is_idempotent and self._producer_id < 0:
                 await self._become_producer()

@@ -1,7 +1,7 @@
-"""Readers of committed records, as ordinary consumers are: they fetch a partition from end to end, again and
-again, leave out what was aborted as the answer says, and look for offsets that a transaction holds back.
+"""Readers of committed records, like ordinary consumers: they fetch a partition from start to end again and
+again, leave out aborted records as the response says, and look up offsets that a transaction holds back.
 
-What is confirmed and lies where they came by must be there, unless its transaction was aborted.
+A confirmed record within the range they read must be there, unless its transaction was aborted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _MAX_BYTES = (1, 400, 1 << 20)
 
 
 class Committed(NamedTuple):
-    """What an answer has for a reader of committed records."""
+    """The part of a response that matters to a reader of committed records."""
 
     records: list[tuple[int, bytes | None]]
     next_offset: int
-    """Where the next fetch begins; everything before was come by."""
+    """The offset of the next fetch; the reader has read everything before it."""
 
 
 class Reader:
-    """One reader of all partitions there are."""
+    """One reader of all partitions."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -57,7 +57,7 @@ class Reader:
                 self._client.disconnect()
 
     async def read_everything(self) -> None:
-        """Each partition once, from its start to its end."""
+        """Reads each partition once, from its start to its end."""
         for partition in self._partitions():
             self._positions[partition] = 0
             while not await self._read(partition, max_bytes=1 << 20):
@@ -69,7 +69,7 @@ class Reader:
             await self._read(self._random.choice(partitions), max_bytes=self._random.choice(_MAX_BYTES))
 
     async def _read(self, partition: TopicIdPartition, *, max_bytes: int) -> bool:
-        """One fetch, from where the last one ended; True if there is nothing left to fetch."""
+        """One fetch, from the end of the last one; True if nothing is left to fetch."""
         first_offset = self._positions.get(partition, 0)
         clock, model = self._world.machine.clock, self._world.model.partition(partition)
         sent_ms, generation = self._world.now_ms, model.generation
@@ -117,7 +117,7 @@ class Reader:
         return response.responses[0].partitions[0]
 
     def _check(self, partition: TopicIdPartition, committed: Committed, confirmed: dict[int, bytes]) -> None:
-        """`confirmed` is what was so before the fetch was sent."""
+        """`confirmed` are the records that were confirmed before the fetch was sent."""
         self._world.model.partition(partition).saw(committed.records)
         transactions = self._world.ordinary.transactions
         for offset, value in committed.records:
@@ -132,7 +132,7 @@ class Reader:
             if transaction is not None:
                 transaction.missed(f"{partition} {offset}")
             elif confirmed[offset] not in transactions.by_value:
-                raise Violation(f"{partition} {offset} is confirmed, and is not among what was read")
+                raise Violation(f"{partition} {offset} is confirmed, but was not read")
 
     async def _look_up_offsets(self, group_id: str) -> None:
         ledger, clock = self._world.ledger, self._world.machine.clock
@@ -149,11 +149,11 @@ class Reader:
             )
             if code is ErrorCode.none and pends:
                 raise Violation(
-                    f"offsets of {group_id} for {partition} are stable, and wait for a transaction"
+                    f"offsets of {group_id} for {partition} are stable, but wait for a transaction"
                 )
 
     async def look_up_all_offsets(self) -> list[ErrorCode]:
-        """Of every group that commits in transactions: the codes that they are told with."""
+        """The error codes for the stable offsets of every group that commits in transactions."""
         ledger = self._world.ledger
         codes: list[ErrorCode] = []
         for offsets in self._offsets.values():
@@ -168,8 +168,8 @@ class Reader:
 
 
 def committed_records(answer: Any, first_offset: int) -> Committed:
-    """What a client makes of an answer: aborted transactions begin where the answer says, and end with their
-    markers.
+    """Leaves out aborted records as a client does: aborted transactions begin where the response says, and
+    end with their markers.
     """
     records: list[tuple[int, bytes | None]] = []
     to_come = deque(sorted(answer.aborted_transactions or (), key=lambda one: int(one.first_offset)))

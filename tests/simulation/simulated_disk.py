@@ -1,12 +1,12 @@
-"""A disk that remembers what a real one promises to remember, and fails on command.
+"""A disk that keeps no more than a real one promises to keep, and fails on command.
 
-What was written is in the page cache, and on the disk once the file was synced; a file that was made,
-renamed or removed is so for good once its directory was synced. The end of a process loses nothing of that;
-a loss of power (`lose_power`) keeps what is on the disk and, of everything else, what chance leaves: nothing,
-all, or a part with the rest of its last sector in zeros.
+Written data is in the page cache, and reaches the disk when the file is synced. A created, renamed or removed
+file is durable once its directory is synced. The end of a process loses nothing of that. A loss of power
+(`lose_power`) keeps the durable state. Of the rest the random generator keeps nothing, all, or a part with
+zeros up to the end of its last sector.
 
-A `SimulatedFileSystem` is one process's way to the disk. Every call is an operation: it is counted, so that a
-crash can be had in the middle of anything (`crash_at`), and it may fail as `DiskFaults` says.
+A `SimulatedFileSystem` is one process's access to the disk. Every call is a numbered operation, so that a
+crash can happen in the middle of any of them (`crash_at`), and it may fail as `DiskFaults` says.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUICK_MS_MAX = 0.4
 
 
 class FileNode:
-    """A file's bytes: `content` as processes see them, `durable` as a loss of power leaves them."""
+    """A file's bytes: `content` is the view of processes, `durable` remains after a loss of power."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -55,7 +55,7 @@ class FileNode:
         self.changed_from = len(self.content)
 
     def lose_power(self, random: Random) -> None:
-        """Become what the disk holds; of what was not synced chance leaves something or nothing."""
+        """Becomes the durable state plus a random part of the unsynced data, or none."""
         written = bytes(self.content[self.changed_from :])
         fate = random.choice(("lost", "kept", "torn"))
         if fate == "kept":
@@ -69,7 +69,9 @@ class FileNode:
 
 
 class DirectoryNode:
-    """Names and what they stand for. `history` has the states since the last sync, the durable one first."""
+    """Names and the entries they refer to. `history` has the states since the last sync, the durable one
+    first.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[str, FileNode | DirectoryNode] = {}
@@ -82,7 +84,7 @@ class DirectoryNode:
         self.history = [dict(self.entries)]
 
     def lose_power(self, random: Random) -> None:
-        """Changes since the last sync reach the disk in their order, up to some point."""
+        """Changes since the last sync reach the disk in their order, up to a random one."""
         self.entries = dict(random.choice(self.history))
         self.sync()
         for node in self.entries.values():
@@ -91,21 +93,23 @@ class DirectoryNode:
 
 @dataclass(slots=True)
 class DiskFaults:
-    """What goes wrong at present. Paths are told by what they contain."""
+    """The present faults. A path is affected if it contains the given text."""
 
     failing_path: str | None = None
-    """Writes, syncs and truncations of such files fail with EIO, a part of the write being done."""
+    """Writes, syncs and truncations of such files fail with EIO; a part of the write happens."""
     unreadable_path: str | None = None
     """Reads of such files fail with EIO."""
     free_bytes: int | None = None
-    """A write that needs more fails with ENOSPC, as much as fits being done; None for a disk that's large."""
+    """The free space. A larger write fails with ENOSPC after it has filled the space; None for an unlimited
+    disk.
+    """
     slow_ms: float = 0.0
-    """How much longer everything takes."""
+    """The additional duration of every operation."""
 
 
 @dataclass(slots=True)
 class Disk:
-    """What is there before the first process and after the last one."""
+    """The disk's content, which exists before the first process and after the last one."""
 
     random: Random
     trace: Trace
@@ -114,22 +118,24 @@ class Disk:
     locks: dict[str, Process] = field(default_factory=dict[str, Process])
     operation_count: int = 0
     crash_at: int | None = None
-    """The operation, by its number, that the process doesn't survive; it happens before or after the end."""
+    """The number of the operation during which the process ends, before or after its effect."""
     on_crash: Callable[[], None] = lambda: None
 
     def make_durable_directory(self, path: str) -> None:
-        """As whoever sets up the machine does."""
+        """Creates a directory on behalf of the machine's owner."""
         _, node = make_path(self.root, path)
         for directory in (self.root, node):
             directory.sync()
 
     def lose_power(self) -> None:
-        """Keep what a disk keeps. No process may be running."""
+        """Keeps the durable state, and a random part of the rest. No process may be running."""
         self.locks.clear()
         self.root.lose_power(self.random)
 
     def flip_bit(self, path_part: str, suffixes: tuple[str, ...]) -> str | None:
-        """Change one durable bit of a file whose path has this part; the path, None if there is none."""
+        """Flips one durable bit of a file whose path contains this text; returns the path, or None without
+        such a file.
+        """
         found = [
             (path, node)
             for path, node in walk(self.root)
@@ -165,7 +171,7 @@ def find(root: DirectoryNode, path: str) -> FileNode | DirectoryNode | None:
 
 
 def make_path(root: DirectoryNode, path: str) -> tuple[bool, DirectoryNode]:
-    """The directory, made with its parents if missing; whether anything was."""
+    """Creates the directory and its missing parents; returns whether anything was created."""
     directory, is_new = root, False
     for name in path.strip("/").split("/"):
         node = directory.entries.get(name)
@@ -227,7 +233,7 @@ class SimulatedLock:
 
 
 class SimulatedFileSystem:
-    """The disk as one process has it (`barnabas.storage.filesystem.FileSystem`)."""
+    """One process's view of the disk (`barnabas.storage.filesystem.FileSystem`)."""
 
     def __init__(self, disk: Disk, process: Process, loop: VirtualLoop) -> None:
         self._disk = disk
@@ -235,7 +241,7 @@ class SimulatedFileSystem:
         self._loop = loop
         self._busy_ns = 0
 
-    # What every operation goes through.
+    # The common part of every operation.
 
     def check_alive(self) -> None:
         if not self._process.alive:
@@ -243,9 +249,9 @@ class SimulatedFileSystem:
 
     @contextmanager
     def operation(self, name: str, path: str, size: int = 0) -> Generator[None]:
-        """Around each change: it is counted, and takes its time.
+        """Surrounds each change: it is counted, and takes time.
 
-        If the process is to end with this operation it ends before or behind it, by chance.
+        If the process has to end with this operation, it ends before or after the change, at random.
         """
         self.check_alive()
         disk = self._disk
@@ -266,7 +272,7 @@ class SimulatedFileSystem:
         raise Killed
 
     def room_for(self, path: str, size: int) -> int:
-        """How many bytes of a write are done."""
+        """The number of bytes of a write that take effect."""
         faults = self._disk.faults
         if faults.failing_path is not None and faults.failing_path in path:
             return self._disk.random.randrange(size) if size else 0
@@ -396,7 +402,7 @@ class SimulatedFileSystem:
         return result
 
     async def _pass_time(self) -> None:
-        """As long as a thread takes to be scheduled and its system calls to come back; mostly no time."""
+        """The time until a thread is scheduled and its system calls return; usually none."""
         disk = self._disk
         await asyncio.sleep(disk.random.uniform(0, _QUICK_MS_MAX + disk.faults.slow_ms) / 1000)
 
@@ -408,7 +414,9 @@ class SimulatedFileSystem:
         return file.read(0, file.size())
 
     async def replace_whole(self, path: str, data: bytes) -> None:
-        """Write another file, sync it, rename it, sync the directory: the steps can be told apart."""
+        """Writes another file, syncs it, renames it and syncs the directory: each step is an operation of its
+        own.
+        """
         temporary = f"{path}.tmp"
         file = await self.run(self._write_anew, temporary, data)
         await self.run(file.sync)

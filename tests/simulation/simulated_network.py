@@ -1,11 +1,11 @@
-"""A network of byte streams inside one loop: late, cut, silent, or to a reader who takes its time.
+"""A network of byte streams inside one loop: delayed, cut, silent, or with a slow reader.
 
-Each connection is two `Pipe`s, one per direction. Bytes arrive in order, after a delay of their own, now and
-then in pieces. What can be done to a connection: `cut` tells both ends that it is gone; `fall_silent` tells
-nobody, and bytes vanish from then on, as behind a broken switch; a reader that pauses lets the sender's
-buffer grow until the sender is told to pause. The machine at the other end may be switched off (`vanish`).
+Each connection is two `Pipe`s, one per direction. Bytes arrive in order, each piece with its own delay. `cut`
+ends a connection and both ends notice it. After `fall_silent` bytes vanish and no end notices it, as behind a
+broken switch. A reader that pauses lets the sender's buffer grow until the sender has to pause. The machine
+at the other end may be switched off (`vanish`).
 
-Only what a broker's connections and this simulation's clients use of asyncio's transports is there.
+Only the part of asyncio's transports that a broker's connections and the simulated clients use is there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ _SPLIT_CHANCE = 0.05
 _CONNECT_DELAY_MS_MAX = 2.0
 _DEFAULT_BUFFER_BYTES_MAX = 64 * 1024
 SOCKET_BYTES = 64 * 1024
-"""On their way, or arrived and not read, in the systems' buffers: they are none of the transport's."""
+"""The limit of the bytes in the systems' buffers, under way or arrived and unread. They are no longer in the
+transport's buffer.
+"""
 
 Bytes = bytes | bytearray | memoryview
 
 
 class Pipe:
-    """One direction of a connection, from `sender` to whoever reads at the other end."""
+    """One direction of a connection, from `sender` to the reader at the other end."""
 
     def __init__(self, network: SimulatedNetwork, sender: SimulatedTransport) -> None:
         self._network = network
@@ -51,7 +53,7 @@ class Pipe:
         self._receiver = receiver
 
     def send(self, data: bytes) -> None:
-        """Take bytes on their way."""
+        """Sends bytes."""
         self.unread_bytes += len(data)
         if self.is_silent:
             return
@@ -59,13 +61,13 @@ class Pipe:
             self._put_under_way(piece)
 
     def end(self, error: Exception | None) -> None:
-        """Let the other end know, behind everything sent, that nothing more will come."""
+        """Tells the other end, after everything sent, that nothing more will come."""
         if not self.is_silent:
             self._error = error
             self._put_under_way(None)
 
     def deliver(self) -> None:
-        """Hand over what has arrived, as far as the receiver reads."""
+        """Passes on the arrived bytes, while the receiver reads."""
         receiver = self._receiver
         while self._arrived and receiver is not None and receiver.reads and not receiver.is_closing():
             data = self._arrived.popleft()
@@ -90,7 +92,7 @@ class Pipe:
 
 
 class SimulatedTransport(asyncio.Transport):
-    """One end of a connection. Its protocol is called in the context that it was made in."""
+    """One end of a connection. Its protocol is called in the context in which it was created."""
 
     def __init__(self, network: SimulatedNetwork, addresses: tuple[object, object], context: Context) -> None:
         super().__init__(dict(zip(("sockname", "peername"), addresses, strict=True)))
@@ -106,20 +108,20 @@ class SimulatedTransport(asyncio.Transport):
         self._is_lost = False
 
     def join(self, peer: SimulatedTransport) -> None:
-        """Make the two the ends of one connection."""
+        """Connects the two ends."""
         self._in, peer._in = peer.out, self.out
         self.out.lead_to(peer)
         peer.out.lead_to(self)
 
     def begin(self, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> None:
-        """Make the protocol and tell it."""
+        """Creates the protocol and calls `connection_made`."""
         self._call(self._begin, protocol_factory)
 
     def _begin(self, protocol_factory: Callable[[], asyncio.BaseProtocol]) -> None:
         self.protocol = protocol_factory()
         self.protocol.connection_made(self)
 
-    # What a protocol calls.
+    # Called by the protocol.
 
     def write(self, data: Bytes) -> None:
         if self._is_closing or not data:
@@ -146,7 +148,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Send what was written, then end."""
+        """Sends the written bytes, then closes."""
         if not self._is_closing:
             self._is_closing = True
             self.out.end(None)
@@ -158,7 +160,7 @@ class SimulatedTransport(asyncio.Transport):
             self.out.end(ConnectionResetError("the peer has reset the connection"))
             self._network.soon(self.lose, None)
 
-    # What the pipes and the network call.
+    # Called by the pipes and the network.
 
     def hand_over(self, data: bytes) -> None:
         self._call(self._hand_over, data)
@@ -184,11 +186,11 @@ class SimulatedTransport(asyncio.Transport):
 
     @property
     def _buffered_bytes(self) -> int:
-        """What doesn't fit into the socket."""
+        """The number of bytes that do not fit into the socket."""
         return max(self.out.unread_bytes - SOCKET_BYTES, 0)
 
     def lose(self, error: Exception | None) -> None:
-        """The connection is gone, and this end knows; the other one hears of it if it can."""
+        """The connection is gone, and this end notices it; the other end does if it can."""
         if self._is_lost:
             return
         self._is_lost = True
@@ -199,29 +201,29 @@ class SimulatedTransport(asyncio.Transport):
         self._call(self.protocol.connection_lost, error)
 
     def _call(self, method: Callable[..., object], *args: object) -> None:
-        """Have the protocol's process do it, if that still lives."""
+        """Calls back in the protocol's process, if that still lives."""
         run_in(self._context, method, *args)
 
 
 class Link(NamedTuple):
-    """A connection as the one who disturbs it sees it."""
+    """A connection, as a fault sees it."""
 
     client: SimulatedTransport
     server: SimulatedTransport
 
     def cut(self) -> None:
-        """Both ends hear of it at once."""
+        """Both ends notice it immediately."""
         for end in self:
             end.lose(ConnectionResetError("the connection was cut"))
 
     def fall_silent(self) -> None:
-        """Whatever is sent from now on is lost, and neither end is told."""
+        """Bytes sent from now on are lost, and no end notices it."""
         for end in self:
             end.out.is_silent = True
 
 
 class Listening:
-    """One open port: a broker's, or one that a test answers at."""
+    """One open port: a broker's, or one with an answering test."""
 
     def __init__(self, network: SimulatedNetwork, number: int) -> None:
         self.number = number
@@ -238,7 +240,7 @@ class Listening:
         lost: Callable[[Any], None],
         note: Callable[[str, str], None],
     ) -> None:
-        """Let clients connect, to a protocol in the context of the one who calls this."""
+        """Accepts clients, with a protocol in the caller's context."""
         self.factory = connect
         self.context = copy_context()
         self._network.ports[self.number] = self
@@ -249,7 +251,7 @@ class Listening:
 
 
 class SimulatedNetwork:
-    """All ports and connections of one run. Made outside of all processes."""
+    """All ports and connections of one run. Belongs to no process."""
 
     def __init__(self, random: Random) -> None:
         self.ports: dict[int, Listening] = {}
@@ -257,7 +259,7 @@ class SimulatedNetwork:
         self._random = random
         self._loop = asyncio.get_running_loop()
         self._links: dict[SimulatedTransport, Link] = {}
-        """By the end at the server."""
+        """Connections by the server's end."""
 
     @property
     def now_ms(self) -> float:
@@ -265,24 +267,26 @@ class SimulatedNetwork:
 
     @property
     def links(self) -> list[Link]:
-        """The connections that are up, as far as their servers know, oldest first."""
+        """The open connections, as far as their servers know, oldest first."""
         return list(self._links.values())
 
     async def open_port(self, host: str, port: int, backlog: int) -> Listening:
         return Listening(self, port)
 
     def listen(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Listening:
-        """A port that accepts at once."""
+        """A port that accepts immediately."""
         listening = Listening(self, port)
         listening.serve(protocol_factory, lambda _: None, lambda _event, _reason: None)
         return listening
 
     async def connect(self, protocol_factory: Callable[[], asyncio.BaseProtocol], port: int) -> Link:
-        """A connection from the outside to the port; raises ConnectionRefusedError if nobody listens."""
+        """Opens a connection to the port from outside; raises ConnectionRefusedError if the port is
+        closed.
+        """
         await asyncio.sleep(self._random.uniform(0, _CONNECT_DELAY_MS_MAX) / 1000)
         listening = self.ports.get(port)
         if listening is None:
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("the port is closed")
         addresses = ("127.0.0.1", 40_000), listening.getsockname()
         client = SimulatedTransport(self, addresses, self.context)
         server = SimulatedTransport(self, (addresses[1], addresses[0]), listening.context)
@@ -293,28 +297,28 @@ class SimulatedNetwork:
         return link
 
     def end_process(self) -> None:
-        """The process behind every port was killed: its kernel closes what it had open."""
+        """The process behind every port was killed: its kernel closes the connections."""
         self.ports.clear()
         for link in self.links:
             self._links.pop(link.server, None)
             link.server.abort()
 
     def vanish(self) -> None:
-        """The machine behind every port has lost its power: nobody tells the clients."""
+        """The machine behind every port has lost its power: clients do not notice it."""
         self.ports.clear()
         for link in self.links:
             link.fall_silent()
         self._links.clear()
 
-    # What pipes and transports call.
+    # Called by pipes and transports.
 
     def delay(self) -> float:
-        """Of one piece of data, in seconds."""
+        """The delay of one piece of data, in seconds."""
         is_slow = self._random.random() < _SLOW_CHANCE
         return self._random.uniform(0, _SLOW_DELAY_MS_MAX if is_slow else _DELAY_MS_MAX) / 1000
 
     def split(self, data: bytes) -> tuple[bytes, ...]:
-        """The pieces that the data arrives in."""
+        """The pieces in which the data arrives."""
         if len(data) < 2 or self._random.random() >= _SPLIT_CHANCE:
             return (data,)
         middle = self._random.randrange(1, len(data))

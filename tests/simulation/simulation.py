@@ -1,11 +1,11 @@
-"""One run, from its seed to its end: what it is made of, who acts in it, and how it is judged.
+"""One run, from its seed to its end: its parts, its actors and its verdict.
 
-A run has two parts. First clients work, an administrator changes things and things go wrong. Then faults and
-changes stop, nobody produces, and the consumers accept whatever they get: every group has to reach the end of
-every partition, and each confirmed record must have come to an end that can be explained. The model
-(`model`) checks each answer, `checks` looks inside at random moments and after each start.
+A run has two phases. First clients work, an administrator changes things, and faults happen. Then faults,
+changes and producers stop, and the consumers accept all records: every group has to reach the end of every
+partition, and each confirmed record must have ended for a known reason. The model (`model`) checks each
+answer; `checks` looks inside the broker at random moments and after each start.
 
-All chance comes from the seed. Two runs of it are the same, call by call.
+The seed decides everything random. Two runs of it are the same, call by call.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from tests.simulation.virtual_loop import Deadlock, Killed, Livelock, VirtualLoo
 from tests.simulation.world import World, draw_scenario
 
 SHORT_MS = 4_000
-"""How long things happen in a run of the test suite."""
+"""The length of a run in the test suite."""
 
 _REST_SECONDS_MAX = 120.0
 _LINES_SHOWN = 60
 
 
-class Failure(Exception):  # noqa: N818  it is what a run ends in
-    """A run that broke a promise; the message has all that is needed to see it again."""
+class Failure(Exception):  # noqa: N818  named as an event
+    """A run that broke a promise; the message has all that is needed to repeat it."""
 
 
 class Result(NamedTuple):
@@ -55,7 +55,7 @@ class Result(NamedTuple):
 
 
 def simulate(seed: str, active_ms: int = SHORT_MS, fault_names: tuple[str, ...] = tuple(FAULTS)) -> Result:
-    """Run `seed`. Raises `Failure`."""
+    """Runs `seed`. Raises `Failure`."""
     loop = VirtualLoop()
     started_ms = loop.now_ms
     trace = Trace(lambda: loop.now_ms - started_ms)
@@ -72,18 +72,23 @@ def simulate(seed: str, active_ms: int = SHORT_MS, fault_names: tuple[str, ...] 
 def _report(
     seed: str, active_ms: int, fault_names: tuple[str, ...], trace: Trace, error: BaseException
 ) -> str:
-    faults = "" if fault_names == tuple(FAULTS) else f" FAULTS={','.join(fault_names)}"
     return "\n".join(
         (
             f"seed {seed}, step {trace.event_count}: {error!r}",
             *trace.last(_LINES_SHOWN),
-            f"To see it again: make sim SEED={seed} LENGTH={active_ms}{faults}",
+            command_for(seed, active_ms, fault_names),
         )
     )
 
 
+def command_for(seed: str, active_ms: int, fault_names: tuple[str, ...]) -> str:
+    """The command that repeats a run, as a line for people."""
+    faults = "" if fault_names == tuple(FAULTS) else f" FAULTS={','.join(fault_names)}"
+    return f"To repeat it: make sim SEED={seed} LENGTH={active_ms}{faults}"
+
+
 class _Run:
-    """What one run holds."""
+    """The state of one run."""
 
     def __init__(
         self, loop: VirtualLoop, trace: Trace, seed: str, active_ms: int, fault_names: tuple[str, ...]
@@ -150,7 +155,7 @@ class _Run:
         self._checks.account()
 
     async def _come_to_rest(self, administrator: Administrator) -> None:
-        """Until every group has done with every record."""
+        """Waits until every group has finished every record."""
         left: list[str] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_SECONDS_MAX):
@@ -164,7 +169,7 @@ class _Run:
         raise Violation(f"not done after {_REST_SECONDS_MAX} s without faults: {left}")
 
     async def _lags(self) -> list[str]:
-        """What is left to do, as the broker says."""
+        """The groups' lags and errors, in the broker's own answer."""
         client = self._world.client("observer")
         asked = [
             {"topic_name": topic.name, "partitions": list(range(topic.partition_count))}
@@ -196,7 +201,7 @@ class _Run:
         return task
 
     async def _until(self, *tasks: asyncio.Task[None]) -> None:
-        """Until these are done, or anything in the run has failed."""
+        """Waits until these tasks are done, or anything in the run has failed."""
         done = asyncio.ensure_future(asyncio.wait(tasks))
         waited: list[asyncio.Future[Any]] = [done, self._failed]
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""What a process shares with nobody in production, and with everybody in a test: logging and the collector.
+"""The parts that a production process has for itself and that tests share: logging and the collector.
 
-Within `surroundings` whatever is logged goes into the trace, and an exception in it is a bug of the broker.
+Within `surroundings` all log lines go into the trace, and a logged exception is a bug of the broker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OnBug = Callable[[str], None]
 
 @contextmanager
 def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionLeader]) -> Generator[None]:
-    """`on_bug` is called for every exception that was logged."""
+    """`on_bug` is called with every logged exception."""
     before = structlog.get_config()
     structlog.configure(
         processors=[_Recorder(trace, on_bug)],
@@ -30,7 +30,7 @@ def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionL
     )
     try:
         with (
-            # A run is thrown away as a whole: what it leaves must be collected, not kept for ever.
+            # A run is thrown away as a whole: its objects must be collected, not kept for ever.
             patch("barnabas.broker.network.server.keep_out_of_collections"),
             patch("barnabas.share.leader.share_partitions.SharePartitionLeader", leader_class),
         ):

@@ -1,4 +1,4 @@
-"""What the model believes, and what it calls a broken promise."""
+"""The model's beliefs, and the answers that it calls a broken promise."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ def lease(member_id: str, until_ms: float, *, is_in_force: bool = True) -> Lease
 def acquired(
     share: ShareModel, offset: int, count: int = 1, *, to: Lease, sent_ms: float = 0, now_ms: float = 1
 ) -> None:
-    """A member is told that it holds one record."""
+    """A member acquires one record."""
     share.acquired([(offset, offset, count)], to, sent_ms=sent_ms, now_ms=now_ms, count_limit=Limit(3))
 
 
@@ -38,25 +38,25 @@ def records() -> PartitionModel:
     ("seen", "what"),
     [
         pytest.param([(4, b"b")], "confirmed was", id="another value than the confirmed one"),
-        pytest.param([(7, b"x")], "nobody has sent", id="a value that nobody sent"),
+        pytest.param([(7, b"x")], "no producer has sent", id="a value that was never sent"),
         pytest.param([(7, b"a")], "again", id="a value at another offset"),
-        pytest.param([(5, b"b"), (4, b"a")], "came behind", id="offsets that descend"),
+        pytest.param([(5, b"b"), (4, b"a")], "came after", id="offsets that descend"),
     ],
 )
-def test_a_consumer_gets_what_was_sent_in_its_place(
+def test_a_consumer_gets_the_values_sent_at_their_offsets(
     records: PartitionModel, seen: list[tuple[int, bytes]], what: str
 ) -> None:
     with pytest.raises(Violation, match=what):
         records.saw(seen)
 
 
-def test_a_recovered_log_holds_what_was_confirmed(records: PartitionModel) -> None:
+def test_a_recovered_log_holds_all_confirmed_records(records: PartitionModel) -> None:
     records.cut(6, may_lose_confirmed=False)
     with pytest.raises(Violation, match="5 was confirmed"):
         records.cut(5, may_lose_confirmed=False)
 
 
-def test_where_no_promise_holds_the_model_gives_in(records: PartitionModel) -> None:
+def test_without_a_promise_the_model_accepts_the_loss(records: PartitionModel) -> None:
     records.cut(5, may_lose_confirmed=True)
     records.confirm(5, [b"c"])
     assert records.confirmed == {4: b"a", 5: b"c"}
@@ -78,7 +78,7 @@ def test_a_lease_ends_by(share: ShareModel, end: str) -> None:
     acquired(share, 7, 2, to=lease("b", 200), sent_ms=now_ms, now_ms=now_ms)
 
 
-def test_what_was_accepted_is_not_delivered_again(share: ShareModel) -> None:
+def test_an_accepted_record_is_not_delivered_again(share: ShareModel) -> None:
     share.confirm({7: (ACCEPT, 1)}, 10, 0)
     acquired(share, 7, to=lease("b", 5), sent_ms=9)  # It may have been acquired before.
     with pytest.raises(Violation, match="delivered again"):
@@ -97,14 +97,16 @@ def test_no_delivery_is_beyond_the_limit(share: ShareModel) -> None:
         acquired(share, 7, 4, to=lease("a", 0))
 
 
-def test_what_an_administrator_resets_is_forgotten(share: ShareModel) -> None:
+def test_a_reset_by_an_administrator_is_forgotten_history(share: ShareModel) -> None:
     share.confirm({7: (ACCEPT, 1)}, 10, 0)
     share.forget()
     acquired(share, 7, to=lease("b", 50), sent_ms=11)
     assert share.generation == 1
 
 
-def test_after_a_loss_of_power_what_was_recorded_behind_the_end_is_forgotten(share: ShareModel) -> None:
+def test_after_a_loss_of_power_facts_recorded_after_the_end_of_the_log_are_forgotten(
+    share: ShareModel,
+) -> None:
     share.confirm({7: (ACCEPT, 1)}, 10, log_end_offset=20)
     share.confirm({8: (ACCEPT, 1)}, 10, log_end_offset=30)
     share.cut(25)

@@ -1,4 +1,4 @@
-"""What the models of ordinary clients believe, and what they call a broken promise."""
+"""The beliefs of the models of ordinary clients, and the answers that they call a broken promise."""
 
 from math import inf
 from uuid import UUID
@@ -23,9 +23,7 @@ class TestOffsets:
         return model
 
     @pytest.mark.parametrize("offset", [NO_OFFSET, 1])
-    def test_what_was_overwritten_or_never_sent_is_not_in_force(
-        self, offsets: OffsetModel, offset: int
-    ) -> None:
+    def test_an_overwritten_or_unsent_offset_is_not_in_force(self, offsets: OffsetModel, offset: int) -> None:
         with pytest.raises(Violation, match="in force"):
             offsets.saw(offset, sent_ms=3, now_ms=4)
 
@@ -34,25 +32,25 @@ class TestOffsets:
         offsets.saw(0, sent_ms=4, now_ms=5)
         offsets.saw(1, sent_ms=6, now_ms=7)
 
-    def test_it_does_not_go_back(self, offsets: OffsetModel) -> None:
+    def test_a_committed_offset_does_not_go_back(self, offsets: OffsetModel) -> None:
         offsets.send(3)
         offsets.saw(1, sent_ms=6, now_ms=7)
         with pytest.raises(Violation):
             offsets.saw(0, sent_ms=8, now_ms=9)
 
-    def test_of_two_that_overlap_either_may_be_the_last(self, offsets: OffsetModel) -> None:
+    def test_of_two_overlapping_commits_either_may_be_the_last(self, offsets: OffsetModel) -> None:
         first, second = offsets.send(3), offsets.send(3)
         offsets.confirm(second, 4)
         offsets.confirm(first, 5)
         offsets.saw(2, sent_ms=6, now_ms=7)
 
-    def test_what_is_refused_is_not_in_force(self, offsets: OffsetModel) -> None:
+    def test_a_refused_commit_is_not_in_force(self, offsets: OffsetModel) -> None:
         refused = offsets.send(3)
         offsets.refuse(refused)
         with pytest.raises(Violation):
             offsets.saw(refused.offset, sent_ms=6, now_ms=7)
 
-    def test_what_was_under_way_when_the_process_ended_takes_no_effect_later(
+    def test_a_commit_under_way_at_the_end_of_the_process_takes_no_effect_later(
         self, offsets: OffsetModel
     ) -> None:
         offsets.send(3)
@@ -61,7 +59,7 @@ class TestOffsets:
         with pytest.raises(Violation):
             offsets.saw(1, sent_ms=7, now_ms=8)
 
-    def test_what_waits_for_a_transaction_is_not_in_force_and_outlives_the_process(
+    def test_a_commit_that_waits_for_a_transaction_is_not_in_force_and_outlives_the_process(
         self, offsets: OffsetModel
     ) -> None:
         pending = offsets.send(inf)
@@ -71,7 +69,7 @@ class TestOffsets:
         pending.sent_ms = 7
         offsets.saw(pending.offset, sent_ms=8, now_ms=9)
 
-    def test_where_no_promise_holds_anything_may_be_left(self, offsets: OffsetModel) -> None:
+    def test_without_a_promise_any_commit_may_remain(self, offsets: OffsetModel) -> None:
         offsets.give_in(5)
         offsets.saw(NO_OFFSET, sent_ms=6, now_ms=7)
         offsets.saw(0, sent_ms=6, now_ms=7)
@@ -98,7 +96,7 @@ class TestGenerations:
         with pytest.raises(Violation, match="syncs"):
             group.assigned("b", 2, [], 3)
 
-    def test_nobody_commits_for_an_earlier_one(self, group: GenerationModel) -> None:
+    def test_no_member_commits_for_an_earlier_generation(self, group: GenerationModel) -> None:
         group.committed("a", 3, 3)
         with pytest.raises(Violation, match="commits after"):
             group.committed("a", 2, 3)
@@ -107,23 +105,25 @@ class TestGenerations:
 class TestReconciliation:
     @pytest.fixture
     def group(self) -> ReconciliationModel:
-        """Member a has one partition, told at 2, and is a member until 10 at least."""
+        """Member a has one partition, by an answer at 2, and is a member until 10 at least."""
         model = ReconciliationModel("group")
         model.given("a", [PARTITION], sent_ms=1, now_ms=2, until_ms=10)
         return model
 
-    def test_a_partition_is_not_given_away_while_somebody_has_it(self, group: ReconciliationModel) -> None:
+    def test_a_partition_is_not_given_away_while_a_member_has_it(self, group: ReconciliationModel) -> None:
         with pytest.raises(Violation, match="holds it"):
             group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
 
-    def test_it_is_once_it_was_given_up(self, group: ReconciliationModel) -> None:
+    def test_a_partition_is_given_away_after_it_was_given_up(self, group: ReconciliationModel) -> None:
         group.give_up("a")
         group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
 
-    def test_it_is_once_the_session_may_have_ended(self, group: ReconciliationModel) -> None:
+    def test_a_partition_is_given_away_after_the_session_may_have_ended(
+        self, group: ReconciliationModel
+    ) -> None:
         group.given("b", [PARTITION], sent_ms=3, now_ms=10, until_ms=20)
 
-    def test_an_answer_from_before_says_nothing(self, group: ReconciliationModel) -> None:
+    def test_an_answer_from_an_earlier_incarnation_is_ignored(self, group: ReconciliationModel) -> None:
         group.given("b", [PARTITION], sent_ms=1, now_ms=4, until_ms=20)
 
     def test_epochs_do_not_go_back_unless_a_member_joins_anew(self, group: ReconciliationModel) -> None:
@@ -150,17 +150,17 @@ class TestTransactions:
         model.confirm(transaction, PARTITION, 7, 1, 1)
         return model
 
-    def test_what_is_open_is_not_seen(self, transaction: Transaction) -> None:
+    def test_records_of_an_open_transaction_are_not_visible(self, transaction: Transaction) -> None:
         transaction.missed("t-0 7")
         with pytest.raises(Violation, match="is visible"):
             transaction.saw("t-0 7")
 
-    def test_what_was_aborted_is_not_seen(self, transaction: Transaction) -> None:
+    def test_records_of_an_aborted_transaction_are_not_visible(self, transaction: Transaction) -> None:
         transaction.abort()
         with pytest.raises(Violation, match="is visible"):
             transaction.saw("t-0 7")
 
-    def test_what_was_committed_is_seen(self, transaction: Transaction) -> None:
+    def test_records_of_a_committed_transaction_are_visible(self, transaction: Transaction) -> None:
         transaction.committing(2)
         transaction.commit()
         transaction.saw("t-0 7")
@@ -179,13 +179,13 @@ class TestTransactions:
         with pytest.raises(Violation, match="is visible"):
             transaction.saw("t-1 3")
 
-    def test_an_end_does_not_change(self, transaction: Transaction) -> None:
+    def test_the_outcome_of_a_transaction_does_not_change(self, transaction: Transaction) -> None:
         transaction.committing(2)
         transaction.missed("t-0 7")
-        with pytest.raises(Violation, match="and was"):
+        with pytest.raises(Violation, match="but was"):
             transaction.commit()
 
-    def test_its_offsets_come_into_force_with_it(self, transaction: Transaction) -> None:
+    def test_offsets_in_a_transaction_come_into_force_with_its_commit(self, transaction: Transaction) -> None:
         offsets = OffsetModel("group/t-0")
         transaction.offsets.append((offsets, offsets.send(inf)))
         transaction.committing(2)
@@ -203,7 +203,7 @@ class TestTransactions:
             pytest.param(120, 1, False, id="the clock was set"),
         ],
     )
-    def test_the_stable_offset_stays_before_what_is_surely_open(
+    def test_the_last_stable_offset_stays_before_a_transaction_that_is_certainly_open(
         self, model: TransactionsModel, wall_ms: int, clock_changes: int, is_open: bool
     ) -> None:
         def told(offset: int) -> None:
@@ -218,7 +218,7 @@ class TestTransactions:
         with pytest.raises(Violation, match="last stable offset"):
             told(8)
 
-    def test_where_no_promise_holds_anything_may_be_seen(
+    def test_without_a_promise_any_record_may_be_visible(
         self, model: TransactionsModel, transaction: Transaction
     ) -> None:
         model.lose()

@@ -1,4 +1,4 @@
-"""The simulation finds what it is there to find: each planted bug within 200 seeds, and what it says then."""
+"""The simulation finds bugs: each planted one within 200 seeds, with a report that names its sign."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ _SEEDS_MAX = 200
 
 
 def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
-    """What the first seed that fails has to say."""
+    """The report of the first seed that fails."""
     with plant():
         for seed in range(_SEEDS_MAX):
             try:
@@ -41,7 +41,9 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
         pytest.param(forgotten_marker, "transactions are not done", id="a forgotten marker"),
         pytest.param(forged_markers, "its transaction", id="a marker of a client that is taken"),
-        pytest.param(unstable_offset, "the last stable offset", id="a stable offset behind what is open"),
+        pytest.param(
+            unstable_offset, "the last stable offset", id="a stable offset behind an open transaction"
+        ),
         pytest.param(offsets_of_aborted, "is in force", id="an aborted transaction's offsets in force"),
         pytest.param(unwritten_commit, "is in force", id="a commit that isn't written"),
         pytest.param(generation_begun_anew, "classic: ", id="generations that begin again"),
@@ -53,9 +55,9 @@ def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[None]
     assert sign in report.splitlines()[0], report
 
 
-def test_a_failure_says_how_to_see_it_again() -> None:
+def test_a_failure_names_the_command_that_repeats_it() -> None:
     report = first_failure(forgotten_back_offset)
     seed, step = report.split(":")[0].split(", ")
     assert step.startswith("step ")
     again = f"make sim {seed.upper().replace(' ', '=')} LENGTH={SHORT_MS}"
-    assert report.splitlines()[-1] == f"To see it again: {again}"
+    assert report.splitlines()[-1] == f"To repeat it: {again}"

@@ -1,4 +1,4 @@
-"""What a loss of power leaves, and how a disk fails."""
+"""The state of a disk after a loss of power, and the ways in which it fails."""
 
 import asyncio
 import errno
@@ -15,7 +15,7 @@ Scene = Callable[[Disk, SimulatedFileSystem], Awaitable[None]]
 
 
 def on_disk(scene: Scene, seed: int = 0) -> Disk:
-    """Play the scene in a process over an empty `/data`; the disk as it is afterwards."""
+    """Plays the scene in a process with an empty `/data`; returns the disk afterwards."""
     loop = VirtualLoop()
     disk = Disk(Random(seed), Trace(lambda: loop.now_ms))
     disk.make_durable_directory("/data")
@@ -39,7 +39,7 @@ def content(disk: Disk, path: str) -> bytes | None:
 
 
 def left_by_power_loss(scene: Scene, path: str = "/data/f") -> set[bytes | None]:
-    """What chance may leave of the file."""
+    """The possible contents of the file after a loss of power."""
     left: set[bytes | None] = set()
     for seed in range(60):
         disk = on_disk(scene, seed)
@@ -81,7 +81,7 @@ async def replace(disk: Disk, filesystem: SimulatedFileSystem) -> None:
     await filesystem.replace_whole("/data/f", b"new")
 
 
-def test_what_was_synced_stays() -> None:
+def test_synced_data_stays() -> None:
     assert left_by_power_loss(write_synced) == {b"abcd"}
 
 
@@ -89,7 +89,7 @@ def test_a_new_file_stays_once_its_directory_is_synced() -> None:
     assert left_by_power_loss(write_synced_without_directory) == {b"abcd", None}
 
 
-def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
+def test_unsynced_data_is_lost_kept_or_torn() -> None:
     left = left_by_power_loss(write_more)
     assert {b"abcd", b"abcdefgh", b"abcdef"} <= left
     assert b"abcd\0\0\0\0" in left
@@ -100,7 +100,7 @@ def test_a_truncation_may_be_lost() -> None:
     assert left_by_power_loss(truncate) == {b"ab", b"abcd"}
 
 
-def test_a_renaming_may_be_lost() -> None:
+def test_a_rename_may_be_lost() -> None:
     assert left_by_power_loss(rename) == {b"abcd", None}
     assert left_by_power_loss(rename, "/data/g") == {b"abcd", None}
 
@@ -126,7 +126,7 @@ def test_nothing_reaches_the_disk_after_the_process() -> None:
     assert {content(on_disk(scene, seed), "/data/f") for seed in range(20)} == {b"one", b"onetwo"}
 
 
-def test_a_failing_write_is_done_in_part() -> None:
+def test_a_failing_write_takes_effect_in_part() -> None:
     async def scene(disk: Disk, filesystem: SimulatedFileSystem) -> None:
         file = filesystem.open("/data/f", create=True)
         disk.faults.failing_path = "/data/"
@@ -138,7 +138,7 @@ def test_a_failing_write_is_done_in_part() -> None:
     assert left == {b"", b"a", b"ab", b"abc"}
 
 
-def test_a_full_disk_takes_what_fits() -> None:
+def test_a_write_to_a_full_disk_fills_it() -> None:
     async def scene(disk: Disk, filesystem: SimulatedFileSystem) -> None:
         file = filesystem.open("/data/f", create=True)
         disk.faults.free_bytes = 6

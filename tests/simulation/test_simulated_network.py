@@ -1,4 +1,4 @@
-"""Bytes that are late, cut, lost, or waiting for a reader."""
+"""Bytes that are delayed, cut, lost, or waiting for a reader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from tests.simulation.virtual_loop import VirtualLoop, run_to_end
 
 
 class Ear(asyncio.Protocol):
-    """Keeps what it hears."""
+    """Keeps everything it receives."""
 
     def __init__(self) -> None:
         self.heard = b""
@@ -32,14 +32,14 @@ class Ear(asyncio.Protocol):
 
 
 class Scene:
-    """A network with one connection; `client` and `server` are what its ends hear."""
+    """A network with one connection; `client` and `server` are the data that its ends received."""
 
     def __init__(self, network: SimulatedNetwork, link: Link, client: Ear, server: Ear) -> None:
         self.network, self.link, self.client, self.server = network, link, client, server
 
 
 def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
-    """Play the scene with a few seeds."""
+    """Plays the scene with a few seeds."""
     for seed in range(10):
         loop = VirtualLoop()
 
@@ -52,7 +52,7 @@ def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
         run_to_end(loop, main())
 
 
-def test_bytes_arrive_in_order_and_late() -> None:
+def test_bytes_arrive_in_order_after_a_delay() -> None:
     async def scene(scene: Scene) -> None:
         for number in range(10):
             scene.link.client.write(bytes([number]) * 3)
@@ -64,7 +64,7 @@ def test_bytes_arrive_in_order_and_late() -> None:
     play(scene)
 
 
-def test_nobody_listens_on_another_port() -> None:
+def test_a_connection_to_a_closed_port_is_refused() -> None:
     async def scene(scene: Scene) -> None:
         with pytest.raises(ConnectionRefusedError):
             await scene.network.connect(Ear, 2)
@@ -72,7 +72,7 @@ def test_nobody_listens_on_another_port() -> None:
     play(scene)
 
 
-def test_what_was_written_before_the_end_arrives() -> None:
+def test_bytes_written_before_the_end_arrive() -> None:
     async def scene(scene: Scene) -> None:
         scene.link.client.write(b"last words")
         scene.link.client.close()
@@ -85,7 +85,7 @@ def test_what_was_written_before_the_end_arrives() -> None:
     play(scene)
 
 
-def test_both_ends_hear_of_a_cut() -> None:
+def test_both_ends_notice_a_cut() -> None:
     async def scene(scene: Scene) -> None:
         scene.link.cut()
         await asyncio.sleep(1)
@@ -97,7 +97,7 @@ def test_both_ends_hear_of_a_cut() -> None:
     play(scene)
 
 
-def test_nobody_hears_of_silence() -> None:
+def test_no_end_notices_silence() -> None:
     async def scene(scene: Scene) -> None:
         scene.link.fall_silent()
         scene.link.client.write(b"hello?")
@@ -137,7 +137,7 @@ def test_the_end_of_the_process_resets_its_connections() -> None:
     play(scene)
 
 
-def test_the_end_of_power_tells_nobody() -> None:
+def test_clients_do_not_notice_a_loss_of_power() -> None:
     async def scene(scene: Scene) -> None:
         scene.network.vanish()
         await asyncio.sleep(100)

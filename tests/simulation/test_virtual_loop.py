@@ -1,4 +1,4 @@
-"""Time that is made up, and processes that end between two callbacks."""
+"""Virtual time, and processes that end between two callbacks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -100,7 +100,7 @@ def test_a_killed_process_does_nothing_more() -> None:
     run(main)
 
 
-def test_what_a_process_has_started_ends_with_it() -> None:
+def test_everything_that_a_process_started_ends_with_it() -> None:
     async def main(loop: VirtualLoop) -> None:
         called: list[str] = []
 

@@ -1,7 +1,7 @@
-"""What happened in a run, in order: the last lines for people, a hash over all of them for the machine.
+"""The events of a run, in order: the last lines for people, a hash over all of them for comparison.
 
-Two runs of one seed are the same run if and only if their hashes agree, so everything that chance or time
-had a hand in is noted: `event` for what a person wants to read after a failure, `detail` for the rest.
+Two runs of one seed are the same run if and only if their hashes agree. So everything that depends on time or
+randomness is recorded: `event` for lines that a person wants to read after a failure, `detail` for the rest.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=8)
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self.event_count = 0
-        """The number of the step that the run is at."""
+        """The number of the current step."""
 
     def event(self, text: str) -> None:
-        """Note what a reader of a failure wants to see."""
+        """Records a line for the reader of a failure."""
         self.event_count += 1
         line = f"{self._now_ms():>8} ms  {text}"
         self._lines.append(line)
         self._hash.update(line.encode())
 
     def detail(self, text: str) -> None:
-        """Note what only has to be the same again."""
+        """Records a detail that only has to be equal in a repeated run."""
         self._hash.update(f"{self._now_ms()} {text}".encode())
 
     def last(self, line_count: int) -> list[str]:

@@ -1,8 +1,8 @@
-"""Transactions, as their producers were told, and what readers of committed records may see of them.
+"""Transactions, as their producers know them, and the records that readers of committed records may see.
 
-All of a transaction or nothing: what is confirmed as committed is visible as a whole, what was aborted, or
-can only be, isn't at all. Where the answer to the end was lost the first record that is seen, or missed,
-decides it for all others.
+A transaction is visible as a whole or not at all: as a whole if its commit is confirmed, not at all if it was
+aborted or can only be aborted. If the answer to its end was lost, the first record that is seen or missed
+decides for all others.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tests.simulation.offset_model import Commit, OffsetModel
 
 
 class Outcome(Enum):
-    """What has become of a transaction."""
+    """The known outcome of a transaction."""
 
     OPEN = "open"
-    ENDING = "to be committed, and perhaps is"
+    ENDING = "to be committed, or is already"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    LOST = "subject to a loss of power that nothing was promised for"
+    LOST = "lost or kept by a power failure without a promise"
 
 
 @dataclass(slots=True, eq=False)
@@ -33,17 +33,17 @@ class Transaction:
     begun_wall_ms: int
     timeout_ms: int
     clock_changes: int
-    """How often the machine's clock had been set when it began."""
+    """The number of times that the machine's clock had been set when it began."""
     outcome: Outcome = Outcome.OPEN
     records: dict[TopicIdPartition, dict[int, float]] = field(
         default_factory=dict[TopicIdPartition, dict[int, float]]
     )
-    """When the record at an offset was confirmed."""
+    """The time when the record at an offset was confirmed."""
     offsets: list[tuple[OffsetModel, Commit]] = field(default_factory=list[tuple[OffsetModel, Commit]])
     pending: dict[OffsetModel, float] = field(default_factory=dict[OffsetModel, float])
-    """Since when offsets are known to wait for its end."""
+    """The time since when offsets are known to wait for its end."""
     is_begun: bool = False
-    """Something was sent in it."""
+    """A request of this transaction was sent."""
 
     def committing(self, now_ms: float) -> None:
         """The request to commit is about to be sent."""
@@ -53,7 +53,7 @@ class Transaction:
                 commit.sent_ms = now_ms
 
     def abort(self) -> None:
-        """It is aborted, or nothing can keep it from being."""
+        """It is aborted, or nothing can prevent that."""
         self._decide(Outcome.ABORTED)
         for model, commit in self.offsets:
             model.refuse(commit)
@@ -64,7 +64,7 @@ class Transaction:
         self._decide(Outcome.COMMITTED)
 
     def complete(self, now_ms: float) -> None:
-        """Whatever its end brings about has been done, if it was committed."""
+        """All effects of its end are done, if it was committed."""
         if self.outcome is Outcome.COMMITTED:
             for model, commit in self.offsets:
                 model.confirm(commit, now_ms)
@@ -73,15 +73,15 @@ class Transaction:
                 commit.ended_ms = min(commit.ended_ms, now_ms)
 
     def saw(self, where: str) -> None:
-        """A reader of committed records was given one of these."""
+        """A reader of committed records got one of its records."""
         if self.outcome in (Outcome.OPEN, Outcome.ABORTED):
-            raise Violation(f"{where} is visible, its transaction {self.name} is {self.outcome.value}")
+            raise Violation(f"{where} is visible, but its transaction {self.name} is {self.outcome.value}")
         self.commit()
 
     def missed(self, where: str) -> None:
-        """A reader of committed records came by one of these, and was not given it."""
+        """A reader of committed records read past one of its records without getting it."""
         if self.outcome is Outcome.COMMITTED:
-            raise Violation(f"{where} is not visible, its transaction {self.name} is committed")
+            raise Violation(f"{where} is not visible, but its transaction {self.name} is committed")
         if self.outcome is Outcome.ENDING:
             self.abort()
 
@@ -89,11 +89,11 @@ class Transaction:
         if self.outcome is Outcome.LOST:
             return
         if self.outcome in (Outcome.COMMITTED, Outcome.ABORTED) and outcome is not self.outcome:
-            raise Violation(f"{self.name} is {outcome.value}, and was {self.outcome.value}")
+            raise Violation(f"{self.name} is {outcome.value}, but was {self.outcome.value}")
         self.outcome = outcome
 
     def is_surely_open(self, wall_ms: int, clock_changes: int) -> bool:
-        """Whether nobody can have ended it: not its producer, and not the coordinator."""
+        """Whether neither its producer nor the coordinator can have ended it."""
         has_time = wall_ms <= self.begun_wall_ms + self.timeout_ms
         return self.outcome is Outcome.OPEN and has_time and clock_changes == self.clock_changes
 
@@ -103,7 +103,7 @@ class TransactionsModel:
 
     def __init__(self) -> None:
         self.by_value: dict[bytes, Transaction] = {}
-        """The transaction that a record was sent in."""
+        """The transaction in which a record was sent."""
         self.all: list[Transaction] = []
         self._by_offset: dict[TopicIdPartition, dict[int, Transaction]] = {}
         """The transaction that a confirmed record belongs to."""
@@ -130,14 +130,16 @@ class TransactionsModel:
             by_offset[offset] = transaction
 
     def pends(self, offsets: OffsetModel, *, sent_ms: float, wall_ms: int, clock_changes: int) -> bool:
-        """Whether who asked at `sent_ms` must have been told that these offsets wait for a transaction."""
+        """Whether a request sent at `sent_ms` must have been answered that these offsets wait for a
+        transaction.
+        """
         return any(
             one.is_surely_open(wall_ms, clock_changes) and one.pending.get(offsets, sent_ms) < sent_ms
             for one in self._open
         )
 
     def at(self, partition: TopicIdPartition, offset: int) -> Transaction | None:
-        """The transaction that the record at an offset is confirmed to belong to."""
+        """The transaction of the confirmed record at an offset."""
         return self._by_offset.get(partition, {}).get(offset)
 
     def check_stable_offset(
@@ -149,19 +151,19 @@ class TransactionsModel:
         wall_ms: int,
         clock_changes: int,
     ) -> None:
-        """Somebody who asked at `sent_ms` was told a last stable offset."""
+        """A response to a request sent at `sent_ms` had a last stable offset."""
         for transaction in self._open:
             if not transaction.is_surely_open(wall_ms, clock_changes):
                 continue
             for offset, confirmed_ms in transaction.records.get(partition, {}).items():
                 if confirmed_ms < sent_ms and offset < last_stable_offset:
                     raise Violation(
-                        f"the last stable offset of {partition} is {last_stable_offset}, and {offset} of "
+                        f"the last stable offset of {partition} is {last_stable_offset}, but {offset} of "
                         f"{transaction.name} is open"
                     )
 
     def lose(self) -> None:
-        """Power was lost without a promise for it."""
+        """Power was lost without a promise."""
         for transaction in self.all:
             transaction.outcome = Outcome.LOST
         self.all.clear()

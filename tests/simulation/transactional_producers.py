@@ -1,9 +1,9 @@
-"""Producers of transactions: records to several partitions, and a group's offsets, committed or aborted as
-one.
+"""Producers of transactions: records in several partitions, and a group's offsets, committed or aborted
+together.
 
-Older ones add partitions and offsets themselves, newer ones leave that to the broker (KIP-890). They ask
-again for an end whose answer was lost, abandon transactions to their timeout, come back under the same id,
-and sometimes a producer that was replaced goes on writing, which must come to nothing.
+Older ones add partitions and offsets themselves, newer ones leave that to the broker (KIP-890). They repeat a
+request to end whose answer was lost, abandon transactions to their timeout, and come back under the same id.
+Sometimes a replaced producer goes on writing, which must have no effect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ENDED_BY_OTHERS = frozenset(
 
 
 class _Versions(NamedTuple):
-    """Of the requests whose newer versions mean something else."""
+    """The versions of requests whose newer versions have another meaning."""
 
     produce: int
     txn_offset_commit: int
@@ -62,17 +62,17 @@ _OLDER, _NEWER = _Versions(11, 4, 4), _Versions(13, 5, 5)
 
 
 class _Failed(Exception):  # noqa: N818  named as the condition
-    """A step of a transaction was refused, or not answered."""
+    """A step of a transaction was refused or not answered."""
 
 
 class TransactionalProducer:
-    """One transactional id, and whoever uses it."""
+    """One transactional id and its producers."""
 
     def __init__(self, world: World, number: int) -> None:
         self._world = world
         self._id = f"transactions-{number}"
         self.group_id = f"ledger-{number}"
-        """The group whose offsets it commits."""
+        """The group for which it commits offsets."""
         self._random = world.random(self._id)
         self._client = world.client(self._id)
         self._offsets = GroupOffsets(world, self.group_id, self._client)
@@ -83,7 +83,7 @@ class TransactionalProducer:
         self._producer = _NOBODY
         self._sequences: dict[TopicIdPartition, int] = {}
         self._transaction: Transaction | None = None
-        """The last one, until whatever it brings about has been done."""
+        """The last transaction, until all its effects are done."""
 
     async def run(self) -> None:
         while not self._world.is_ending:
@@ -106,7 +106,7 @@ class TransactionalProducer:
             await self._look_up_offsets()
 
     async def _become_producer(self) -> None:
-        """InitProducerId: what was open is aborted, and what was decided is done."""
+        """InitProducerId: an open transaction is aborted, a decided one is finished."""
         if self._transaction is not None and self._transaction.outcome is Outcome.OPEN:
             self._transaction.abort()
         for _ in range(_TRIES_MAX):
@@ -249,7 +249,7 @@ class TransactionalProducer:
     async def _retried(
         self, api: str, version: int | None, code_of: Callable[[Any], ErrorCode], **values: Any
     ) -> Any:
-        """The response once it is a good one, as often as a client tries."""
+        """The successful response, after as many tries as a client makes."""
         for _ in range(_TRIES_MAX):
             response = await self._client.ask(api, version, **values)
             code = code_of(response)
@@ -300,16 +300,16 @@ class TransactionalProducer:
         return str(response.transaction_states[0].transaction_state).startswith("Complete")
 
     async def _abandon(self, transaction: Transaction) -> None:
-        """Say nothing any more: the coordinator aborts it in its time."""
+        """Sends nothing more: the coordinator aborts the transaction after its timeout."""
         self._note(f"abandons {transaction.name}", ErrorCode.none)
         transaction.abort()
         await asyncio.sleep(self._random.uniform(0, 2 * self._timeout_ms / 1000))
         raise _Failed
 
-    # Beside transactions.
+    # Outside of transactions.
 
     async def _be_replaced(self) -> None:
-        """Another producer takes the id over; what this one writes then, nobody may ever see."""
+        """Another producer takes the id over; no reader may ever see later records of this one."""
         before, partition = self._producer, self._any_partition()
         await self._become_producer()
         if partition is None or self._versions is _OLDER:
@@ -321,7 +321,7 @@ class TransactionalProducer:
         code = response.responses[0].partition_responses[0].error_code
         self._note("writes though it was replaced", code)
         if code is ErrorCode.none:
-            raise Violation(f"{self._id}: {before} was replaced by {after}, and writes")
+            raise Violation(f"{self._id}: {before} was replaced by {after}, but writes")
 
     async def _look_up_offsets(self) -> None:
         ledger = self._world.ledger
@@ -329,7 +329,9 @@ class TransactionalProducer:
             await self._offsets.fetch(ledger.partitions, require_stable=self._random.random() < 0.5)
 
     def _any_partition(self) -> TopicIdPartition | None:
-        """Older producers name topics by names, which another topic may come to have: not so the ledger."""
+        """Older producers address topics by name, and another topic may get the same name; this cannot happen
+        to the ledger.
+        """
         ledger = self._world.ledger
         topics = list(self._world.topics.values()) if self._versions is _NEWER else []
         if ledger is not None:

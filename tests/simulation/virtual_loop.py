@@ -1,11 +1,12 @@
 """An event loop in which waiting takes no time, and processes that can be killed between two callbacks.
 
-The selector never selects: when nothing is ready it moves the clock to the next timer. Hours pass in
-milliseconds, the order of things follows from the program alone, and where nothing will ever happen again the
-loop says so instead of hanging. A broker's real server runs here, with ports of the simulated network.
+The selector never selects: when nothing is ready, it moves the clock to the next timer. Hours pass in
+milliseconds, and the order of events follows from the program alone. If nothing can ever happen again, the
+loop raises an error instead of hanging. A broker's real server runs here, with ports of the simulated
+network.
 
-A `Process` is a context: whatever was started in it, directly or by something started in it, belongs to it.
-Killing it drops its callbacks from then on, as the end of a process does: nothing is unwound, nobody is told.
+A `Process` is a context: everything started in it, directly or indirectly, belongs to it. Killing it drops
+its callbacks, like the end of a real process: nothing is unwound, and no peer gets a message.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ _Arguments = ParamSpec("_Arguments")
 _NS_PER_SECOND = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _START_NS = 1_000 * _NS_PER_SECOND
-"""Not 0, so that whoever takes a time for a truth value is found out."""
+"""Not 0, to find code that uses a time as a truth value."""
 
 _PASSES_AT_ONE_TIME_MAX = 100_000
-"""Passes of the loop without any time going by, above which something spins."""
+"""The maximum number of passes without progress of time; more of them are a livelock."""
 
 _TASKS_PRUNED_AT = 256
 
 
 class Deadlock(BaseException):
-    """Nothing is ready and no timer is set: whoever waits would wait for ever."""
+    """Nothing is ready and no timer is set: the program would wait for ever."""
 
 
 class Livelock(BaseException):
-    """The loop is never idle: something calls itself again and again."""
+    """The loop is never idle: a callback schedules itself again and again."""
 
 
 class Killed(BaseException):
-    """Raised inside a process that ends in the middle of a call, up to where the loop called it."""
+    """Raised inside a process that ends in the middle of a call, up to the loop's call."""
 
 
 class _Selector(selectors.BaseSelector):
-    """Has files registered that never become ready, and waits by moving the loop's clock."""
+    """Has registered files that never become ready, and waits by moving the loop's clock."""
 
     def __init__(self) -> None:
         self.now_ns = _START_NS
@@ -75,7 +76,7 @@ class _Selector(selectors.BaseSelector):
 
 
 class Process:
-    """Everything that was started by one run of one program."""
+    """Everything started by one run of one program."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -86,7 +87,9 @@ class Process:
         self._context.run(_PROCESS.set, self)
 
     async def run(self, main: Coroutine[Any, Any, _T]) -> _T:
-        """What `main` returns, run as part of this process; raises `Killed` if the process ends before."""
+        """Runs `main` as part of this process and returns its result; raises `Killed` if the process ends
+        before.
+        """
         task = self._context.run(asyncio.get_running_loop().create_task, main)
         waited: list[asyncio.Future[Any]] = [task, self.ended]
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +98,9 @@ class Process:
         return task.result()
 
     def kill(self) -> None:
-        """End it here and now. May be called from within the process; that call should raise `Killed`."""
+        """Ends it immediately. May be called from within the process; that call should then raise
+        `Killed`.
+        """
         self.alive = False
         if not self.ended.done():
             self.ended.set_result(None)
@@ -105,12 +110,12 @@ class Process:
         self._tasks.clear()
 
     def call(self, callback: Callable[..., object], *args: object) -> None:
-        """Call back, unless the process is gone."""
+        """Calls back, unless the process is gone."""
         if self.alive:
             callback(*args)
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        """Note that the task belongs to this process."""
+        """Records that the task belongs to this process."""
         if len(self._tasks) >= _TASKS_PRUNED_AT:
             self._tasks = [one for one in self._tasks if not one.done()]
         self._tasks.append(task)
@@ -120,22 +125,22 @@ _PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 def current_process() -> Process | None:
-    """The process that the caller is part of; None outside of all."""
+    """The process of the caller; None outside of all."""
     return _PROCESS.get()
 
 
 def _bury(task: asyncio.Task[Any]) -> None:
-    """Close what the task was at, now and in order, and not whenever its memory is reclaimed.
+    """Closes the task's coroutine now and in order, instead of when its memory is reclaimed.
 
-    What its `finally` blocks do reaches nobody any more: the disk and the network are closed to the process.
+    Its `finally` blocks have no effect outside: the disk and the network are closed to the process.
     """
-    task._log_destroy_pending = False  # type: ignore[attr-defined]  # else asyncio complains about the dead
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # otherwise asyncio complains about a pending task
     with suppress(BaseException):
         cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose time is made up."""
+    """A loop with virtual time."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -171,13 +176,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return super().call_at(when, process.call, callback, *args, context=context)
 
     def bury_tasks(self) -> None:
-        """End what is left in the loop, without another pass of it."""
+        """Ends everything left in the loop, without another pass of it."""
         for task in asyncio.all_tasks(self):
             _bury(task)
 
 
 def run_to_end(loop: VirtualLoop, main: Coroutine[Any, Any, None]) -> None:
-    """Run in a new loop, which is closed then; whatever still runs is buried."""
+    """Runs in a new loop, which is closed afterwards; tasks that still run are buried."""
     try:
         loop.run_until_complete(main)
     finally:
@@ -186,7 +191,7 @@ def run_to_end(loop: VirtualLoop, main: Coroutine[Any, Any, None]) -> None:
 
 
 def in_virtual_time(test: Callable[_Arguments, Coroutine[Any, Any, None]]) -> Callable[_Arguments, None]:
-    """A test in a loop of its own, in which waiting takes no time."""
+    """Runs a test in a loop of its own, in which waiting takes no time."""
 
     @functools.wraps(test)
     def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
@@ -196,7 +201,7 @@ def in_virtual_time(test: Callable[_Arguments, Coroutine[Any, Any, None]]) -> Ca
 
 
 def run_in(context: Context, callback: Callable[..., object], *args: object) -> None:
-    """Call back at once in the context, unless it is that of a process which is gone."""
+    """Calls back immediately in the context, unless its process is gone."""
     process = context.get(_PROCESS)
     if process is None or process.alive:
         context.copy().run(callback, *args)

@@ -1,5 +1,5 @@
-"""What the actors of a run share: the scenario that the seed has drawn, the machine, the model, and what
-exists at present as far as anybody was told.
+"""The things that the actors of a run share: the scenario drawn from the seed, the machine, the model, and
+the topics known to exist.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.trace import Trace
 
 COLD_TOPIC = "cold"
-"""Nobody reads it, so nothing is promised of it but that its damage is its own."""
+"""It has no readers, so the only promise is that its damage harms no other log."""
 LEDGER_TOPIC = "ledger"
-"""No administrator touches it, so that its name always means the same."""
+"""The administrator leaves it alone, so its name always means the same topic."""
 LEDGER_PARTITIONS = 2
 
 _UNKNOWN_END = 2**63 - 1
@@ -30,11 +30,11 @@ _UNKNOWN_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What one run is made of."""
+    """The random parameters of one run."""
 
     flush: str
     active_ms: int
-    """How long clients work and things go wrong, before all is to come to rest."""
+    """The time during which clients work and faults happen, before the last phase."""
     group_ids: tuple[str, ...]
     members_per_group: int
     producer_count: int
@@ -50,21 +50,21 @@ class Scenario:
     """Of a group whose coordinator divides the partitions (KIP-848)."""
     producers_of_transactions: int
     groups_of_committed: tuple[str, ...]
-    """The share groups that are given committed records alone."""
+    """The share groups that read committed records only."""
 
     @property
     def keeps_state_in_log(self) -> bool:
-        """Whether share state stands in the log of the partition that it is about."""
+        """Whether share state is in the log of the partition it belongs to."""
         return self.settings["share.state.store"] == "log"
 
     @property
     def survives_power_loss(self) -> bool:
-        """Whether what is confirmed is promised to survive a loss of power."""
+        """Whether confirmed data must survive a loss of power."""
         return self.flush == "always"
 
 
 def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) -> Scenario:
-    """A scenario by chance; `fault_names` are those that may happen."""
+    """A random scenario; `fault_names` are the possible faults."""
     flush = random.choice(("interval", "never", "always", "always"))
     lock_duration_ms = random.choice((1000, 1500, 3000))
     delivery_count_max = random.choice((2, 3, 5, 10))
@@ -106,7 +106,7 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
         producers_of_transactions=random.choice((0, 0, 1, 2)),
         groups_of_committed=tuple(one for one in group_ids if random.random() < 0.3),
     )
-    # Drawn last, so that a seed's share groups stay what they were before there were ordinary clients.
+    # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
     return scenario
 
@@ -127,7 +127,7 @@ def _settings_of_ordinary_clients(random: Random) -> dict[str, str]:
 
 
 class LiveTopic(NamedTuple):
-    """A topic that exists as far as the administrator was told."""
+    """A topic that exists, as far as the administrator knows."""
 
     name: str
     topic_id: UUID
@@ -140,7 +140,7 @@ class LiveTopic(NamedTuple):
 
 @dataclass(slots=True)
 class World:
-    """Everything that actors have in common."""
+    """Everything that the actors share."""
 
     seed: str
     scenario: Scenario
@@ -153,19 +153,19 @@ class World:
     """`LEDGER_TOPIC`, if it exists."""
     topics: dict[str, LiveTopic] = field(default_factory=dict[str, LiveTopic])
     leaving: set[str] = field(default_factory=set[str])
-    """Groups whose members are asked to leave, for an administrator has something to do."""
+    """Groups whose members have to leave, because an administrator needs the group empty."""
     left: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The members that have left, by group."""
     clients: list[SimulatedClient] = field(default_factory=list[SimulatedClient])
     is_ending: bool = False
-    """The run is to come to rest: no more records, and each that comes is accepted."""
+    """The last phase: producers stop, and consumers accept every record."""
 
     @property
     def now_ms(self) -> float:
         return asyncio.get_running_loop().time() * 1000
 
     def random(self, name: str) -> Random:
-        """One actor's own chance, so that what one does leaves that of the others alone."""
+        """A random generator for one actor, so that one actor does not influence the others."""
         return Random(f"{self.seed}/{name}")
 
     def client(self, client_id: str) -> SimulatedClient:
@@ -174,7 +174,7 @@ class World:
         return client
 
     def log_end_offset(self, partition: TopicIdPartition) -> int:
-        """Where the partition's log ends at this moment; beyond all ends if nobody serves it."""
+        """The current end of the partition's log; infinite if no broker serves it."""
         log = self.log(partition)
         return _UNKNOWN_END if log is None else log.log_end_offset
 
@@ -187,6 +187,8 @@ class World:
         return broker.logs.get(topic, partition.partition)
 
     def group_incarnation(self, group_id: str) -> int | None:
-        """What tells the group from an earlier one of its name; None if it cannot be told at present."""
+        """The id that distinguishes the group from an earlier one of the same name; None if it is unknown at
+        present.
+        """
         broker = self.machine.broker
         return None if broker is None else broker.group_incarnation(group_id)

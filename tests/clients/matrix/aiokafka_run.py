@@ -1,4 +1,4 @@
-"""The parts of the client matrix with aiokafka: see `programs`. Its admin client cannot delete a group;
+"""The parts of the client matrix with aiokafka: see `programs`. Its admin client cannot delete a group, so
 confluent-kafka's does it.
 """
 
@@ -27,7 +27,7 @@ class AiokafkaRun:
         self._admin: Any
 
     def part(self, name: str) -> Callable[[], Facts]:
-        """A part to be called from outside of the loop."""
+        """A part that is called from outside of the loop."""
 
         async def do() -> Facts:
             self._admin = aiokafka_admin.AIOKafkaAdminClient(**self._settings)

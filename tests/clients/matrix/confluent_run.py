@@ -12,7 +12,7 @@ from tests.clients.polling import eventually
 
 confluent: Any = import_module("confluent_kafka")
 confluent_admin: Any = import_module("confluent_kafka.admin")
-"""By name, since their type information is incomplete."""
+"""By name, because their type information is incomplete."""
 
 
 class ConfluentRun:
@@ -33,7 +33,7 @@ class ConfluentRun:
         consumer = self._consumer(topic)
         consumer.subscribe([topic])
         values: set[bytes] = set()
-        eventually(lambda: len(_poll(values, consumer)) == 10, what="records are read")
+        eventually(lambda: len(_poll(values, consumer)) == 10, awaited="records are read")
         consumer.commit(asynchronous=False)
         consumer.close()
         facts: Facts = {
@@ -67,16 +67,16 @@ class ConfluentRun:
             return [len(one.assignment()) for one in consumers] == [count] * len(consumers)
 
         first.subscribe([topic])
-        eventually(lambda: len(_poll(values, first)) == 20 and has(2, first), what="the first has all")
+        eventually(lambda: len(_poll(values, first)) == 20 and has(2, first), awaited="the first has all")
         first.commit(asynchronous=False)
         second.subscribe([topic])
-        eventually(lambda: _poll(values, first, second) and has(1, first, second), what="they share")
+        eventually(lambda: _poll(values, first, second) and has(1, first, second), awaited="they share")
         self._produce(topic, 20)
-        eventually(lambda: len(_poll(again, first, second)) == 20, what="both have read")
+        eventually(lambda: len(_poll(again, first, second)) == 20, awaited="both have read")
         for consumer in (first, second):
             consumer.commit(asynchronous=False)
         first.close()
-        eventually(lambda: _poll(values, second) and has(2, second), what="the second has all")
+        eventually(lambda: _poll(values, second) and has(2, second), awaited="the second has all")
         second.close()
         return {"read": len(values), "again": len(again), "committed": self._committed(topic)}
 
@@ -88,7 +88,7 @@ class ConfluentRun:
         consumer = self._consumer(source)
         consumer.subscribe([source])
         values: set[bytes] = set()
-        eventually(lambda: len(_poll(values, consumer)) == 5, what="the input is read")
+        eventually(lambda: len(_poll(values, consumer)) == 5, awaited="the input is read")
         producer = confluent.Producer({**self._settings, "transactional.id": f"{self._prefix}-tx"})
         producer.init_transactions(20)
         producer.begin_transaction()
@@ -105,7 +105,7 @@ class ConfluentRun:
         reader = self._consumer(target, **{"isolation.level": "read_committed"})
         reader.subscribe([target])
         seen: set[bytes] = set()
-        eventually(lambda: len(_poll(seen, reader)) == 5, what="the output is read")
+        eventually(lambda: len(_poll(seen, reader)) == 5, awaited="the output is read")
         reader.close()
         return {"seen": len(seen), "dropped": b"dropped" in seen, "committed": self._committed(source)}
 
@@ -131,7 +131,7 @@ class ConfluentRun:
             consumer.commit_sync(20)
             return len(accepted) == 10
 
-        eventually(accept, what="records are accepted")
+        eventually(accept, awaited="records are accepted")
         consumer.close()
         return {"accepted": len(accepted), "again": (b"record-7", 2) in accepted}
 

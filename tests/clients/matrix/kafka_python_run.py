@@ -66,14 +66,14 @@ class KafkaPythonRun:
             return [len(one.assignment()) for one in consumers] == [count] * len(consumers)
 
         _subscribe(first, topic)
-        eventually(lambda: _poll(values, first) and has(2, first), what="the first has all")
+        eventually(lambda: _poll(values, first) and has(2, first), awaited="the first has all")
         self._read(topic, values, 20, 20, first)
         _subscribe(second, topic)
-        eventually(lambda: _poll(values, first, second) and has(1, first, second), what="they share")
+        eventually(lambda: _poll(values, first, second) and has(1, first, second), awaited="they share")
         self._produce(topic, 20, 2)
         self._read(topic, again, 20, 40, first, second)
         first.close()
-        eventually(lambda: _poll(values, second) and has(2, second), what="the second has all")
+        eventually(lambda: _poll(values, second) and has(2, second), awaited="the second has all")
         second.close()
         return {"read": len(values), "again": len(again), "committed": self._committed(topic)}
 
@@ -84,7 +84,7 @@ class KafkaPythonRun:
         consumer = self._consumer(source)
         _subscribe(consumer, source)
         values: set[bytes] = set()
-        eventually(lambda: len(_poll(values, consumer)) == 5, what="the input is read")
+        eventually(lambda: len(_poll(values, consumer)) == 5, awaited="the input is read")
         producer = kafka_python.KafkaProducer(**self._settings, transactional_id=f"{self._prefix}-tx")
         producer.init_transactions()
         producer.begin_transaction()
@@ -103,7 +103,7 @@ class KafkaPythonRun:
         reader = self._consumer(target, isolation_level="read_committed")
         _subscribe(reader, target)
         seen: set[bytes] = set()
-        eventually(lambda: len(_poll(seen, reader)) == 5, what="the output is read")
+        eventually(lambda: len(_poll(seen, reader)) == 5, awaited="the output is read")
         reader.close()
         return {"seen": len(seen), "dropped": b"dropped" in seen, "committed": self._committed(source)}
 
@@ -125,9 +125,9 @@ class KafkaPythonRun:
         )
 
     def _read(self, group: str, values: set[bytes], count: int, committed: int, *consumers: Any) -> None:
-        """Read until there are so many values, and the group has committed so many offsets in all.
+        """Read until this number of values has arrived, and the group has committed as many offsets in total.
 
-        A consumer that has to join again cannot commit, and begins then where the group was before.
+        A consumer that has to join again cannot commit, and starts again at the group's previous offset.
         """
 
         def is_done() -> bool:
@@ -140,7 +140,7 @@ class KafkaPythonRun:
                 return False
             return self._committed(group) == committed
 
-        eventually(is_done, what=f"{count} records are read and committed")
+        eventually(is_done, awaited=f"{count} records are read and committed")
 
     def _committed(self, group: str) -> int:
         found = self._admin.list_group_offsets({group: None})
@@ -148,16 +148,16 @@ class KafkaPythonRun:
 
 
 def _subscribe(consumer: Any, topic: str) -> None:
-    """With the topic known beforehand: else the client may assign itself nothing, join again at once, and
-    lose what it is answered then.
+    """With the topic known beforehand: otherwise the client may assign itself nothing, join again
+    immediately, and lose the answer of the first join.
     """
     assert consumer.partitions_for_topic(topic)
     consumer.subscribe([topic])
 
 
 def _poll(values: set[bytes], *consumers: Any) -> set[bytes]:
-    """Poll all of them at once: who joins waits for the others, and a join that outlasts its poll begins anew
-    with the next one.
+    """Poll all of them at once: a joining member waits for the others, and a join that outlasts its poll
+    starts again with the next one.
     """
 
     def poll(consumer: Any) -> Any:

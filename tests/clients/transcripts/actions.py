@@ -1,9 +1,9 @@
-"""What a transcript does beside commands: clients that are there while a tool looks, files that it reads.
+"""The steps of a transcript besides commands: clients that run while a tool works, and files that it reads.
 
-`@ file NAME` makes a file of the lines that follow; `@ consumer NAME GROUP TOPIC` joins a consumer group, has
-it assigned the topic's partitions, reads and commits what is there, and stays; `@ share-consumer NAME GROUP
-TOPIC COUNT` does so with a share group, and acknowledges so many records; `@ transaction ID TOPIC` writes a
-record in a transaction that it leaves open; `@ commit ID`, `@ abort ID` and `@ close NAME` end them.
+`@ file NAME` creates a file of the lines that follow. `@ consumer NAME GROUP TOPIC` joins a consumer group,
+gets all partitions of the topic, reads and commits the records present, and stays. `@ share-consumer NAME
+GROUP TOPIC COUNT` does so with a share group, and acknowledges COUNT records. `@ transaction ID TOPIC` writes
+a record in a transaction that it leaves open. `@ commit ID`, `@ abort ID` and `@ close NAME` end them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from confluent_kafka import KafkaException
 from tests.clients.polling import eventually
 
 _confluent: Any = import_module("confluent_kafka")
-"""By name, since its type information is incomplete."""
+"""By name, because its type information is incomplete."""
 
 
 class Actions:
-    """Those of one broker."""
+    """The clients of one broker."""
 
     def __init__(self, address: str, directory: Path) -> None:
         self._settings: dict[str, object] = {"bootstrap.servers": address, "log_level": 0}
@@ -66,7 +66,7 @@ class Actions:
             ends = [consumer.get_watermark_offsets(one, timeout=20)[1] for one in assigned]
             return bool(assigned) and positions == ends
 
-        eventually(at_the_end, what=f"{name} has read everything")
+        eventually(at_the_end, awaited=f"{name} has read everything")
         consumer.commit(asynchronous=False)
 
     def _share_consumer(self, name: str, group: str, topic: str, count: str) -> None:
@@ -84,7 +84,7 @@ class Actions:
                     left -= 1
             return left == 0
 
-        eventually(acknowledged, what=f"{name} has acknowledged {count} records")
+        eventually(acknowledged, awaited=f"{name} has acknowledged {count} records")
         consumer.commit_sync(20)
 
     def _commit(self, transactional_id: str) -> None:

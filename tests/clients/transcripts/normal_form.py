@@ -1,4 +1,4 @@
-"""What a tool prints, without what differs from run to run: addresses, ids, times, measurements."""
+"""The output of a tool without the parts that differ from run to run: addresses, ids, times, measurements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _STACK = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. \d+ more)")
 _LOG_LINE = re.compile(r"^\[[^\]]+\] (WARN|INFO|ERROR|DEBUG) ")
 _OPTIONS = re.compile(r"^Option +Description")
-"""Here a tool begins to explain all its options."""
+"""Behind this line a tool explains all its options."""
 _EXIT = ("the tool has ended", "barnabas.probe.ToolRun$ToolExit: the tool has ended")
-"""Tools that take the probe's way to end them for a failure say so."""
+"""Tools that treat the probe's exit as a failure print this."""
 
 _REPLACED = [
     (re.compile(rf"(TopicId: |\"topicId\":\"){_ID}"), r"\1<topic id>"),
@@ -29,15 +29,15 @@ _REPLACED = [
 ]
 _CHOICES = re.compile(r"^(Option|Invalid state list)\b")
 _CHOICE = re.compile(r"\[\[.*\]\]|(?<=: )[\w\[].*")
-"""What a tool offers stands in another order each time."""
+"""The entries of a tool's list of options are in another order each time."""
 _DELETED_UP_TO = re.compile(r"^partition: ")
-"""What kafka-delete-records did: so do the partitions."""
+"""The partitions in the output of kafka-delete-records are in another order each time, too."""
 _MEASURED = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
 
 
 def normal_form(output: str, *, secrets: Sequence[tuple[str, str]], is_measurement: bool) -> list[str]:
-    """The lines worth comparing. `secrets` are texts to replace by others, such as the broker's address;
-    all numbers of a measurement are replaced.
+    """The lines to compare. `secrets` are texts to replace, such as the broker's address; all numbers of a
+    measurement are replaced.
     """
     lines: list[str] = []
     for line in output.splitlines():

@@ -1,4 +1,4 @@
-"""Plays transcripts on Apache Kafka and on this broker, and writes anew what they print:
+"""Plays transcripts on Apache Kafka and on Barnabas, and writes the recorded output again:
 
 python -m tests.clients.transcripts.record [--kafka-only | --here-only] [NAME ...]
 
@@ -24,11 +24,11 @@ from tests.clients.transcripts.transcript import Step, names, read, write
 UNEXPLAINED = "not explained"
 
 _KAFKA_SETTLES_SECONDS = 0.4
-"""What Kafka's controller has decided, its broker learns a little later."""
+"""Kafka's broker learns the decisions of its controller a little later."""
 
 
 def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> list[list[str]]:
-    """What a transcript's steps print on an Apache Kafka of their own."""
+    """The output of a transcript's steps on an Apache Kafka of their own."""
     kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS)
     try:
         kafka.start()
@@ -38,7 +38,7 @@ def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> 
 
 
 def play_here(steps: Sequence[Step], probe: ShareProbe, directory: Path, command: Path) -> list[list[str]]:
-    """What they print on a broker that `command` starts."""
+    """The output on a broker that `command` starts."""
     with started(BrokerProcess(command, directory / "barnabas")) as broker:
         return _play(steps, Running(broker.address, broker.data_directory, probe, directory), False)
 
@@ -62,7 +62,7 @@ def _note(step: Step, kafka: list[str], here: list[str]) -> None:
 
 
 def record(name: str, probe: ShareProbe, *, on_kafka: bool, here: bool) -> None:
-    """Write one transcript anew, or what one of the two prints."""
+    """Write one transcript again, or the output of one of the two."""
     steps = read(name)
     of_kafka, of_here = [step.kafka for step in steps], [step.expected for step in steps]
     with tempfile.TemporaryDirectory() as text:

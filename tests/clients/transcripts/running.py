@@ -1,4 +1,4 @@
-"""Runs a transcript's steps against one broker: commands in one JVM, or in one of their own where they end
+"""Runs a transcript's steps against one broker: commands in one JVM, or in a process of their own if they end
 their whole process.
 """
 
@@ -46,10 +46,10 @@ _OWN_PROCESS_SECONDS = 60
 
 
 class Running:
-    """A broker on which transcripts are played. `data_directory` is where it keeps its logs."""
+    """A broker on which transcripts are played. `data_directory` has its logs."""
 
     def __init__(self, address: str, data_directory: Path, probe: ShareProbe, directory: Path) -> None:
-        """`directory` is for files that actions make."""
+        """`directory` is for files that actions create."""
         self._address = address
         self._probe = probe
         self._actions = Actions(address, directory)
@@ -59,7 +59,7 @@ class Running:
         self._secrets += [(f":{port}", ":<port>"), (f"/{host}", "/<host>")]
 
     def play(self, step: Step) -> list[str]:
-        """Do what a step says; what it prints, in normal form."""
+        """Execute a step; its output, in normal form."""
         if not step.is_command:
             self._actions.do(shlex.split(step.text), step.stdin)
             return []
@@ -74,7 +74,7 @@ class Running:
         return lines if result.exit_code == 0 else [*lines, f"exit code {result.exit_code}"]
 
     def close(self) -> None:
-        """End what actions have left open."""
+        """End everything that actions have left open."""
         self._actions.close()
 
     def _filled_in(self, text: str) -> str:

@@ -1,8 +1,8 @@
-"""Transcripts of Kafka's command line tools: what a person types, and what comes of it.
+"""Transcripts of Kafka's command line tools: the commands of a person, and their output.
 
 The files beside this module are read and written here. Their lines are
 
-    # a comment
+# a comment
     @ something that a test does, such as opening a consumer
     $ a command
     > a line of its standard input, or of a file that an action makes
@@ -32,10 +32,10 @@ class Step:
     comments: list[str] = field(default_factory=list[str])
     stdin: list[str] = field(default_factory=list[str])
     kafka: list[str] = field(default_factory=list[str])
-    """What it prints on Apache Kafka."""
+    """The output on Apache Kafka."""
     reason: str | None = None
     here: list[str] = field(default_factory=list[str])
-    """What it prints here, if there is a reason for a difference."""
+    """The output on Barnabas, if there is a reason for a difference."""
 
     @property
     def is_command(self) -> bool:
@@ -48,7 +48,7 @@ class Step:
 
     @property
     def expected(self) -> list[str]:
-        """What it is to print here."""
+        """The expected output on Barnabas."""
         return self.kafka if self.reason is None else self.here
 
     def lines(self) -> Iterator[str]:
@@ -62,7 +62,7 @@ class Step:
 
 
 def names() -> list[str]:
-    """Of all transcripts."""
+    """The names of all transcripts."""
     return sorted(path.stem for path in DIRECTORY.glob("*.txt"))
 
 

@@ -1,1 +1,1 @@
-"""What the histories are about: each module makes one kind, out of a seed."""
+"""The subjects of the histories: each module generates one kind, from a seed."""

@@ -1,7 +1,7 @@
-"""Ids that two brokers make up, chosen so that both go through them in one order.
+"""Ids that two brokers generate, chosen so that both process them in one order.
 
 Kafka breaks ties between topics and between members by the order of its hash maps, and by the ids themselves.
-A broker is asked for ids until one falls where it should; no answer of these is compared.
+A broker generates ids until one has the right place; these answers are not compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.differential.stage import Stage
 _BUCKET_COUNT = 16
 _TRIES_MAX = 2_000
 _MIDDLE, _END = "client-8", "m"
-"""Ids begin with the client's, or they are a UUID in base 64."""
+"""Ids begin with the client's id, or they are a UUID in base 64."""
 _ENCODED_LENGTH = 22
 
 
@@ -28,7 +28,7 @@ def _slice_of(number: int, end: int, slice_count: int) -> int:
 
 
 def _is_at(topic_id: UUID, place: int, place_count: int) -> bool:
-    """Whether it stands there among so many, by its hash as by itself."""
+    """Whether it has this place among that number of places, both by its hash and in the order of the ids."""
     bucket = bucket_of(uuid_hash(topic_id), _BUCKET_COUNT)
     # Java compares ids by their halves, which are signed.
     by_itself = (topic_id.int >> 64) + (1 << 63) & (1 << 64) - 1
@@ -41,7 +41,7 @@ def _is_at(topic_id: UUID, place: int, place_count: int) -> bool:
 async def create_topic_at(
     stage: Stage, name: str, partition_count: int, *, place: int, place_count: int
 ) -> UUID:
-    """A topic whose id stands at this place among those of so many topics."""
+    """A topic whose id has this place among the ids of that number of topics."""
     topic = {"name": stage.name(name), "num_partitions": partition_count, "replication_factor": 1}
     for _ in range(_TRIES_MAX):
         response = await stage.quietly(0, "create_topics", topics=[{**topic, "configs": []}], timeout=10_000)
@@ -51,7 +51,7 @@ async def create_topic_at(
             await stage.until(partial(_is_known, stage, name, topic_id, partition_count))
             return topic_id
         await stage.quietly(0, "delete_topics", topics=[{"name": None, "topic_id": topic_id}], timeout=10_000)
-    raise TimeoutError("no topic's id came to stand where it should")
+    raise TimeoutError("no topic's id got the right place")
 
 
 async def create_topics(stage: Stage, partition_counts: Mapping[str, int], place_count: int) -> list[UUID]:
@@ -67,8 +67,8 @@ async def _is_known(stage: Stage, name: str, topic_id: UUID, partition_count: in
 
 
 async def member_id_at(stage: Stage, connection: int, join: Mapping[str, Any], *, place: int) -> str:
-    """An id for a member that is to join with this request: in this bucket, and in the upper half if that is
-    odd. It sorts before the names that histories give to members.
+    """An id for a member that is about to join with this request: in this bucket, and in the upper half if
+    the bucket is odd. It sorts before the names that histories give to members.
     """
     request: dict[str, Any] = {**join, "member_id": ""}
     unused: list[str] = []
@@ -91,6 +91,6 @@ async def member_id_at(stage: Stage, connection: int, join: Mapping[str, Any], *
 
 
 def know_member(stage: Stage, member_id: str) -> None:
-    """Have an id called by a name, if it is no text with a UUID in it."""
+    """Gives a name to an id, unless it is a text that contains a UUID."""
     if len(member_id) == _ENCODED_LENGTH:
         stage.know(UUID(bytes=base64.urlsafe_b64decode(f"{member_id}==")))

@@ -1,5 +1,5 @@
-"""Classic consumer groups: four clients of one topic or two that join, synchronise, beat, leave, commit and
-look, in any order, now and then with somebody else's generation or a wrong member id.
+"""Classic consumer groups: four clients of one topic or two that join, synchronise, send heartbeats, leave,
+commit and look up offsets in any order, sometimes with another member's generation or a wrong member id.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.differential.versions import KAFKA_VERSIONS
 _CLIENT_COUNT = 4
 _STEPS = 26
 _PATIENCE = 4
-"""How often a request is looked after before it is taken to wait for others."""
+"""The number of checks for an answer before the request counts as waiting for others."""
 _TOPICS = ("t", "u")
 _PARTITION_COUNT = 3
 _NO_TOPIC = UUID(int=5)
 
 
 class _Client:
-    """What one client knows of itself."""
+    """The knowledge of one client about itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -33,7 +33,7 @@ class _Client:
         self.generation = -1
         self.instance_id: str | None = None
         self.member_ids: list[str] = []
-        """Of all, if it leads."""
+        """The ids of all members, if it leads."""
 
 
 class _Group:
@@ -45,12 +45,12 @@ class _Group:
         self.topics = dict(zip(map(stage.name, _TOPICS), topic_ids, strict=True))
         chosen = self.chance.choice([[one] for one in self.topics] + [list(self.topics)])
         self.metadata = subscription(chosen)
-        """Of all clients: of those that have not been told their ids yet nobody could say which is which."""
+        """All clients with an id. Clients without an answer about their id cannot be distinguished."""
         self.group_id = stage.name("g")
         self.clients = [_Client(number) for number in range(1, _CLIENT_COUNT + 1)]
 
     def steps(self) -> dict[Callable[[_Client], Awaitable[Sent]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.join: 4,
             self.synchronise: 5,
@@ -64,8 +64,8 @@ class _Group:
         }
 
     async def step(self, action: Callable[[_Client], Awaitable[Sent]]) -> None:
-        """A leader of others stays: who follows it in Kafka is a matter of hashing. So is the order of
-        members that have not been told their ids yet.
+        """A leader with followers stays, because hashing decides the next leader in Kafka. Hashing also
+        decides the order of members without an answer about their ids.
         """
         client = self.chance.choice(self.clients)
         if client.waiting is not None or (action == self.leave and len(client.member_ids) > 1):
@@ -77,7 +77,7 @@ class _Group:
             await self.stage.settle()
             if self.stage.is_answered(client.waiting):
                 break
-        # The leader last: it is told the ids of the others, which have names by then.
+        # The leader last: its answer has the ids of the others, which have names by then.
         for one in sorted(self.clients, key=lambda one: bool(one.member_ids)):
             await self.collect(one)
 
@@ -123,7 +123,7 @@ class _Group:
         )
 
     def forgets(self, client: _Client) -> bool:
-        """Whether a client joins as if it were new. Members that may lead by then don't."""
+        """Whether a client joins as a new one. Members that may lead by then do not."""
         may_lead = client.member_ids or client.instance_id is not None
         return not may_lead and self.chance.random() < 0.2
 
@@ -173,7 +173,7 @@ class _Group:
         )
 
     def named(self, partitions: str, values: list[Any], version: int, by_id: int) -> list[dict[str, Any]]:
-        """A topic or two, and maybe one that doesn't exist."""
+        """A topic or two, and sometimes a missing one."""
         count = self.chance.choice([1, 1, 2])
         topics = [
             {"name": name, "topic_id": topic_id, partitions: values}
@@ -186,7 +186,7 @@ class _Group:
         return topics
 
     async def commit(self, client: _Client) -> Sent:
-        """One offset is in order: of a group without any Kafka stores nothing, but bears it in mind."""
+        """One offset only: of a group without members Kafka stores none, but remembers it."""
         version = self.version("offset_commit")
         by_group = self.chance.random() < 0.6
         accepted = self.chance.randrange(_PARTITION_COUNT)

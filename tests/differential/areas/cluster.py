@@ -1,5 +1,5 @@
-"""What tools ask of a cluster and change in it: quotas, credentials, features, the quorum, log directories,
-leaders and reassignments, the coordinators, the versions.
+"""The requests of tools about a cluster and their changes: quotas, credentials, features, the quorum, log
+directories, leaders and reassignments, the coordinators, the versions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNUSED_PRODUCER_ID = 2**60
 
 
 class _Cluster:
-    """One topic, and names that are nobody else's."""
+    """One topic, and names that no other history uses."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -26,7 +26,7 @@ class _Cluster:
         self.client = stage.name("client")
 
     def steps(self) -> dict[Callable[[], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.alter_quotas: 3,
             self.describe_quotas: 3,
@@ -204,7 +204,7 @@ class _Cluster:
         )
 
     async def list_groups(self) -> None:
-        """Of those that can't be there: other histories have groups of their own."""
+        """Groups that cannot exist: other histories have groups of their own."""
         await self.ask("list_groups", 4, states_filter=["Nonsense"], types_filter=[])
 
     async def list_transactions(self) -> None:
@@ -228,7 +228,7 @@ class _Cluster:
         await self.ask("write_txn_markers", markers=[marker])
 
     async def fetch_snapshot(self) -> None:
-        """Which brokers ask controllers alone: the connection is closed."""
+        """Brokers send this request to controllers only: the connection is closed."""
         wanted = {
             "partition": 0,
             "current_leader_epoch": 1,

@@ -1,6 +1,6 @@
-"""Consumer groups of the new protocol (KIP-848): members that join, give up what they are asked to, move on,
-leave and come back, with wrong epochs, commits and classic requests in between. What they subscribe to is
-varied in `subscriptions`.
+"""Consumer groups of the new protocol (KIP-848): members that join, give up partitions on request, continue,
+leave and come back, with wrong epochs, commits and classic requests in between. `subscriptions` varies their
+subscriptions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Group(ConsumerMembers):
         self.topic_ids = topic_ids
 
     def steps(self) -> dict[Callable[[ConsumerMember], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.join: 4,
             self.beat: 10,

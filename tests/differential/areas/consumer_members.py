@@ -1,4 +1,4 @@
-"""Members of the new consumer protocol (KIP-848), and what they send: the part that histories share."""
+"""Members of the new consumer protocol (KIP-848) and their requests: the common part of several histories."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ConsumerMember:
         self.instance_id = instance_id
         self.epoch = 0
         self.owned: list[dict[str, Any]] = []
-        """The topic partitions that it was assigned last, which it owns when it beats next."""
+        """The topic partitions of its last assignment, which it owns in its next heartbeat."""
 
 
 class ConsumerMembers:
-    """What members of one group do."""
+    """The actions of the members of one group."""
 
     def __init__(self, stage: Stage, members: list[ConsumerMember]) -> None:
         self.stage = stage
@@ -33,11 +33,12 @@ class ConsumerMembers:
         self.group_id = stage.name("g")
         self.members = members
         self.assignor = self.chance.choice(["range", "uniform"])
-        """The only one that members ask for by its name. Where two are asked for equally often, Kafka 4.4 has
-        another group epoch with each heartbeat (decision 5)."""
+        """The only assignor that members name. If two are named equally often, Kafka 4.4 has another group
+        epoch with each heartbeat (decision 5).
+        """
 
     def fields(self, member: ConsumerMember, **changed: Any) -> dict[str, Any]:
-        """Of a heartbeat that says nothing new."""
+        """The fields of a heartbeat without news."""
         return {
             "group_id": self.group_id,
             "member_id": member.member_id,
@@ -53,7 +54,7 @@ class ConsumerMembers:
         }
 
     async def send(self, member: ConsumerMember, *, version: int | None = None, **changed: Any) -> None:
-        """A heartbeat whose answer the member goes by."""
+        """A heartbeat whose answer the member obeys."""
         versions = KAFKA_VERSIONS["consumer_group_heartbeat"]
         response = await self.stage.ask(
             member.number,

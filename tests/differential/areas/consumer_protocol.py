@@ -1,4 +1,4 @@
-"""What classic members of a consumer group write into JoinGroup and SyncGroup: Kafka's ConsumerProtocol."""
+"""The content of JoinGroup and SyncGroup by classic members of a consumer group: Kafka's ConsumerProtocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assignment(partitions: Mapping[str, Sequence[int]], *, version: int = 1) -> 
 
 
 def read_assignment(data: bytes) -> dict[str, list[int]]:
-    """The partitions of an assignment by topic; none of an empty one."""
+    """The partitions of an assignment by topic; none for an empty one."""
     if not data:
         return {}
     (topic_count,) = struct.unpack_from(">i", data, 2)

@@ -1,4 +1,6 @@
-"""Fetch sessions: what is named, added, forgotten and told, of topics that come and go, with wrong epochs."""
+"""Fetch sessions: partitions are named, added, forgotten and answered, with topics that come and go, and
+wrong epochs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class _Session:
         self.epoch = 0
 
     def steps(self) -> dict[Callable[[], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.fetch: 8,
             self.fetch_wrongly: 2,
@@ -84,7 +86,7 @@ class _Session:
             self.epoch = self.epoch + 1 if response.session_id else 0
 
     async def fetch_wrongly(self) -> None:
-        """One thing about the session is not as it should be; the session goes on."""
+        """One property of the session's request is wrong; the session goes on."""
         wrong = self.chance.choice(
             [
                 {"session_epoch": self.epoch + 1},
@@ -115,7 +117,7 @@ class _Session:
         await self.stage.ask(0, "delete_records", topics=topics, timeout=2_000)
 
     async def delete_topic(self) -> None:
-        """And it is made again, under the same name."""
+        """The topic is created again under the same name."""
         name = self.chance.choice(_TOPICS)
         asked = [{"name": self.stage.name(name), "topic_id": None}]
         await self.stage.ask(0, "delete_topics", topics=asked, timeout=5_000)

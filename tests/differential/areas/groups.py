@@ -1,4 +1,4 @@
-"""What histories of all group types need."""
+"""Common parts of the histories of all group types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.differential.stage import Stage
 
 
 async def group_is_ready(stage: Stage) -> bool:
-    """Whether the coordinator is there: Kafka makes its topic when it is first asked for."""
+    """Whether the coordinator works: Kafka creates its topic at the first request."""
     group_id = stage.name("g")
     response = await stage.quietly(0, "find_coordinator", key_type=0, coordinator_keys=[group_id])
     if response.coordinators[0].error_code:

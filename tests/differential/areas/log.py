@@ -19,7 +19,7 @@ _Step = Callable[[], Awaitable[Any]]
 
 
 class _Log:
-    """A topic that things are done with."""
+    """The topic of a history."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -33,7 +33,7 @@ class _Log:
         self.topic_id = await self.stage.create_topic("t", _PARTITION_COUNT, **configs)
 
     def steps(self) -> dict[_Step, int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.produce: 5,
             self.produce_badly: 2,
@@ -57,7 +57,7 @@ class _Log:
         return self.chance.choice([-1, -1, -1, 0, 0, 3])
 
     def topic(self, version: int, by_id: int, name: str = "name") -> dict[str, Any]:
-        """The topic as a version names it, or one that doesn't exist."""
+        """The topic in the form of a version, or a missing one."""
         exists = self.chance.random() < 0.92
         if version >= by_id:
             return {"topic_id": self.topic_id if exists else _NO_TOPIC}

@@ -1,9 +1,9 @@
-"""A group that goes from the classic protocol to the new one and back (KIP-848, "Online migration"): two
-members of either kind on two topics, and what the tools are told meanwhile.
+"""A group that changes from the classic protocol to the new one and back (KIP-848, "Online migration"): two
+members of either kind on two topics, and the answers that tools get meanwhile.
 
-The classic members' ids are chosen, so that assignors go through the members in one order (`aligned`). That
-of a static member cannot be: where there is one, who is there by turns with either protocol, the assignor is
-the one that goes by instance ids.
+The classic members' ids are chosen, so that assignors process the members in one order (`aligned`). The id of
+a static member cannot be chosen. In a history with one, which is present with either protocol by turns, the
+assignor is the one that orders by instance ids.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.differential.versions import KAFKA_VERSIONS
 _STEPS = 26
 _PARTITION_COUNTS = {"a": 4, "b": 3}
 _PATIENCE = 4
-"""How often a request is looked after before it is taken to wait for others."""
+"""The number of checks for an answer before the request counts as waiting for others."""
 _STATIC_VERSION = 5
-"""From which on a JoinGroup may have an instance id; one without a member id is given that before."""
+"""The first version of JoinGroup with an instance id; before it a join without a member id gets one."""
 _CLASSIC_PLACES = (2, 5)
-"""Buckets of a hash map which the other members, whose names are theirs, are not in."""
+"""Buckets of a hash map without the other members, which choose their own names."""
 
 
 class _Classic:
@@ -41,7 +41,7 @@ class _Classic:
         self.generation = -1
         self.leads = False
         self.member_ids: list[str] = []
-        """Of all, if it leads."""
+        """The ids of all members, if it leads."""
         self.owned: dict[str, list[int]] = {}
         self.waiting: Sent | None = None
 
@@ -57,7 +57,7 @@ class _Group(ConsumerMembers):
         super().__init__(stage, [ConsumerMember(3), ConsumerMember(4, self.instance_id)])
         self.classic = [_Classic(1, None), _Classic(2, self.instance_id)]
         self.version = stage.chance.choice([1, 2, 3])
-        """Of what classic members write."""
+        """The topics in the subscriptions of classic members."""
 
     def classic_steps(self) -> dict[Callable[[_Classic], Awaitable[Sent | None]], int]:
         return {
@@ -72,7 +72,7 @@ class _Group(ConsumerMembers):
         return {self.join: 3, self.beat: 6, self.leave: 2}
 
     async def step(self) -> None:
-        """Something that a member does, or that a tool asks."""
+        """A step of a member, or a request of a tool."""
         kind = self.chance.choice(["classic"] * 5 + ["consumer"] * 4 + ["tool"])
         if kind == "classic":
             steps = self.classic_steps()
@@ -115,7 +115,7 @@ class _Group(ConsumerMembers):
             client.owned = read_assignment(response.assignment)
 
     def known(self, response: Any) -> Any:
-        """The ids in it have names from now on."""
+        """The ids in it get names from now on."""
         know_member(self.stage, getattr(response, "member_id", ""))
         return response
 
@@ -164,7 +164,7 @@ class _Group(ConsumerMembers):
         )
 
     def assignments(self, leader: _Classic) -> list[dict[str, Any]]:
-        """The partitions of `a` in turn; nothing if it doesn't lead."""
+        """The partitions of `a`, in turns; none if it does not lead."""
         known = {one.member_id: one.number for one in self.classic}
         member_ids = sorted(leader.member_ids, key=lambda one: known.get(one, 0))
         indexes = range(_PARTITION_COUNTS["a"])
@@ -238,7 +238,7 @@ class _Group(ConsumerMembers):
     # Tools.
 
     async def look(self) -> None:
-        """All that they are told; not while members join, since those stand in no order."""
+        """All answers that tools get; not while members join, because joining members have no order."""
         if any(one.waiting for one in self.classic):
             return
         version = self.chance.choice(KAFKA_VERSIONS["describe_groups"])

@@ -1,7 +1,7 @@
-"""Clients with quotas: who is throttled, and who isn't, and what answers of throttled clients hold.
+"""Clients with quotas: the throttled ones, the others, and the answers to throttled clients.
 
-How long is a matter of the moment, so that quotas are far away or far exceeded. What a client has used before
-it had a quota may count or not, so that each one that is to exceed its quota is new.
+The throttle time depends on the moment, so quotas are either far away or far exceeded. The use before a
+client had a quota may count or not, so each client that exceeds its quota is new.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _BYTE_RATE = 1_000.0
 """On an average of ten seconds: far more than `_LITTLE`, far less than `_MUCH`."""
 _LITTLE, _MUCH = 100, 13_000
 _BATCH_COUNT, _BATCH_BYTES = 20, 1_000
-"""Of what there is to fetch."""
+"""The number of records to fetch."""
 _MUTATION_RATE = 0.1
 _PARTITION_COUNT = 2
-"""More than may be made in ten seconds."""
+"""More changes than allowed in ten seconds."""
 
 
 class _Client:
-    """One client of a name that nobody else has, a topic to write to and one to read."""
+    """One client with a unique name, a topic to write to and one to read."""
 
     def __init__(self, stage: Stage, written_id: UUID, read_id: UUID) -> None:
         self.stage = stage
@@ -36,7 +36,7 @@ class _Client:
         self.connection = 1
 
     def steps(self) -> dict[Callable[[], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.produce_freely: 3,
             self.fetch_freely: 3,
@@ -77,7 +77,7 @@ class _Client:
         )
 
     async def alter_far_away(self) -> None:
-        """A quota that nobody comes near to, in place of none, or none again."""
+        """A quota that is never reached, in place of none, or none again."""
         key = self.chance.choice(["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
         await self.set(key, self.chance.choice([_FAR_AWAY, _FAR_AWAY, None]))
 
@@ -115,7 +115,7 @@ class _Client:
         )
 
     async def ask_around(self) -> None:
-        """Requests that no quota of bytes is about."""
+        """Requests without an effect on quotas of bytes."""
         asked: list[tuple[str, dict[str, Any]]] = [
             ("metadata", {"topics": [{"name": self.stage.name("t"), "topic_id": self.written_id}]}),
             ("find_coordinator", {"key_type": 0, "coordinator_keys": [self.stage.name("g")]}),
@@ -128,7 +128,7 @@ class _Client:
     # Beyond.
 
     def begin_anew(self) -> None:
-        """As another client; a throttled one is not listened to on the connection that it had."""
+        """As another client: the broker does not read from a throttled client's connection."""
         self.connection += 1
         self.stage.client_id = self.stage.name(f"client-{self.connection}")
 
@@ -140,7 +140,7 @@ class _Client:
         self.begin_anew()
 
     async def fetch_too_much(self) -> None:
-        """What would be too much is not given."""
+        """A change beyond the quota is not executed."""
         self.begin_anew()
         await self.set("consumer_byte_rate", _BYTE_RATE)
         await self.fetch(3 * _BATCH_BYTES)
@@ -148,7 +148,7 @@ class _Client:
         self.begin_anew()
 
     async def create_too_much(self) -> None:
-        """A client that knows of it is refused."""
+        """A client whose version knows the error is refused."""
         self.begin_anew()
         await self.set("controller_mutation_rate", _MUTATION_RATE)
         for number in range(2):

@@ -1,5 +1,5 @@
 """Share groups: members that join and leave, fetch, acknowledge, release, reject and renew, with sessions
-that end and epochs that are wrong, and what describe, alter and delete say of it.
+that end and wrong epochs, and the answers to describe, alter and delete.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _Step = Callable[[Member], Awaitable[None]]
 
 
 class _Group(ShareGroup):
-    """A group to which anything may happen."""
+    """A group with all kinds of requests."""
 
     def steps(self) -> dict[_Step, int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.produce: 4,
             self.fetch: 7,
@@ -58,7 +58,7 @@ class _Group(ShareGroup):
             member.epoch = response.member_epoch
 
     async def leave(self, member: Member) -> None:
-        """Not the last one: what is done to an empty group comes at the end."""
+        """Not the last member: changes to an empty group come at the end."""
         if all(one.is_in_group for one in self.members):
             await self.stage.ask(**self.heartbeat(member, -1, None))
             member.is_in_group = False
@@ -104,7 +104,7 @@ class _Group(ShareGroup):
         }
 
     async def fetch_to_renew(self, member: Member) -> None:
-        """A fetch that renews fetches nothing, and says so."""
+        """A fetch that renews fetches nothing, which its answer shows."""
         if not member.session_epoch:
             return
         limits = dict.fromkeys(["max_wait", "min_bytes", "max_bytes", "max_records"], 0)
@@ -125,7 +125,9 @@ class _Group(ShareGroup):
         await self.send_acknowledgements(member, self.renewals(member), renews=True)
 
     def renewals(self, member: Member) -> Batches:
-        """Of some of what the member holds, and goes on to hold; the first record may be accepted."""
+        """Renews some of the member's records, which it continues to hold; the first record may be
+        accepted.
+        """
         batches: Batches = {}
         for partition, first, last in member.held[:2]:
             types = [RENEW] if first == last else self.chance.choice([[RENEW], [RENEW] * (last - first + 1)])
@@ -133,9 +135,10 @@ class _Group(ShareGroup):
         return batches
 
     def acknowledgements(self, member: Member, types_wanted: list[int]) -> Batches:
-        """Of some of what the member holds, which it then holds no more.
+        """Acknowledges some of the member's records, which it then no longer holds.
 
-        What a fetch releases Kafka can give again when that is written: to the next fetch, as a rule.
+        Kafka can deliver a record that a fetch releases again after the release is written: usually with the
+        next fetch.
         """
         batches: Batches = {}
         for held in self.chance.sample(member.held, min(len(member.held), self.chance.choice([1, 2]))):
@@ -157,7 +160,7 @@ class _Group(ShareGroup):
         )
 
     async def acknowledge_wrongly(self, member: Member) -> None:
-        """Offsets that nobody holds, types that don't exist, batches in the wrong order."""
+        """Offsets that no member holds, unknown types, batches in the wrong order."""
         wrong: list[tuple[int, int, list[int]]] = self.chance.choice(
             [
                 [(0, 0, [ACCEPT])],
@@ -180,7 +183,7 @@ class _Group(ShareGroup):
         member.held.clear()
 
     async def finish(self) -> None:
-        """What an administrator may do once all members are gone."""
+        """The changes of an administrator after all members have left."""
         for member in self.members:
             await self.end_session(member)
             await self.stage.ask(**self.heartbeat(member, -1, None))
@@ -191,7 +194,7 @@ class _Group(ShareGroup):
             await self.describe(self.members[0])
 
     async def let_locks_expire(self) -> None:
-        """What one member takes, the other gets when its locks have ended."""
+        """Records that one member acquires go to the other when its locks have ended."""
         await self.set("share.record.lock.duration.ms", str(_LOCK_MS))
         for member in self.members:
             await self.end_session(member)

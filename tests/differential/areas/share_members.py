@@ -1,4 +1,4 @@
-"""Members of a share group: how they join, fetch, acknowledge and end their sessions."""
+"""Members of a share group: their joins, fetches, acknowledgements and ends of sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from uuid import UUID
 from tests.differential.stage import Stage
 
 _LOADING_MS = 300
-"""Kafka reads a share-partition's state behind the first fetch's back; one that waits gets what it finds."""
+"""Kafka reads a share-partition's state after it has answered the first fetch; a fetch that waits gets the
+records.
+"""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
@@ -33,13 +35,13 @@ class Member:
         self.session_epoch = 0
         self.is_in_group = number == 1
         self.held: list[tuple[Partition, int, int]] = []
-        """(partition, first offset, last offset) of what was acquired and not acknowledged."""
+        """(partition, first offset, last offset) of the acquired records that are not acknowledged."""
 
 
 class ShareGroup:
     """A group of two members on a topic or two.
 
-    Where limits are low there is one partition: of several, Kafka serves first which one hashes low.
+    With low limits there is one partition, because Kafka orders several partitions by their hash.
     """
 
     def __init__(self, stage: Stage, topics: dict[str, UUID], partition_count: int) -> None:
@@ -62,7 +64,7 @@ class ShareGroup:
         await self.stage.settle()
 
     async def begin(self) -> None:
-        """The first member's partitions are there, in the group's newest epoch."""
+        """Waits until the first member has its partitions, in the group's newest epoch."""
         await self.set("share.auto.offset.reset", "earliest")
         member = self.members[0]
         await self.stage.quietly(**self.heartbeat(member, 0, self.topic_names))

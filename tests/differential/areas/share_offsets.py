@@ -1,6 +1,6 @@
-"""Start offset and lag of a share group after every step, and what its fetches acquire: acknowledgements in
-the middle of batches, releases, locks that expire, records at their delivery limit, transactions that were
-aborted, a log start that moves, and offsets that an administrator sets.
+"""Start offset and lag of a share group after every step, and the ranges that its fetches acquire:
+acknowledgements in the middle of batches, releases, locks that expire, records at their delivery limit,
+transactions that were aborted, a log start that moves, and offsets that an administrator sets.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _STEPS = 32
 _LOCK_MS = 1_000
 _LONG_LOCK_MS = 30_000
 _PASSED_OVER_MAX = 32
-"""So many records one read passes over here; Kafka passes over any number, as far as `MaxBytes` goes."""
+"""The number of records that one read skips in Barnabas; Kafka skips any number, up to `MaxBytes`."""
 _NO_ROLL = str(2**63 - 1)
-"""Markers bear the time of now, records one of long ago: they would not be in one segment."""
+"""Markers have the present time, records an old one: they would not be in one segment."""
 _TRANSACTIONAL = 1 << 4
 _NOTICING_FETCHES = 3
-"""Kafka's first fetch from below the log start answers nothing, and the next one what is there."""
+"""Kafka's first fetch from below the log start returns nothing, and the next one returns the records."""
 
 _PLAIN, _FAILING, _NARROW, _BOUNDED = "plain", "failing", "narrow", "bounded"
-"""What a history is about: anything; records that are given out again and again; fetches of few bytes among
-few records; a window of 100 records, of which none is given out again, since in Kafka the room in the window
-bounds these as well.
+"""The kinds of histories: anything; records that are delivered again and again; fetches of few bytes among
+few records; a window of 100 records without redelivery, because in Kafka the space in the window also bounds
+redelivered records.
 """
 
 _SIZES = [[1], [3], [5, 5], [10], [2, 2, 2, 2], [16], [40, 3, 30]]
@@ -52,14 +52,14 @@ _TYPES = {
     _NARROW: [[ACCEPT], [RELEASE], _ANY_TYPE],
     _BOUNDED: [[ACCEPT], [ACCEPT, REJECT, GAP]],
 }
-"""Of which acknowledge types one request is."""
+"""The acknowledge types of one request."""
 
 _Step = Callable[[Member], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class _UnwrittenLag:
-    """What is told while Kafka still counts records that are gone: see the rule of this name."""
+    """The name of the lag while Kafka still counts removed records: see the rule of this name."""
 
     lag_unwritten: int
 
@@ -128,9 +128,10 @@ class _Producer:
 
 
 class _Group(ShareGroup):
-    """A group on one partition, whose offsets are looked at whenever both brokers must have them written.
+    """A group on one partition; its offsets are compared whenever both brokers must have written them.
 
-    Kafka writes what a fetch has found to be gone only with the next acknowledgement: `unwritten` says so.
+    Kafka writes the records that a fetch has found to be gone only with the next acknowledgement: `unwritten`
+    is true until then.
     """
 
     kind = _PLAIN
@@ -142,9 +143,9 @@ class _Group(ShareGroup):
         super().__init__(stage, topics, 1)
         self.producer = _Producer(stage)
         self.base_offsets: list[int] = []
-        """Of the producer batches."""
+        """Offsets of the producer batches."""
         self.log_start = 0
-        """As the number of a record; so are the ranges that members hold."""
+        """A record's number; the ranges that members hold are numbers, too."""
 
     @property
     def partition(self) -> Partition:
@@ -155,7 +156,7 @@ class _Group(ShareGroup):
         return self.stage.numbering(*self.partition)
 
     def steps(self) -> dict[_Step, int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         if self.kind == _FAILING:
             return {
                 self.produce: 1,
@@ -193,14 +194,14 @@ class _Group(ShareGroup):
             await self.write_first()
 
     async def write_first(self) -> None:
-        """Before the first acknowledgement Kafka tells -1."""
+        """Before the first acknowledgement Kafka returns -1."""
         member = self.members[0]
         self.note_batch((await self.stage.produce(*self.partition, batch(1))).base_offset, 1)
         await self.fetch(member)
         await self.release_all(member)
 
     async def look(self) -> None:
-        """Start offset and lag, once everything is written that will be."""
+        """Start offset and lag, after all writes."""
         await self.stage.settle()
         topics = [{"topic_name": self.topic_names[0], "partitions": [0]}]
         groups = [{"group_id": self.group_id, "topics": topics}]
@@ -218,7 +219,7 @@ class _Group(ShareGroup):
             self.note_batch(answer.base_offset, size)
 
     async def is_full(self, record_count: int) -> bool:
-        """Whether so many more records were too many."""
+        """Whether this number of further records would exceed the limit."""
         end = self.numbering.number(await self.end_offset())
         return self.kind == _NARROW and end + record_count > _PASSED_OVER_MAX
 
@@ -227,7 +228,7 @@ class _Group(ShareGroup):
         self.base_offsets.append(base_offset)
 
     async def produce_in_transaction(self, _member: Member) -> None:
-        """One that ends at once; its marker counts as a record."""
+        """A transaction that ends immediately; its marker counts as a record."""
         sizes = self.chance.choice([[1], [4], [2, 3]])
         if await self.is_full(sum(sizes) + 1):
             return
@@ -268,7 +269,7 @@ class _Group(ShareGroup):
         self.unwritten |= self.is_committed and self.has_aborted
 
     def note_fetched(self, member: Member, response: Any) -> None:
-        """Ranges that touch are one: with `share.state.store=log` they come in pieces."""
+        """Ranges that touch become one: with `share.state.store=log` they come in pieces."""
         held, member.held = member.held, []
         super().note_fetched(member, response)
         number = self.numbering.number
@@ -281,7 +282,7 @@ class _Group(ShareGroup):
         member.held = held
 
     def batches(self, first: int, last: int, types: list[int]) -> list[dict[str, Any]]:
-        """Acknowledgements of a range of records, which has no offsets between them."""
+        """Acknowledgements of a range of records, without the offsets between them."""
         batches: list[dict[str, Any]] = []
         for number in range(first, last + 1):
             offset, of_record = self.numbering.offset(number), types[(number - first) % len(types)]
@@ -296,7 +297,7 @@ class _Group(ShareGroup):
         return batches
 
     async def acknowledge(self, member: Member) -> None:
-        """A piece of one of the ranges that the member holds, of one type or of as many as records."""
+        """A piece of one of the ranges that the member holds, with one type or one type for each record."""
         if not member.held:
             return
         held = self.chance.choice(member.held)
@@ -328,7 +329,7 @@ class _Group(ShareGroup):
         self.unwritten = False
 
     async def expire(self, member: Member) -> None:
-        """What the member takes now it has for a second."""
+        """The member's locks end after a second."""
         await self.set("share.record.lock.duration.ms", str(_LOCK_MS))
         held = list(member.held)
         await self.fetch(member)
@@ -338,11 +339,11 @@ class _Group(ShareGroup):
         member.held = held
         await self.set("share.record.lock.duration.ms", str(_LONG_LOCK_MS))
 
-    # What an administrator does.
+    # Actions of an administrator.
 
     async def delete_records(self, member: Member) -> None:
-        """Up to a batch, since Kafka gives out the records before in the same batch again. It follows the
-        log's start when it would fetch from below it, so nobody holds anything then.
+        """Up to a batch, because Kafka delivers the earlier records of the same batch again. Kafka follows
+        the log's start when it would fetch from below it, so no member holds a record then.
         """
         if not self.base_offsets:
             return
@@ -380,8 +381,8 @@ class _Group(ShareGroup):
                 return
 
     async def alter_offsets(self) -> None:
-        """Once the group is empty. Kafka's leader would go on from its old state until a write is refused,
-        and a start below the log's would count what is gone.
+        """After the group is empty. Kafka's leader would continue from its old state until a write is
+        refused, and with a start below the log's it would count removed records.
         """
         for one in self.members:
             await self.end_session(one)

@@ -1,7 +1,8 @@
-"""What members of the new consumer protocol (KIP-848) subscribe to: several topics, by name and by regular
-expression, with either assignor, while topics come, grow and go.
+"""The subscriptions of members of the new consumer protocol (KIP-848): several topics, by name and by regular
+expression, with either assignor, while topics are created, enlarged and deleted.
 
-Kafka looks regular expressions up behind a heartbeat's back, and those of a group once in ten seconds.
+Kafka looks up regular expressions after it has answered the heartbeat, and those of a group once in ten
+seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LOOKING_UP_MS = 50
 
 
 class _Group(ConsumerMembers):
-    """A group of three members on two topics, and on one that may come."""
+    """A group of three members on two topics, and on one that may be created later."""
 
     def __init__(self, stage: Stage, topic_ids: list[UUID]) -> None:
         instance_id = stage.chance.choice([None, "static"])
@@ -34,7 +35,7 @@ class _Group(ConsumerMembers):
         self.partition_counts = dict(_PARTITION_COUNTS)
 
     def steps(self) -> dict[Callable[[ConsumerMember], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.join: 5,
             self.beat: 10,
@@ -63,10 +64,10 @@ class _Group(ConsumerMembers):
         }
 
     async def come_to_target(self) -> None:
-        """Have the target computed that is due. Else a member does it that brings a regular expression which
-        nobody has looked up: Kafka passes it over when it asks whether all read the same, and may then go by
-        what that member reads, which is nothing. The first time around may begin a look-up after which a
-        target is due again.
+        """Makes both brokers compute a due target assignment. Otherwise a member with a new regular
+        expression does it: Kafka ignores that member when it checks whether all have the same subscription,
+        and may then use that member's subscription, which is empty. The first time may start a look-up that
+        makes a target due again.
         """
         for member in [*self.members, *self.members]:
             if member.epoch > 0:
@@ -85,7 +86,7 @@ class _Group(ConsumerMembers):
             await self.send(member, version=1, **{**self.subscription(), **self.chance.choice(none)})
 
     async def look_up(self) -> None:
-        """What regular expressions stand for is found out, which any heartbeat may have begun."""
+        """Waits until the regular expressions are looked up; any heartbeat may have started that."""
         await self.stage.elapse(_LOOKING_UP_MS)
         await self.stage.settle()
 
@@ -110,7 +111,7 @@ class _Group(ConsumerMembers):
             await self.stage.delete_topic("b")
 
     async def look_up_again(self) -> None:
-        """Everything that was subscribed to since the group's regular expressions were looked up last."""
+        """All subscriptions since the last look-up of the group's regular expressions."""
         for member in self.members:
             await self.beat(member)
             await self.look_up()

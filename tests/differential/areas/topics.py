@@ -1,4 +1,6 @@
-"""Topics, partitions and settings: created, described, altered, grown and deleted, rightly and wrongly."""
+"""Topics, partitions and settings: created, described, altered, enlarged and deleted, with valid and invalid
+requests.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _GROUP_SETTINGS = (
 
 
 class _Admin:
-    """What an administrator does to a few topics and one group."""
+    """The actions of an administrator on a few topics and one group."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -51,7 +53,7 @@ class _Admin:
         self.ids: dict[str, UUID] = {}
 
     def steps(self) -> dict[Callable[[], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.create: 3,
             self.grow: 2,
@@ -71,7 +73,7 @@ class _Admin:
         return self.chance.choice(self.names)
 
     async def catch_up(self) -> None:
-        """Kafka's metadata reach the broker's own view a little later."""
+        """Kafka's brokers learn metadata changes a little later."""
         await self.stage.settle()
 
     async def create(self) -> None:
@@ -131,7 +133,7 @@ class _Admin:
         await self.catch_up()
 
     async def look(self) -> None:
-        """Versions before 4 create what isn't there, so that they ask for what is."""
+        """Versions before 4 create missing topics, so they request existing ones."""
         version = self.version("metadata", minimum=0 if self.ids else 4)
         known = sorted(self.ids) if version < 4 else self.names
         names: list[dict[str, Any]] = [

@@ -1,5 +1,5 @@
-"""Transactions: two producers that begin, write, commit offsets and end, fence each other and go on with what
-is no longer theirs; what readers of committed records get, and what the tools are told.
+"""Transactions: two producers that begin, write, commit offsets and end, fence each other and continue after
+they were fenced; the records that readers of committed records get, and the answers to tools.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.differential.versions import KAFKA_VERSIONS
 _STEPS = 24
 _PARTITION_COUNT = 2
 _NO_ROLL = str(2**63 - 1)
-"""Markers bear the time of now, records one of long ago: they would not be in one segment."""
+"""Markers have the present time, records an old one: they would not be in one segment."""
 _TRANSACTIONAL = 1 << 4
 _UNREADY = {
     ErrorCode.coordinator_not_available,
@@ -29,7 +29,7 @@ _ENDING = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 class _Producer:
-    """What a producer knows of itself. Two may have the same transactional id."""
+    """The knowledge of a producer about itself. Two may have the same transactional id."""
 
     def __init__(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id
@@ -50,10 +50,10 @@ class _Transactions:
         first = stage.name("x")
         self.producers = [_Producer(first), _Producer(self.chance.choice([first, stage.name("y")]))]
         self.is_new = self.chance.random() < 0.5
-        """Whether partitions are added by writing to them (transaction.version 2), or before that."""
+        """Whether partitions are added by writing to them (transaction.version 2), or by a request before."""
 
     def steps(self) -> dict[Callable[[_Producer], Awaitable[Any]], int]:
-        """What may happen next, with how likely each is."""
+        """The possible next steps, with their weights."""
         return {
             self.initialise: 2,
             self.add_partitions: 3,
@@ -72,7 +72,7 @@ class _Transactions:
         }
 
     def version(self, api: str, newest_old: int) -> int:
-        """A version of the old way up to `newest_old`, or of the new one above."""
+        """A version of the old protocol up to `newest_old`, or of the new one above."""
         versions = KAFKA_VERSIONS[api]
         return self.chance.choice(
             [one for one in versions if (one > newest_old) == self.is_new]
@@ -81,7 +81,7 @@ class _Transactions:
         )
 
     def identity(self, producer: _Producer) -> dict[str, Any]:
-        """Its id and epoch, now and then a wrong one."""
+        """Its id and epoch, sometimes a wrong one."""
         epoch = self.chance.choice([producer.epoch] * 12 + [producer.epoch + 1, max(producer.epoch - 1, 0)])
         return {
             "transactional_id": producer.transactional_id,
@@ -106,7 +106,7 @@ class _Transactions:
         return not _UNREADY & set(states)
 
     async def is_ended(self, producer: _Producer) -> bool:
-        """Whether the markers are written: Kafka answers before."""
+        """Waits until the markers are written: Kafka answers before."""
         ids = [producer.transactional_id]
         described = await self.stage.quietly(0, "describe_transactions", transactional_ids=ids)
         return described.transaction_states[0].transaction_state not in _ENDING
@@ -139,7 +139,7 @@ class _Transactions:
         await self.stage.ask(0, "add_partitions_to_txn", version, **named, **asked)
 
     async def add_batched(self, producer: _Producer) -> None:
-        """Several transactions at once, as brokers do it; partitions may be asked after alone."""
+        """Several transactions at once, as brokers send them; partitions may be verified only."""
         others = [one for one in self.producers if one.transactional_id != producer.transactional_id]
         asked = [
             {

@@ -152,12 +152,14 @@ def work_through_crashes(broker: BrokerProcess, data: Path, clients: Clients) ->
             crash(broker, [one, other])
         producing.end()
         assert production.producer.flush(30) == 0
-        eventually(lambda: done_in(data, topic) >= production.places, what="all is done", deadline_seconds=90)
+        eventually(
+            lambda: done_in(data, topic) >= production.places, awaited="all is done", deadline_seconds=90
+        )
     return topic, production.places
 
 
 def wait_for_answers(clients: Clients, count: int) -> None:
-    eventually(lambda: len(clients.confirmed) >= count, what=f"{count} records' answers are confirmed")
+    eventually(lambda: len(clients.confirmed) >= count, awaited=f"{count} records' answers are confirmed")
 
 
 def audits_of(data: Path, topic: str) -> list[Audited]:

@@ -83,7 +83,7 @@ def test_outcomes_and_open_records_are_those_of_the_consumer(
     )
     consumer.subscribe([topic])
     work = Work(consumer)
-    eventually(work, what="all records are finished", deadline_seconds=120)
+    eventually(work, awaited="all records are finished", deadline_seconds=120)
     consumer.close()
     cluster.produce(topic, [str(number) for number in range(NEW_COUNT)])
     broker.kill()

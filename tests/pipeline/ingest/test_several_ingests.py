@@ -71,7 +71,7 @@ def test_ingests_that_are_stopped_in_any_order_write_each_record_to_one_table(
 
     running = [ingests.start(name, "--interval-ms", "50") for name in names]
     try:
-        eventually(both_have_written, what="both have written", deadline_seconds=SECONDS_MAX)
+        eventually(both_have_written, awaited="both have written", deadline_seconds=SECONDS_MAX)
         for process in running:
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS_MAX) == 0

@@ -68,7 +68,7 @@ def consumed(cluster: Cluster, topic: str, partition_count: int, isolation: str)
                 rows.append(row_of_message(message))
         return len(ended) == partition_count
 
-    eventually(all_ended, what="the consumer reaches the end of each partition")
+    eventually(all_ended, awaited="the consumer reaches the end of each partition")
     consumer.close()
     return sorted(rows, key=lambda row: row[:2])
 
@@ -167,7 +167,7 @@ def test_share_state_in_the_log_is_no_records(
         taken.extend(message.value() for message in consumer.poll(0.5))
         return len(taken) >= len(offsets)
 
-    eventually(all_taken, what="the share consumer has all records")
+    eventually(all_taken, awaited="the share consumer has all records")
     consumer.commit_sync(10)
     consumer.close()
     cluster.produce(topic, numbered(10))

@@ -82,8 +82,10 @@ class Query:
         return True
 
     def drain(self, count: int) -> None:
-        """Triggers until the sink has `row_count` rows and the last batch is settled."""
-        eventually(lambda: self.trigger() is None and len(self.rows) >= count, what=f"{count} rows are read")
+        """Triggers until the sink has `count` rows and the last batch is settled."""
+        eventually(
+            lambda: self.trigger() is None and len(self.rows) >= count, awaited=f"{count} rows are read"
+        )
 
     def drain_available(self) -> None:
         """Trigger until there is nothing to do, as Trigger.AvailableNow does."""

@@ -98,7 +98,7 @@ def test_a_run_ends_though_others_hold_records(cluster: Cluster) -> None:
     other = query(cluster, group, topic)
     reading = query(cluster, group, topic, availableNowWaitMs=300)
     with other.running():
-        eventually(other.acquire, what="the other member holds everything")
+        eventually(other.acquire, awaited="the other member holds everything")
         reading.drain_available()
         assert reading.rows == []
 
@@ -109,7 +109,7 @@ def test_a_run_waits_for_records_that_others_release(cluster: Cluster) -> None:
     other = query(cluster, group, topic, renewLocks=False)
     reading = query(cluster, group, topic, availableNowWaitMs=5_000)
     with other.running():
-        eventually(other.acquire, what="the other member holds everything")
+        eventually(other.acquire, awaited="the other member holds everything")
         reading.drain_available()
     assert reading.values == sorted(numbered(10))
 

@@ -68,7 +68,7 @@ def test_a_batch_that_failed_before_or_after_its_sink_is_run_again_as_it_was(
 
     reading.before_commit = fail
     with pytest.raises(SinkError), reading.running():
-        eventually(lambda: reading.trigger() is not None, what="a batch fails")
+        eventually(lambda: reading.trigger() is not None, awaited="a batch fails")
     first = reading.sink[0]
     if not is_written:
         del reading.sink[0]
@@ -77,7 +77,7 @@ def test_a_batch_that_failed_before_or_after_its_sink_is_run_again_as_it_was(
         reading.drain(300)
         assert reading.metrics["omitted"] == reading.metrics["twice"] == 0
         eventually(
-            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, what="the group is done"
+            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, awaited="the group is done"
         )
     assert reading.sink[0] == first
     assert reading.values == sorted(numbered(300))
@@ -89,7 +89,7 @@ def test_acquired_records_that_were_not_logged_come_again(cluster: Cluster) -> N
     cluster.produce(topic, numbered(50))
     reading = query(cluster, group, topic)
     with reading.running():
-        eventually(reading.acquire, what="something is acquired")
+        eventually(reading.acquire, awaited="something is acquired")
         reading.log.clear()
     with reading.running():
         reading.drain(50)
@@ -119,7 +119,7 @@ def test_members_of_a_group_share_its_records(cluster: Cluster) -> None:
                 one.trigger()
             return sum(len(one.rows) for one in queries) >= 600
 
-        eventually(all_are_read, what="all are read")
+        eventually(all_are_read, awaited="all are read")
     values = Counter(value for one in queries for value in one.values)
     assert values == Counter(numbered(600))
 
@@ -130,15 +130,15 @@ def test_a_lock_that_ends_while_the_batch_runs_doubles_nothing(cluster: Cluster)
     reading = query(cluster, group, topic, renewLocks=False)
     other = query(cluster, group, topic, maxWaitMs=50)
     with reading.running():
-        eventually(reading.acquire, what="something is acquired")
+        eventually(reading.acquire, awaited="something is acquired")
         with other.running():
             # That another member gets the records says that the locks have ended; it gives them back.
-            eventually(other.acquire, what="the locks end")
+            eventually(other.acquire, awaited="the locks end")
         rows = reading.read(0)
         reading.sink[0], reading.done_count = rows, 1
         eventually(
             lambda: reading.trigger() is None and reading.metrics["deduplicated"] == 100,
-            what="done records come again",
+            awaited="done records come again",
         )
         assert reading.metrics["expired"] == 100
         cluster.produce(topic, ["later"])
@@ -152,11 +152,11 @@ def test_a_lock_is_renewed_as_long_as_the_batch_runs(cluster: Cluster) -> None:
     reading = query(cluster, group, topic)
     other = query(cluster, group, topic, maxWaitMs=50)
     with reading.running(), other.running():
-        eventually(lambda: reading.acquire() or other.acquire(), what="something is acquired")
+        eventually(lambda: reading.acquire() or other.acquire(), awaited="something is acquired")
         holder, watcher = (reading, other) if reading.log else (other, reading)
         # Nine rounds are three times the duration of a lock.
         eventually(
-            lambda: not watcher.acquire() and holder.metrics["renewed"] >= 900, what="locks are renewed"
+            lambda: not watcher.acquire() and holder.metrics["renewed"] >= 900, awaited="locks are renewed"
         )
         holder.sink[0], holder.done_count = holder.read(0), 1
         assert holder.trigger() is None
@@ -191,7 +191,7 @@ def test_released_records_come_again_and_rejected_ones_do_not(cluster: Cluster, 
     with reading.running():
         assert reading.trigger() is None
         eventually(
-            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, what="the group is done"
+            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, awaited="the group is done"
         )
 
 
@@ -207,11 +207,11 @@ def test_decisions_outlive_the_driver(cluster: Cluster, tmp_path: Path) -> None:
 
     reading.before_commit = decide
     with reading.running():
-        eventually(lambda: reading.trigger() is not None, what="a batch is done")
+        eventually(lambda: reading.trigger() is not None, awaited="a batch is done")
     with reading.running():
         reading.drain(5)
         eventually(
-            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, what="the group is done"
+            lambda: reading.trigger() is None and reading.metrics["lag"] == 0, awaited="the group is done"
         )
     assert [row["offset"] for row in reading.rows[4:]] == [1]
 
@@ -239,13 +239,13 @@ def test_a_group_that_renews_nothing_doubles_nothing(
     reading = query(cluster, group, topic)
     other = query(cluster, group, topic, maxWaitMs=50)
     with reading.running():
-        eventually(reading.acquire, what="something is acquired")
+        eventually(reading.acquire, awaited="something is acquired")
         with other.running():
-            eventually(other.acquire, what="the locks end")
+            eventually(other.acquire, awaited="the locks end")
         reading.sink[0], reading.done_count = reading.read(0), 1
         eventually(
             lambda: reading.trigger() is None and reading.metrics["deduplicated"] == 100,
-            what="done records come again",
+            awaited="done records come again",
         )
         assert reading.metrics["renewed"] == 0
     assert reading.values == sorted(numbered(100))
@@ -257,7 +257,7 @@ def test_without_renewals_no_more_is_acquired_than_a_batch_may_have(cluster: Clu
     cluster.produce(topic, numbered(100))
     reading = query(cluster, group, topic, maxRecordsPerBatch=30, renewLocks=False)
     with reading.running():
-        eventually(reading.acquire, what="a batch is acquired")
+        eventually(reading.acquire, awaited="a batch is acquired")
         assert reading.metrics["acquired"] == 30
         reading.sink[0], reading.done_count = reading.read(0), 1
         reading.drain(100)

@@ -74,7 +74,9 @@ def test_the_progress_counts_acquired_records_and_their_outcomes(
     assert set(metrics) >= {"renewed", "released", "rejected", "lag"}
     assert source["endOffset"]["metrics"]["emitted"] == 100
     # The group has no members: the reader has left, long before its session could time out.
-    eventually(lambda: is_deleted(cluster, options["group"]), what="the group is left", deadline_seconds=20)
+    eventually(
+        lambda: is_deleted(cluster, options["group"]), awaited="the group is left", deadline_seconds=20
+    )
 
 
 def test_records_are_accepted_released_and_rejected_by_a_column(

@@ -21,7 +21,7 @@ def acquired(cluster: Cluster, topic: str, **options: object) -> Query:
         cluster.produce(topic, numbered(20)[first : first + 5])
     reading = query(cluster, group, topic, **options)
     with reading.running():
-        eventually(reading.acquire, what="something is acquired")
+        eventually(reading.acquire, awaited="something is acquired")
     assert sum(last - first + 1 for first, last, _ in batch_ranges(reading)) == 20
     return reading
 
@@ -69,7 +69,7 @@ def test_a_topic_that_was_created_again_is_another_topic(cluster: Cluster, tmp_p
     reading = acquired(cluster, topic, failOnDataLoss=False, sideTable=tmp_path / "lost")
     for deleted in cluster.admin.delete_topics([topic]).values():
         deleted.result(20)
-    eventually(lambda: recreate(cluster, topic), what="the topic is made anew")
+    eventually(lambda: recreate(cluster, topic), awaited="the topic is made anew")
     cluster.produce(topic, ["anew"])
     with reading.running():
         reading.drain(1)

@@ -128,7 +128,7 @@ def test_three_queries_in_one_group(spark: SparkSession, cluster: Cluster, tmp_p
         def written() -> Counter[str]:
             return sum((one.values for one in sinks), Counter[str]())
 
-        eventually(lambda: written().total() >= expected.total(), what="all is read", deadline_seconds=90)
+        eventually(lambda: written().total() >= expected.total(), awaited="all is read", deadline_seconds=90)
         assert written() == expected
     finally:
         for query in queries:
@@ -167,7 +167,7 @@ def test_a_driver_that_is_killed_while_another_query_gets_its_records(
     )
     try:
         eventually(
-            lambda: sink.values.total() >= RECORDS, what="the other query has all", deadline_seconds=90
+            lambda: sink.values.total() >= RECORDS, awaited="the other query has all", deadline_seconds=90
         )
         assert stop_in_order(query, state_dir=state_dir)
     finally:

@@ -73,10 +73,10 @@ def test_a_group_of_another_type_is_an_error(broker: LocalBroker, cluster: Clust
     with ExitStack() as closing:
         closing.callback(consumer.close)
         consumer.subscribe([topic])
-        eventually(lambda: consumer.poll(0.1) or consumer.assignment(), what="the consumer has joined")
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment(), awaited="the consumer has joined")
         reading = query(cluster, group, topic)
         with pytest.raises(PipelineError, match=f"^group: {group} is no share group"), reading.running():
-            eventually(reading.trigger, what="it is refused")
+            eventually(reading.trigger, awaited="it is refused")
 
 
 def test_a_checkpoint_of_another_group_is_an_error(cluster: Cluster) -> None:

@@ -35,7 +35,7 @@ def test_a_new_group_begins_where_the_option_says(cluster: Cluster, start: str, 
         return reading.trigger() is not None
 
     with reading.running():
-        eventually(is_begun, what="the group begins")
+        eventually(is_begun, awaited="the group begins")
     assert set(reading.values) - {"later"} == (set(numbered(10)) if is_earlier else set())
     assert setting(cluster, group, "share.auto.offset.reset") == start
     assert setting(cluster, group, "share.isolation.level") == "read_committed"

@@ -45,7 +45,7 @@ def test_a_batch_that_was_cut_short_leaves_out_the_records_that_another_query_go
     first, second = queries = queries_of(cluster, tmp_path, 2)
     for one in queries:
         with one.running():
-            eventually(one.acquire, what="a batch is in the log")
+            eventually(one.acquire, awaited="a batch is in the log")
     record_count = batch_record_count(second)
     first.drain_available()
     with second.running():
@@ -58,7 +58,7 @@ def test_a_batch_that_was_cut_short_is_whole_if_its_query_is_back_first(
 ) -> None:
     first, second = queries = queries_of(cluster, tmp_path, 2, maxRecordsPerBatch=100)
     with first.running():
-        eventually(first.acquire, what="a batch is in the log")
+        eventually(first.acquire, awaited="a batch is in the log")
     first.drain_available()
     assert first.end["metrics"]["omitted"] == 0
     second.drain_available()
@@ -72,7 +72,7 @@ def test_a_query_that_is_told_of_its_commit_acknowledges_before_it_leaves(
     first, second = queries = queries_of(cluster, tmp_path, 2, maxRecordsPerBatch=100)
     files = StateFiles(state_dir(tmp_path, 0))
     with first.running():
-        eventually(lambda: first.trigger() is not None, what="a batch is done")
+        eventually(lambda: first.trigger() is not None, awaited="a batch is done")
         files.ask_to_stop()
         files.note_committed({first.end["member"]: first.end["sequence"]})
     second.drain_available()
@@ -84,7 +84,7 @@ def test_a_query_that_is_told_of_its_commit_acknowledges_before_it_leaves(
 def test_a_query_that_is_asked_to_stop_acquires_nothing_more(cluster: Cluster, tmp_path: Path) -> None:
     (first,) = queries_of(cluster, tmp_path, 1, maxRecordsPerBatch=100)
     with first.running():
-        eventually(lambda: first.trigger() is not None, what="a batch is done")
+        eventually(lambda: first.trigger() is not None, awaited="a batch is done")
         StateFiles(state_dir(tmp_path, 0)).ask_to_stop()
         assert first.trigger() is None
     first.drain_available()
@@ -96,7 +96,7 @@ def test_a_batch_that_was_not_acknowledged_and_that_another_query_got_is_reporte
 ) -> None:
     first, second = queries_of(cluster, tmp_path, 2, maxRecordsPerBatch=100)
     with first.running():
-        eventually(lambda: first.trigger() is not None, what="a batch is done")
+        eventually(lambda: first.trigger() is not None, awaited="a batch is done")
     second.drain_available()
     with first.running(available_now=True):
         assert first.trigger() is None

@@ -120,7 +120,7 @@ class Query:
         """What a reader of committed records sees, once no transaction is open any more."""
         eventually(
             lambda: self.ends(COMMITTED) == self.ends(Isolation.READ_UNCOMMITTED),
-            what="no transaction is open",
+            awaited="no transaction is open",
         )
         return self.values_now()
 

@@ -74,7 +74,7 @@ def test_a_topic_that_was_created_again_is_data_loss(
     cluster.produce(topic, numbered(5, "old"))
     run(spark, cluster, tmp_path, topicsPattern=topic, startingOffsets="earliest")
     settle(cluster.admin.delete_topics([topic]))
-    eventually(lambda: made_anew(cluster, topic), what="the topic is made anew")
+    eventually(lambda: made_anew(cluster, topic), awaited="the topic is made anew")
     cluster.produce(topic, numbered(7, "new"))
     with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         run(spark, cluster, tmp_path, topicsPattern=topic)

@@ -1,4 +1,4 @@
-"""How a fetch finds its leaders."""
+"""The look-up of leaders for a fetch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ async def opened(stage: Stage) -> SharePartitionKey:
         (-1, ErrorCode.unknown_topic_or_partition),
     ],
 )
-async def test_what_does_not_exist(stage: Stage, partition: TopicIdPartition | int, code: ErrorCode) -> None:
+async def test_the_errors_of_missing_topics_partitions_and_groups(
+    stage: Stage, partition: TopicIdPartition | int, code: ErrorCode
+) -> None:
     if isinstance(partition, int):
         partition = TopicIdPartition(stage.partition.topic_id, partition)
     with pytest.raises(ApiError) as error:
@@ -50,7 +52,7 @@ async def test_what_does_not_exist(stage: Stage, partition: TopicIdPartition | i
 
 
 @pytest.mark.parametrize("group_id", ["nowhere", "known"])
-async def test_a_group_that_has_no_state_there_is_told_late(stage: Stage, group_id: str) -> None:
+async def test_a_group_without_state_gets_a_late_error(stage: Stage, group_id: str) -> None:
     other = stage.member()
     other.group_id = "known"
     await other.join("elsewhere")
@@ -87,7 +89,7 @@ async def test_a_closed_log_is_a_fault(stage: Stage) -> None:
         stage.lab.broker.fetch_source.lead(SharePartitionKey(GROUP, *stage.partition))
 
 
-async def test_so_is_one_that_went_offline_under_its_leader(stage: Stage) -> None:
+async def test_a_log_that_went_offline_under_its_leader_is_a_fault(stage: Stage) -> None:
     key = await opened(stage)
     await stage.lab.produce(stage.partition.topic_id, 1)
     stage.lab.broker.fetch_source.lead(key)
@@ -124,7 +126,9 @@ async def test_a_partition_may_be_described_once_its_reset_has_ended(stage: Stag
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-async def test_the_upper_offset_is_what_the_group_may_read(stage: Stage, isolation: str) -> None:
+async def test_the_upper_offset_bounds_the_records_that_the_group_may_read(
+    stage: Stage, isolation: str
+) -> None:
     await stage.lab.configure_group(GROUP, isolation_level=isolation)
     await stage.produce(3)
     leader = stage.lab.broker.fetch_source.lead(await opened(stage))

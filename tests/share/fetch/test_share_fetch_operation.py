@@ -1,4 +1,4 @@
-"""A share fetch over several partitions: when it is answered and what is in the answer."""
+"""A share fetch over several partitions: the time and the content of its answer."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def counts(answer: Answer) -> list[int]:
     return [one.handout.record_count for one in answer.values()]
 
 
-async def test_it_waits_while_there_is_nothing(stage: Stage) -> None:
+async def test_it_waits_while_there_are_no_records(stage: Stage) -> None:
     operation = stage.operation()
     assert not operation.try_complete()
     operation.on_expire()
@@ -110,7 +110,7 @@ async def test_partitions_are_served_in_their_order_until_the_budget_is_used_up(
     assert list(answered(later)) == [stage.zero]
 
 
-async def test_what_the_first_partition_leaves_of_the_budget_is_the_seconds(stage: Stage) -> None:
+async def test_the_second_partition_gets_the_rest_of_the_budget(stage: Stage) -> None:
     await stage.produce(stage.zero, 2)
     await stage.produce(stage.one, *[1] * 9)
     operation = stage.operation(records_max=5)
@@ -142,7 +142,7 @@ async def test_a_late_error_ends_no_wait_but_goes_with_any_answer(stage: Stage) 
     }
 
 
-async def test_a_hurried_operation_takes_what_there_is(stage: Stage) -> None:
+async def test_a_hurried_operation_acquires_the_available_records(stage: Stage) -> None:
     await stage.produce(stage.zero, 1)
     operation = stage.operation(min_bytes=1 << 20)
     assert not operation.try_complete()
@@ -151,7 +151,7 @@ async def test_a_hurried_operation_takes_what_there_is(stage: Stage) -> None:
     assert counts(answered(operation)) == [1]
 
 
-async def test_a_withdrawn_operation_takes_nothing(stage: Stage) -> None:
+async def test_a_withdrawn_operation_acquires_nothing(stage: Stage) -> None:
     operation = stage.operation()
     assert not operation.try_complete()
     stage.lab.broker.purgatory.watch(operation, [stage.zero], stage.lab.clock.now_ms + 1000)
@@ -172,7 +172,7 @@ async def test_the_answer_waits_for_acknowledgements_that_are_being_recorded(sta
     assert operation.done
 
 
-async def test_nobody_is_answered_twice(stage: Stage) -> None:
+async def test_no_request_is_answered_twice(stage: Stage) -> None:
     acknowledged = Completion[Results]()
     operation = stage.operation(acknowledged=acknowledged)
     operation.on_expire()

@@ -1,4 +1,4 @@
-"""Share-partition leaders over a real log in memory, with the groups and limits that a test names."""
+"""Share-partition leaders over a real log in memory, with the groups and limits that a test sets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOCK_MS = 1000
 
 
 class Groups:
-    """Each group's incarnation, as the coordinator would tell it; each is at epoch 7."""
+    """Each group's incarnation, as from the coordinator; each is at epoch 7."""
 
     def __init__(self) -> None:
         self.incarnations = {"group": 1, "other": 1}
@@ -47,7 +47,7 @@ class Groups:
 
 
 class Leading:
-    """One log and all that its leaders need."""
+    """One log and everything that its leaders need."""
 
     def __init__(
         self, filesystem: MemoryFileSystem, log: PartitionLog, *, deltas_per_checkpoint: int
@@ -60,10 +60,10 @@ class Leading:
         self.purgatory = Purgatory(Deadlines(self.clock, self.timers.call_later))
         self.limits = ShareLimits(delivery_count_max=5, lock_duration_ms=LOCK_MS, record_locks_max=200)
         self.let_open = asyncio.Event()
-        """Clear it to have a reset wait for its log."""
+        """Clear it to make a reset wait for its log."""
         self.let_open.set()
         self.reopened: list[TopicIdPartition] = []
-        """Partitions whose logs were to be opened again."""
+        """Partitions whose logs were requested to be reopened."""
         self.store = LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
         self.share_partitions = SharePartitions(
             clock=self.clock,
@@ -90,7 +90,7 @@ class Leading:
         return SharePartitionKey(group_id, topic_id, 0)
 
     def lead(self, group_id: str = "group") -> SharePartitionLeader:
-        """The group's leader, begun at offset 0 if nothing is recorded."""
+        """The group's leader, which begins at offset 0 if no state is recorded."""
         leader = self.share_partitions.lead(self.key(group_id), self.log)
         assert leader is not None
         if not leader.core.is_initialised:
@@ -112,7 +112,7 @@ class Leading:
         )
 
     def records(self, group_id: str = "group") -> list[tuple[int, ShareCheckpoint | ShareDelta]]:
-        """(offset, record) of all the group has recorded, oldest first."""
+        """(offset, record) of all that the group has recorded, oldest first."""
         entries = list(self.log.newest_control_entries(group_hash(group_id)))
         return [self.log.read_control_record(entry) for entry in reversed(entries)]
 
@@ -124,7 +124,7 @@ async def leading(
     config: LogConfig | None = None,
     **storage: object,
 ) -> Leading:
-    """A log, opened in a filesystem or a new one; further options are those of the storage."""
+    """A log, opened in the given filesystem or a new one; further options are those of the storage."""
     files = filesystem or MemoryFileSystem()
     log = await open_log(files, config=config, storage=small_storage(**storage))
     return Leading(files, log, deltas_per_checkpoint=deltas_per_checkpoint)

@@ -1,4 +1,6 @@
-"""Which leaders are dropped, which write a checkpoint first, and how many at a time."""
+"""Idle leaders: the ones that are dropped, the ones that write a checkpoint first, and the number at
+a time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tests.storage.log_building import TOPIC_ID
 
 
 class FakeLeader:
-    """A leader as far as idleness is concerned. Its checkpoints are written at once, unless they fail."""
+    """The part of a leader that matters for idleness. Its checkpoints are written immediately, unless they
+    fail.
+    """
 
     def __init__(self, number: int, delta_count: int = 0) -> None:
         self.key = SharePartitionKey("group", TOPIC_ID, number)
@@ -50,7 +54,7 @@ class Looks:
         self.idle.loaded(0)
 
     def look(self) -> int:
-        """How many leaders are left after the next look."""
+        """The number of leaders left after the next look."""
         self.now_ms += LOOK_INTERVAL_MS
         assert self.idle.next_deadline_ms() == self.now_ms
         self.idle.expire(self.now_ms)
@@ -107,7 +111,7 @@ def test_leaders_of_a_log_that_is_offline_go_without_a_checkpoint() -> None:
     assert leader.checkpoint_count == 0
 
 
-def test_so_many_checkpoints_are_written_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_leaders, "CHECKPOINTS_PER_LOOK_MAX", 2)
     leaders = [FakeLeader(number, delta_count=1) for number in range(5)]
     looks = Looks(*leaders)

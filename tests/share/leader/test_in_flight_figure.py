@@ -1,12 +1,12 @@
 """The figure of KIP-932's "In-flight records example", led over a real log: the records 2 to 8 are in flight.
 
-    offset           0      1      2      3      4      5      6      7      8      9
+offset           0      1      2      3      4      5      6      7      8      9
     state            Archv  Archv  Acqrd  Avail  Acqrd  Acked  Archv  Avail  Avail  Avail
     delivery count                 1      2      1
 
-SPSO is 2 and SPEO is 9, which is the first offset that is not in flight. The KIP draws no count for records
-that are done with, and none for 7 and 8. These two are in flight, so a consumer had them: a record that was
-released bears its count here.
+SPSO is 2 and SPEO is 9, which is the first offset that is not in flight. The KIP draws no count for final
+records, and none for 7 and 8. These two are in flight, so a consumer had them: here a released record has its
+count.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ async def test_the_records_below_the_start_offset_cannot_be_changed_any_more(fig
     for kind in (ACCEPT, RELEASE, REJECT):
         for member_id in ("A", "B"):
             recorded = leader.acknowledge(member_id, [AckBatch(0, 1, (kind,))])
-            assert recorded is NOTHING_TO_RECORD, "passed over, because both records are final"
+            assert recorded is NOTHING_TO_RECORD, "ignored, because both records are final"
     assert figure.stage.records() == records
     assert figure.states() == DRAWN
 

@@ -1,4 +1,4 @@
-"""Which topics' counts a request adds to."""
+"""The topics whose counts a request adds to."""
 
 from uuid import UUID
 

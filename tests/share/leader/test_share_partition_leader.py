@@ -1,4 +1,6 @@
-"""A leader between its core, its log and its store: what is read and handed out, and what is recorded."""
+"""A leader between its core, its log and its store: the records that it reads and delivers, and the state
+that it records.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.storage.log_building import append_deltas, headers_of
 RENEW = 4
 
 
-async def test_whole_batches_are_handed_out_with_what_is_acquired_of_them() -> None:
+async def test_whole_batches_are_handed_out_with_their_acquired_ranges() -> None:
     stage = await leading()
     stage.produce(3, 4)
     handout = stage.fetch(stage.lead(), 5)
@@ -35,7 +37,7 @@ async def test_share_state_between_the_batches_is_cut_out() -> None:
     assert handout.record_count == 4
 
 
-async def test_nothing_is_handed_out_where_there_is_nothing() -> None:
+async def test_nothing_is_handed_out_of_an_empty_log() -> None:
     stage = await leading()
     assert stage.fetch(stage.lead()) == NOTHING
 
@@ -96,7 +98,7 @@ async def test_a_refused_acknowledgement_records_nothing() -> None:
     assert stage.log.log_end_offset == end_offset
 
 
-async def test_releasing_a_member_gives_its_records_to_others_and_nobody_elses() -> None:
+async def test_releasing_a_member_releases_only_its_own_records() -> None:
     stage = await leading()
     stage.produce(2, 2)
     leader = stage.lead()
@@ -121,7 +123,7 @@ async def test_the_deadline_is_that_of_the_earliest_lock() -> None:
     assert leader.next_deadline_ms() == begun_ms + LOCK_MS
 
 
-async def test_the_limits_are_asked_for_each_time() -> None:
+async def test_the_limits_are_read_each_time() -> None:
     stage = await leading()
     stage.produce(2)
     leader = stage.lead()
@@ -131,7 +133,7 @@ async def test_the_limits_are_asked_for_each_time() -> None:
     assert leader.core.spso == 2
 
 
-async def test_a_checkpoint_says_all_that_is_known() -> None:
+async def test_a_checkpoint_has_the_whole_state() -> None:
     stage = await leading()
     stage.produce(5)
     leader = stage.lead()

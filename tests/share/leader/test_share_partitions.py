@@ -1,4 +1,4 @@
-"""Which leaders there are: loading, forgetting, following the log, and segments that must be let go."""
+"""The set of leaders: loading, forgetting, following the log, and releasing segments."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
     stage.timers.advance(LOCK_MS)
     another = stage.lead()
     assert another is not leader
-    assert stage.fetch(another).acquired == [(0, 1, 1)], "the lock of the forgotten one means nothing"
+    assert stage.fetch(another).acquired == [(0, 1, 1)], "the lock of the forgotten leader has no effect"
 
 
-async def test_a_load_that_fails_wakes_nobody_and_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Woken, those who wait would load again, and fail again, as fast as the loop can."""
+async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If they were woken, the waiting requests would load again and fail again, as fast as the loop can."""
     stage = await leading()
     loading: Completion[ShareStateImage] = Completion()
     woken: list[object] = []
@@ -81,12 +81,12 @@ class TestAFailureThatNobodyHasBeenToldOf:
         loading.fail(LogOffline("the disk is gone"))
         return stage
 
-    async def test_is_told_for_a_while(self, stage: Leading) -> None:
+    async def test_is_reported_for_a_while(self, stage: Leading) -> None:
         stage.clock.now_ms += FAILURE_TOLD_MS - 1
         with pytest.raises(LogOffline):
             stage.share_partitions.lead(stage.key(), stage.log)
 
-    async def test_is_nothing_to_a_later_fetch(self, stage: Leading) -> None:
+    async def test_has_no_effect_on_a_later_fetch(self, stage: Leading) -> None:
         stage.clock.now_ms += FAILURE_TOLD_MS
         assert stage.share_partitions.lead(stage.key(), stage.log) is not None
 
@@ -95,7 +95,7 @@ class TestAFailureThatNobodyHasBeenToldOf:
         assert stage.share_partitions.lead(stage.key(), stage.log) is not None
 
 
-async def test_forgetting_what_is_not_led_does_nothing() -> None:
+async def test_forgetting_a_partition_without_a_leader_does_nothing() -> None:
     stage = await leading()
     stage.share_partitions.forget(stage.key())
     stage.share_partitions.forget_topic(PARTITION.topic_id, 3)

@@ -1,4 +1,4 @@
-"""Where a group begins that has never read the partition, if it begins at a duration."""
+"""The start offset of a group that has never read the partition, with a reset by duration."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def test_at_the_first_record_that_is_young_enough(duration_ms: int, offset
     assert (await ended_search(log, duration_ms)).start_offset() == offset
 
 
-async def test_never_below_what_was_deleted_since() -> None:
+async def test_never_below_the_records_deleted_since() -> None:
     log = await open_log(MemoryFileSystem())
     append(log, timestamp_ms=NOW_MS)
     append(log, timestamp_ms=NOW_MS)
@@ -41,7 +41,7 @@ async def test_never_below_what_was_deleted_since() -> None:
     assert search.start_offset() == 1
 
 
-async def test_that_there_is_nothing_holds_until_records_come() -> None:
+async def test_an_empty_log_has_no_start_until_records_arrive() -> None:
     log = await open_log(MemoryFileSystem())
     search = await ended_search(log, 10**9)
     assert (search.start_offset(), search.is_outdated) == (None, False)
@@ -51,7 +51,7 @@ async def test_that_there_is_nothing_holds_until_records_come() -> None:
     assert search.is_outdated
 
 
-async def test_what_kept_it_from_being_found_is_raised_each_time() -> None:
+async def test_an_error_of_the_search_is_raised_each_time() -> None:
     log = await open_log(MemoryFileSystem())
     append(log, timestamp_ms=NOW_MS)
     await log.close()

@@ -1,4 +1,4 @@
-"""Resets and deletions of share state, as the group coordinator asks for them."""
+"""Resets and deletions of share state on behalf of the group coordinator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def keeper(stage: Leading) -> StateKeeper:
 
 
 async def read_by_the_group() -> Leading:
-    """Four records, of which the group has accepted the first two."""
+    """Four records; the group has accepted the first two."""
     stage = await leading()
     stage.produce(4)
     leader = stage.lead()
@@ -35,7 +35,7 @@ async def test_beginning_undecided_records_nothing_and_is_done_at_once() -> None
     assert stage.log.log_end_offset == 0
 
 
-async def test_a_start_offset_is_a_checkpoint_in_place_of_all_that_was() -> None:
+async def test_a_start_offset_is_a_checkpoint_in_place_of_the_old_state() -> None:
     stage = await read_by_the_group()
     leader = stage.lead()
     await keeper(stage).initialise("group", 1, TOPIC_ID, 0, 3, 9)
@@ -64,7 +64,7 @@ async def test_a_deletion_is_a_tombstone_after_which_the_group_is_undecided() ->
     assert not leader.core.is_initialised
 
 
-async def test_what_was_never_recorded_needs_no_tombstone() -> None:
+async def test_unrecorded_state_needs_no_tombstone() -> None:
     stage = await leading()
     await keeper(stage).delete("group", 1, TOPIC_ID, 0)
     assert stage.log.log_end_offset == 0
@@ -76,7 +76,7 @@ async def test_a_partition_that_is_gone_has_no_state_to_write() -> None:
     assert stage.log.log_end_offset == 0
 
 
-async def test_nobody_leads_until_the_reset_is_written() -> None:
+async def test_there_is_no_leader_until_the_reset_is_written() -> None:
     stage = await read_by_the_group()
     state_keeper = keeper(stage)
     stage.let_open.clear()
@@ -99,7 +99,7 @@ async def test_a_failure_is_in_the_ticket_and_the_state_is_as_before() -> None:
     assert again.lead().core.spso == 2
 
 
-async def test_closing_waits_for_what_is_being_written() -> None:
+async def test_closing_waits_for_writes_under_way() -> None:
     stage = await read_by_the_group()
     state_keeper = keeper(stage)
     stage.let_open.clear()

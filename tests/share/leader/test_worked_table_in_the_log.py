@@ -4,9 +4,10 @@ lie in a log of 130 records, and its control records are 130 to 137.
 A leader plays the history, the control records are decoded from the log file itself, and after each of them
 the log is opened from a copy of its files, as after a crash. Where the log differs from the table:
 
-- The table's checkpoint begins at 110, although 100 to 109 are acknowledged after it. Here it begins at 100.
-- The records have more fields (docs/decisions/0001): the log also says who caused a state, and how.
-- The table's checkpoint epoch has 16 bits, and its delta no version. Here the epoch has 32 bits.
+- - The table's checkpoint begins at 110, although 100 to 109 are acknowledged after it. Here it begins at
+  100.
+- - The records have more fields (docs/decisions/0001): the log also has the member and the cause of a state.
+- - The table's checkpoint epoch has 16 bits, and its delta no version. Here the epoch has 32 bits.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def states_of(image: ShareStateImage) -> list[State]:
 
 
 def control_records(filesystem: MemoryFileSystem) -> list[tuple[int, ShareCheckpoint | ShareDelta]]:
-    """Those in the bytes of the log file, with their offsets; no index is read."""
+    """The control records in the bytes of the log file, with their offsets; no index is read."""
     data = bytes(filesystem.files[LOG_FILE])
     found: list[tuple[int, ShareCheckpoint | ShareDelta]] = []
     for position, header in iterate_headers(data):
@@ -150,7 +151,7 @@ async def play(*, deltas_per_checkpoint: int = 500) -> Played:
 
 
 async def recovered(filesystem: MemoryFileSystem) -> Leading:
-    """Another broker on the files that a crash left."""
+    """Another broker on the files after a crash."""
     again = await leading(filesystem.copy())
     again.groups.incarnations["G1"] = 1
     return again
@@ -163,7 +164,7 @@ def image_of(stage: Leading) -> ShareStateImage:
 
 
 def as_it_is(files: dict[str, bytearray]) -> None:
-    """Leaves the files of a crash as they are."""
+    """Leaves the files as after a crash."""
 
 
 def without_share_indexes(files: dict[str, bytearray]) -> None:
@@ -230,7 +231,7 @@ async def test_a_closed_log_has_the_image_of_its_last_leader(
 
 
 async def test_the_delivery_of_120_is_tried_again_after_a_crash() -> None:
-    """It was the first one, which is not recorded: the SPEO goes back from 121 to 120."""
+    """It was the first delivery, which is not recorded: the SPEO goes back from 121 to 120."""
     played = await play()
     again = await recovered(played.stage.filesystem)
     leader = again.share_partitions.lead(again.key("G1"), again.log)

@@ -91,7 +91,7 @@ async def test_acquiring_records_nothing() -> None:
     assert stage.log.log_end_offset == end_offset
 
 
-async def test_what_is_decided_during_a_write_shares_the_next_one() -> None:
+async def test_decisions_during_a_write_share_the_next_one() -> None:
     stage = await leading(flush=FlushPolicy.ALWAYS)
     stage.produce(6)
     await settle()
@@ -109,7 +109,8 @@ async def test_what_is_decided_during_a_write_shares_the_next_one() -> None:
     assert shapes(stage) == ["6:C1", "7:D1<-6", "8:D1<-7"]
     merged = stage.records()[2][1]
     assert isinstance(merged, ShareDelta)
-    # The second delta also names what lies between: acquired, and so recorded as available, never delivered.
+    # The second delta also has the range between: acquired, and therefore recorded as available and never
+    # delivered.
     assert [(one.base_offset, one.last_offset, one.state, one.delivery_count) for one in merged.states] == [
         (1, 1, ACKNOWLEDGED, 1),
         (2, 2, RecordState.AVAILABLE, 0),
@@ -176,7 +177,7 @@ async def test_nothing_takes_effect_before_it_is_written() -> None:
     assert (leader.core.spso, leader.image.start_offset) == (3, 3)
 
 
-async def test_a_write_that_fails_is_aborted_and_told() -> None:
+async def test_a_write_that_fails_is_aborted_and_reported() -> None:
     stage = await leading()
     stage.produce(2)
     leader = stage.lead()
@@ -199,7 +200,7 @@ async def test_a_failed_beginning_may_be_tried_again() -> None:
 
 class TestLoading:
     async def reload(self, stage: Leading) -> Leading:
-        """What another broker reads after this one was killed."""
+        """The state that another broker reads after this one was killed."""
         return await leading(stage.filesystem.copy())
 
     async def test_finds_nothing_in_a_log_without_state(self) -> None:
@@ -235,7 +236,7 @@ class TestLoading:
         acknowledge(leader, 1, 1)
         assert shapes(again) == ["4:C1", "5:D1<-4", "6:D1<-5"]
 
-    async def test_tells_groups_of_one_log_apart(self) -> None:
+    async def test_distinguishes_the_groups_of_one_log(self) -> None:
         stage = await leading()
         stage.produce(4)
         for group_id, offset in (("group", 0), ("other", 1), ("group", 1)):

@@ -1,4 +1,4 @@
-"""New checkpoints for groups whose newest ones keep old segments from going."""
+"""New checkpoints for groups whose newest checkpoints keep old segments from being deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL_SEGMENTS = LogConfig(segment_bytes=400, retention_ms=1000)
 
 
 async def segmented() -> Leading:
-    """Segments of a batch or two, the first of which hold the beginning of the group."""
+    """Segments of a batch or two; the first ones hold the beginning of the group."""
     stage = await leading(config=SMALL_SEGMENTS)
     stage.log.pin_listeners.append(lambda log, group_ids: stage.pinned.renew(PARTITION, log, group_ids))
     return stage

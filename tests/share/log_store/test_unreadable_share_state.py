@@ -1,4 +1,4 @@
-"""One control record that cannot be read stops its own group, and nothing else of the partition."""
+"""A control record that cannot be read stops its own group only, and nothing else of the partition."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ LOG_PATH = f"{DIRECTORY}/{0:020d}.log"
 
 
 def rewritten(control: ControlBatch, change: Callable[[bytes], bytes]) -> ControlBatch:
-    """The same with another value, and a good checksum."""
+    """The same record with another value, and a correct checksum."""
     record = next(iterate_records(control.data))
     assert record.key is not None
     assert record.value is not None
@@ -39,7 +39,7 @@ def rewritten(control: ControlBatch, change: Callable[[bytes], bytes]) -> Contro
 
 
 def without_end(value: bytes) -> bytes:
-    """The group can be read, and not what follows."""
+    """The group can be read, but not the fields behind it."""
     return value[:-3]
 
 
@@ -56,8 +56,8 @@ def cut_short(value: bytes) -> bytes:
 
 
 async def log_with(batch: Batch, change: Callable[[bytes], bytes], *, flushed: bool) -> MemoryFileSystem:
-    """What a killed process left: records, and state of two groups, the second of which has changes behind
-    the unreadable record.
+    """The files of a killed process: records, and the state of two groups. The second group has changes
+    behind the unreadable record.
     """
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
@@ -95,7 +95,7 @@ async def test_the_partition_serves_and_the_group_alone_stops(
     assert "reset or delete the group's offsets" in line["effect"]
 
 
-async def test_an_unreadable_checkpoint_keeps_what_may_be_its_groups() -> None:
+async def test_an_unreadable_checkpoint_keeps_records_that_may_be_its_groups() -> None:
     log = await open_log(await log_with(checkpoint_batch, without_group, flushed=True), recovery_point=7)
     assert log.may_have_share_state("anybody's")
 

@@ -1,4 +1,4 @@
-"""A share-partition over a small log, for tests that say what is fetched and acknowledged and little else."""
+"""A share-partition over a small log, for tests that fetch and acknowledge and need little else."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Leader:
         aborted: tuple[tuple[int, int], ...] = (),
         markers: tuple[int, ...] = (),
     ) -> list[tuple[int, int, int]]:
-        """Acquires from the whole log above each read's offset; what turns out to be gone is recorded."""
+        """Acquires from the whole log above each read's offset; missing records are recorded as gaps."""
         plan = self.partition.plan_acquire(records_max, self.limits, mode)
         batches = [batch for batch in self.log if plan.reads and batch[1] >= plan.reads[0][0]]
         acquisition = self.partition.acquire(
@@ -102,7 +102,7 @@ class Leader:
         return self.partition.expire(now_ms, self.limits)
 
     def record(self, *decisions: Decision) -> Outcome:
-        """Appends the decisions as one delta, or a checkpoint if one calls for it, and completes them."""
+        """Appends the decisions as one delta, or as a checkpoint if one requires it, and completes them."""
         changes = [change for decision in decisions for change in decision.changes]
         states = delta_states(self.image, self.partition, changes)
         starts = [decision.start_offset for decision in decisions if decision.start_offset is not None]
@@ -126,10 +126,10 @@ class Leader:
         return Outcome(any(one.released for one in outcomes), any(one.spso_moved for one in outcomes))
 
     def states(self) -> list[tuple[int, int, RecordState, int]]:
-        """What would be recorded of the records from SPSO to SPEO: (first, last, state, delivery count)."""
+        """The recorded form of the records from SPSO to SPEO: (first, last, state, delivery count)."""
         ranges = self.partition.durable_ranges(self.partition.spso, self.partition.speo)
         return [(one.base_offset, one.last_offset, one.state, one.delivery_count) for one in ranges]
 
     def restart(self) -> None:
-        """The broker starts anew: what lived in memory alone is gone."""
+        """The broker starts again: state that lived in memory only is gone."""
         self.partition = SharePartition(self.image, self.control_runs)

@@ -1,4 +1,4 @@
-"""A share-partition that keeps each offset by itself: slow, plain, and what the real one is compared with."""
+"""A share-partition that keeps each offset by itself: slow and simple, to compare the real one with."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class NaivePartition:
     """The rules of KIP-932 as Apache Kafka 4.3 has them, over one state per offset.
 
     `batches` are the data offsets of each batch in flight, `unread` those that a crash has left without a
-    delivery that was recorded, `control` the control offsets of the log, `failed` the final offsets whose
-    record could not be written.
+    recorded delivery, `control` the control offsets of the log, `failed` the final offsets whose record could
+    not be written.
     """
 
     spso: int = 0
@@ -75,7 +75,7 @@ class NaivePartition:
         limits: ShareLimits,
         now_ms: int,
     ) -> tuple[dict[int, int], NaiveDecision]:
-        """The delivery count of each offset acquired, and what was found to be gone."""
+        """The delivery count of each acquired offset, and the offsets found to be gone."""
         gone = self._archive_gaps(reads, producer_batches)
         taken, is_throttled = self._take_available(
             covered, producer_batches, records_max, batch_size, mode, limits
@@ -329,7 +329,7 @@ class NaivePartition:
         self.batches = [batch for batch in self.batches if batch[-1] >= self.spso]
 
     def projection(self) -> dict[int, tuple[RecordState, int]]:
-        """What would be recorded of each data offset from SPSO to SPEO."""
+        """The recorded form of each data offset from SPSO to SPEO."""
         return {
             offset: (RecordState.AVAILABLE, record.delivery_count - 1)
             if record.state is RecordState.ACQUIRED
@@ -339,7 +339,7 @@ class NaivePartition:
         }
 
     def restart(self, start_offset: int, end_offset: int, ranges: Sequence[StateRange]) -> None:
-        """A crash: what was recorded is all that is known of the offsets from start to end (exclusive)."""
+        """A crash: of the offsets from start to end (exclusive), only the recorded state remains."""
         self.spso = self.speo = start_offset
         self.records, self.batches, self.failed = {}, [], []
         self.unread = set()

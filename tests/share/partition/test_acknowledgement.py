@@ -245,7 +245,7 @@ def test_decisions_complete_in_any_order_while_the_spso_waits_for_the_lowest() -
     assert leader.partition.spso == 10
 
 
-def test_release_wakes_those_who_wait_for_records_and_acceptance_those_who_wait_for_room() -> None:
+def test_release_wakes_waits_for_records_and_acceptance_wakes_waits_for_room() -> None:
     leader = held(10)
     outcome = leader.acknowledge(5, 9, RELEASE)
     assert (outcome.released, outcome.spso_moved) == (True, False)

@@ -37,7 +37,7 @@ from tests.share.partition.leader import (
         ),
         pytest.param([12], 500, 5, [(0, 11, 1)], id="one batch is never split"),
         pytest.param([2, 2], 500, 0, [(0, 1, 1), (2, 3, 1)], id="batch size 0 splits at each batch"),
-        pytest.param([5], 0, 10, [], id="no records asked for"),
+        pytest.param([5], 0, 10, [], id="no records requested"),
         pytest.param([], 10, 10, [], id="an empty log"),
     ],
 )
@@ -55,7 +55,7 @@ def test_new_records_when_optimised_for_batches(
     [
         pytest.param([10], 5, [(0, 4, 1)], 10, id="the rest of the batch is in flight, available"),
         pytest.param([5, 15, 15], 10, [(0, 9, 1)], 20, id="up to the end of the second batch"),
-        pytest.param([5, 5, 5], 20, [(0, 14, 1)], 15, id="fewer records than asked for"),
+        pytest.param([5, 5, 5], 20, [(0, 14, 1)], 15, id="fewer records than requested"),
         pytest.param([5, 5], 5, [(0, 4, 1)], 5, id="exactly one batch"),
     ],
 )
@@ -106,7 +106,7 @@ def test_released_batches_come_before_new_records_each_by_itself() -> None:
     assert leader.fetch() == [(0, 4, 2), (5, 9, 2), (10, 14, 1)]
 
 
-def test_the_lowest_available_record_comes_first_whichever_was_released_first() -> None:
+def test_the_lowest_available_record_comes_first_in_any_order_of_release() -> None:
     leader = Leader().produce(5, 5, 5)
     leader.fetch(batch_size=5)
     leader.acknowledge(10, 14, RELEASE)
@@ -140,7 +140,7 @@ def test_the_record_limit_ends_in_the_middle_of_available_records() -> None:
     assert leader.fetch(records_max=3, mode=RECORD_LIMIT) == [(5, 5, 2), (7, 8, 2)]
 
 
-def test_only_what_was_read_is_acquired() -> None:
+def test_only_records_that_were_read_are_acquired() -> None:
     leader = Leader().produce(5, 5, 5)
     plan = leader.partition.plan_acquire(500, LIMITS)
     acquisition = leader.partition.acquire(
@@ -246,7 +246,7 @@ def test_held_records_that_compaction_took_stay_with_their_owner() -> None:
     assert leader.states() == [(0, 4, AVAILABLE, 0), (5, 7, ARCHIVED, 1), (8, 9, AVAILABLE, 1)]
 
 
-def test_holes_inside_what_is_read_are_acquired_for_the_client_to_report() -> None:
+def test_holes_inside_a_read_are_acquired_for_the_client_to_report() -> None:
     leader = Leader().produce(5, 5, 5)
     leader.fetch(batch_size=5)
     leader.acknowledge(0, 14, RELEASE)
@@ -260,7 +260,7 @@ def test_new_records_behind_a_compacted_hole_begin_where_the_log_goes_on() -> No
     leader = Leader().produce(5, 5, 5)
     del leader.log[0]
     assert leader.fetch(records_max=5) == [(5, 9, 1)]
-    assert leader.partition.spso == 5, "nothing was in flight: the hole is passed at once"
+    assert leader.partition.spso == 5, "nothing was in flight: the hole is skipped immediately"
     del leader.log[1]
     leader.produce(5)
     assert leader.fetch() == [(15, 19, 1)]
@@ -287,7 +287,7 @@ def test_compacted_records_are_archived_up_to_control_records_in_front_of_the_ne
     assert leader.partition.spso == 5
 
 
-def test_a_read_that_begins_inside_a_batch_leaves_what_lies_below_the_spso_alone() -> None:
+def test_a_read_that_begins_inside_a_batch_ignores_records_below_the_spso() -> None:
     leader = Leader(5).produce(10)
     assert leader.fetch(records_max=3, mode=RECORD_LIMIT) == [(5, 7, 1)]
     assert (leader.partition.spso, leader.partition.speo) == (5, 10)
@@ -311,12 +311,12 @@ def test_gaps_in_restored_state_are_fetched_like_released_records() -> None:
         pytest.param([10] * 4, 15, 500, [(0, 19, 1)], [(20, 29, 1)], id="up to the end of a producer batch"),
         pytest.param([10] * 4, 20, 10, [(0, 9, 1), (10, 19, 1)], [(20, 29, 1)], id="pieces of batch size"),
         pytest.param([10] * 4, 20, 500, [(0, 19, 1)], [(20, 29, 1)], id="the limit ends with a batch"),
-        pytest.param([40], 5, 5, [(0, 29, 1)], [(31, 39, 1)], id="not beyond what is known of"),
+        pytest.param([40], 5, 5, [(0, 29, 1)], [(31, 39, 1)], id="not beyond the known records"),
         pytest.param([10] * 4, 30, 500, [(0, 29, 1)], [(31, 39, 1)], id="all of it"),
         pytest.param([10] * 4, 34, 500, [(0, 29, 1), (31, 39, 1)], [], id="and new records behind"),
     ],
 )
-def test_what_was_held_in_a_crash_goes_out_by_producer_batches_again(
+def test_records_held_in_a_crash_are_delivered_by_producer_batches_again(
     sizes: list[int],
     records_max: int,
     batch_size: int,
@@ -328,12 +328,12 @@ def test_what_was_held_in_a_crash_goes_out_by_producer_batches_again(
     assert leader.fetch(records_max=1) == next_acquired
 
 
-def test_a_plan_reads_no_more_of_it_than_is_asked_for() -> None:
+def test_a_plan_reads_no_more_of_it_than_is_requested() -> None:
     leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10, 10)
     assert leader.partition.plan_acquire(15, LIMITS).reads == [(0, 15)]
 
 
-def test_what_was_read_of_it_is_a_batch_like_others() -> None:
+def test_the_part_of_it_that_was_read_is_a_batch_like_others() -> None:
     leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10)
     leader.fetch(records_max=15)
     leader.acknowledge(0, 19, RELEASE)
@@ -347,7 +347,7 @@ def test_a_record_limit_leaves_the_rest_of_its_producer_batch_available() -> Non
     assert leader.fetch("member-2", records_max=1) == [(10, 19, 1)]
 
 
-def test_what_compaction_took_of_it_is_archived() -> None:
+def test_compacted_records_of_it_are_archived() -> None:
     leader = Leader(states=(StateRange(30, 30, ACKNOWLEDGED, 1),)).produce(10, 10, 10)
     del leader.log[0]
     assert leader.fetch(records_max=5) == [(10, 19, 1)]
@@ -355,7 +355,7 @@ def test_what_compaction_took_of_it_is_archived() -> None:
     assert leader.fetch(records_max=5) == [(20, 29, 1)]
 
 
-def test_what_compaction_took_of_it_may_lie_behind_what_is_held() -> None:
+def test_compacted_records_of_it_may_lie_behind_held_ones() -> None:
     states = (StateRange(0, 9, AVAILABLE, 1), StateRange(30, 30, ACKNOWLEDGED, 1))
     leader = Leader(states=states).produce(10, 10, 10)
     del leader.log[1]
@@ -372,7 +372,7 @@ def test_what_compaction_took_of_it_may_lie_behind_what_is_held() -> None:
     assert leader.fetch("member-2", records_max=1) == [(20, 29, 2)]
 
 
-def test_what_a_checkpoint_leaves_open_at_its_end_is_fetched_again() -> None:
+def test_records_that_a_checkpoint_leaves_open_at_its_end_are_fetched_again() -> None:
     leader = Leader(5, states=(StateRange(5, 9, ACKNOWLEDGED, 1),), end_offset=12).produce(12)
     assert (leader.partition.spso, leader.partition.speo) == (10, 12)
     assert leader.fetch() == [(10, 11, 1)]

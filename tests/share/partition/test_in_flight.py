@@ -1,4 +1,4 @@
-"""What is kept of the records in flight: runs that split and join, and how little memory that takes."""
+"""The memory for records in flight: runs that split and join, and the little space that they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.share.partition.leader import ACCEPT, ACQUIRED, AVAILABLE, LIMITS, RE
 
 
 def footprint(partition: SharePartition) -> tuple[int, int, int]:
-    """Batches, runs and bytes (of objects, shallow each) that hang on a share-partition."""
+    """Batches, runs and bytes (of objects, shallow each) that belong to a share-partition."""
     found: dict[int, object] = {}
     pending: list[object] = [partition]
     while pending:
@@ -41,7 +41,7 @@ def test_a_million_released_and_acquired_records_leave_nothing_behind() -> None:
         leader.deltas.clear()
     batches, runs, size_bytes = footprint(leader.partition)
     assert (batches, runs) == before[:2] == (1, 1)
-    assert size_bytes <= before[2] + 100, "a delivery count that has grown is all there is"
+    assert size_bytes <= before[2] + 100, "only a delivery count has grown"
 
 
 def test_a_million_acknowledged_records_leave_nothing_behind() -> None:

@@ -1,4 +1,4 @@
-"""The ends of acquisition locks: expiry, session end, and what becomes of them if they cannot be recorded."""
+"""The ends of acquisition locks: expiry, session end, and their effect if they cannot be recorded."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_an_expiry_that_cannot_be_recorded_stands_and_rides_on_the_next_decision
         StateRange(5, 9, AVAILABLE, 1, Cause.SESSION_ENDED, "member-1"),
         StateRange(0, 4, ACKNOWLEDGED, 2, Cause.ACCEPT, "member-2"),
     ]
-    assert leader.partition.has_unrecorded, "what is being changed waits for the end of that"
+    assert leader.partition.has_unrecorded, "a pending change waits for the end of its write"
     leader.record(decision)
     assert [delta.states for delta in leader.deltas] == [
         [
@@ -188,7 +188,7 @@ def test_an_expiry_that_cannot_be_recorded_stands_and_rides_on_the_next_decision
     assert not leader.partition.has_unrecorded, "it has been overtaken"
 
 
-def test_what_rode_on_a_decision_that_failed_rides_on_the_next_again() -> None:
+def test_changes_in_a_failed_decision_are_in_the_next_one_again() -> None:
     leader = held(5, 5)
     leader.partition.abort(leader.release_member())
     leader.fetch("member-2", records_max=5)
@@ -198,7 +198,7 @@ def test_what_rode_on_a_decision_that_failed_rides_on_the_next_again() -> None:
     assert leader.image.ranges == recorded
     assert leader.expire(0).is_empty
     leader.record(leader.release_member("member-2"))
-    assert leader.image.ranges == recorded, "what was overtaken is not recorded late"
+    assert leader.image.ranges == recorded, "an overtaken change is not recorded late"
     assert not leader.partition.has_unrecorded
 
 
@@ -229,7 +229,7 @@ def test_an_archiving_whose_write_failed_holds_the_spso_though_others_complete()
     assert leader.partition.spso == leader.image.start_offset == 10
 
 
-def test_a_late_record_of_an_expiry_never_overwrites_what_came_after_it() -> None:
+def test_a_late_record_of_an_expiry_never_overwrites_later_changes() -> None:
     leader = held(5)
     expiry = leader.expire(1_000)
     leader.fetch("member-2")

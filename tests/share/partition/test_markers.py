@@ -1,4 +1,4 @@
-"""Markers of transactions, and other batches without data: no member gets them alone."""
+"""Transaction markers and other batches without data: no member gets only those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a delta: fillers, merging, later changes over earlier ones, holes that were passed."""
+"""The content of a delta: fillers, merging, later changes over earlier ones, skipped holes."""
 
 from __future__ import annotations
 

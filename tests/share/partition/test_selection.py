@@ -9,7 +9,7 @@ from tests.share.partition.leader import ARCHIVED, AVAILABLE, LIMITS, RECORD_LIM
 
 
 def deliveries(leader: Leader, rounds: int) -> list[list[tuple[int, int, int]]]:
-    """What each fetch gets, when all of it is released before the next."""
+    """The records of each fetch, when all of them are released before the next."""
     series: list[list[tuple[int, int, int]]] = []
     for _ in range(rounds):
         acquired = leader.fetch()
@@ -144,7 +144,7 @@ def test_a_throttled_record_does_not_follow_when_its_company_is_complete() -> No
     leader.fetch()
     leader.acknowledge(0, 9, RELEASE)
     assert leader.states() == [(0, 4, AVAILABLE, 2), (5, 9, AVAILABLE, 3)]
-    assert leader.fetch() == [(0, 4, 3)], "Kafka gives out all ten"
+    assert leader.fetch() == [(0, 4, 3)], "Kafka delivers all ten"
     assert leader.fetch() == [(5, 9, 4)]
 
 

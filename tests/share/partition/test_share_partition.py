@@ -88,7 +88,7 @@ def test_lag_and_counts_leave_control_records_out() -> None:
     assert leader.partition.lag(20) == 0
 
 
-def test_lag_leaves_out_at_once_what_was_aborted() -> None:
+def test_lag_excludes_aborted_records_immediately() -> None:
     leader = Leader().produce(16, 9)
     leader.acknowledge(*leader.fetch(records_max=1)[0][:2], RELEASE)
     assert leader.partition.lag(25) == 25
@@ -96,7 +96,7 @@ def test_lag_leaves_out_at_once_what_was_aborted() -> None:
     assert leader.partition.lag(25) == 16, "Kafka answers 25 until something is acknowledged or released"
 
 
-def test_lag_leaves_out_at_once_what_the_log_start_has_passed() -> None:
+def test_lag_excludes_records_below_the_log_start_immediately() -> None:
     leader = Leader().produce(9, 16)
     leader.fetch()
     leader.acknowledge(9, 9, RELEASE)
@@ -110,7 +110,7 @@ def test_acquired_records_are_recorded_with_one_delivery_less_after_a_restart() 
     leader.acknowledge(0, 4, RELEASE)
     leader.fetch()
     leader.restart()
-    assert (leader.partition.spso, leader.partition.speo) == (0, 5), "what was never recorded is fetched anew"
+    assert (leader.partition.spso, leader.partition.speo) == (0, 5), "unrecorded deliveries are fetched again"
     assert leader.fetch() == [(0, 4, 2), (5, 9, 1)]
 
 
@@ -170,7 +170,7 @@ def test_acknowledgements_below_a_moved_log_start_succeed_and_are_not_recorded()
 
 
 @pytest.mark.parametrize("ends_by", ["expiry", "session end"])
-def test_expiry_and_session_end_after_a_moved_log_start_concern_what_remains(ends_by: str) -> None:
+def test_expiry_and_session_end_after_a_moved_log_start_concern_the_remaining_records(ends_by: str) -> None:
     leader = held(5, 5)
     leader.record(leader.partition.decide_log_start(7))
     decision = leader.expire(1_000) if ends_by == "expiry" else leader.release_member()

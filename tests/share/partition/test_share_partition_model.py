@@ -2,7 +2,7 @@
 
 The log grows by producer batches and by the control records that the operations themselves cause; it loses
 batches by compaction and its beginning by retention. Appends may fail, and several decisions may share one. A
-crash may come at any time: then what was recorded is all that is known.
+crash may happen at any time: then only the recorded state remains.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def spread(ranges: list[StateRange], control: set[int]) -> dict[int, tuple[Recor
 
 
 class SharePartitionMachine(RuleBasedStateMachine):
-    """Each rule does the same to both, compares the answers, and queues what is to be recorded."""
+    """Each rule does the same to both, compares the answers, and queues the changes for recording."""
 
     @initialize(
         limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.integers(0, 3)
@@ -151,7 +151,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.enqueue(acquisition.gaps, gone)
 
     def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
-        """What a log gives for the plan's reads, and the offsets that this answers for."""
+        """The batches that a log gives for the plan's reads, and the offsets that they cover."""
         batches: list[tuple[int, int]] = []
         covered: set[int] = set()
         for first_offset, records_max in plan.reads[: 1 if is_cut_short else None]:
@@ -311,7 +311,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def work(
         self, member: str, records_max: int, mode: AcquireMode, skipped: int, length: int, ack_type: int
     ) -> None:
-        """What mostly happens: records are fetched, some of them acknowledged, and that is recorded."""
+        """The usual course: records are fetched, some of them acknowledged, and that is recorded."""
         self.produce([2, 3, 1, 2, 4])
         self.fetch(member, records_max, 4, mode, is_cut_short=False)
         if self.naive.held():
@@ -327,7 +327,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         mode=st.sampled_from(AcquireMode),
     )
     def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
-        """The start offset may go back with what was not recorded, but not below the log's."""
+        """The start offset may go back to the recorded one, but not below the log's."""
         self.image = self.recovered()
         self.partition = SharePartition(self.image, self.control_runs)
         self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges)
@@ -338,7 +338,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.fetch(member, records_max, batch_size, mode, is_cut_short=False)
 
     def teardown(self) -> None:
-        """A broker that starts anew on the recorded deltas knows what the image knew, and nothing is held."""
+        """A broker that starts on the recorded deltas knows the image's state, and no record is held."""
         recovered = self.recovered()
         partition = SharePartition(recovered, self.control_runs)
         live = partition.durable_ranges(partition.spso, partition.speo)
@@ -350,7 +350,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert partition.next_deadline_ms() is None
 
     def recovered(self) -> ShareStateImage:
-        """The image that a restart makes of what was recorded: the same."""
+        """The image after a restart, built from the recorded changes: the same."""
         recovered = ShareStateImage(self.control_runs)
         for record, offset in self.recorded:
             if isinstance(record, ShareCheckpoint):

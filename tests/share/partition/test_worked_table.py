@@ -1,6 +1,6 @@
 """The worked example of KIP-932's draft on recovery: offsets 100-120, control records 130-137.
 
-The example's first checkpoint states 110 where its own text begins at 100; 100 is what is meant.
+The example's first checkpoint states 110 where its own text begins at 100; 100 is correct.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WorkedExample:
 
 
 def accepted(first_offset: int, last_offset: int) -> StateRange:
-    """What a delta says of records accepted at their first delivery."""
+    """The delta's state for records accepted at their first delivery."""
     return StateRange(first_offset, last_offset, ACKNOWLEDGED, 1, Cause.ACCEPT, "member")
 
 

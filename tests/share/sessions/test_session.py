@@ -1,4 +1,4 @@
-"""One share session: its partitions, their turns, and which of them a response names."""
+"""One share session: its partitions, their turns, and the partitions that a response names."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def answered(
     ]
 
 
-def test_a_response_names_new_partitions_records_errors_and_what_had_an_error() -> None:
+def test_a_response_names_partitions_that_are_new_or_have_records_or_have_or_had_an_error() -> None:
     session = session_of(P0, P1, P2)
     assert answered(session) == [0, 1, 2], "the first response names all"
     assert answered(session) == []
     assert answered(session, records=(P1,)) == [1]
     assert answered(session, errors=(P2,)) == [2]
-    assert answered(session) == [2], "that the error is over is told once"
+    assert answered(session) == [2], "the end of the error is reported once"
     assert answered(session) == []
     session.update([P3, P0], [])
     assert answered(session) == [3]
@@ -80,7 +80,7 @@ def test_a_partition_that_gave_records_goes_to_the_end() -> None:
     assert session.partitions == [P1, P2, P0]
 
 
-def test_a_partition_outside_of_the_session_is_named_if_there_is_something_to_say() -> None:
+def test_a_partition_outside_of_the_session_is_named_if_it_has_records_or_an_error() -> None:
     session = session_of(P0)
     assert session.must_answer(P1, has_records=False, has_error=True)
     assert not session.must_answer(P1, has_records=False, has_error=False)

@@ -1,4 +1,4 @@
-"""Share sessions of a broker: epochs, limit, and the connections that they were opened on."""
+"""The share sessions of a broker: epochs, limit, and the connections on which they were opened."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_acknowledgements_in_a_first_request_are_refused_before_the_old_session_
     assert cache.get(KEY) is session
 
 
-def test_each_request_moves_the_epoch_on_whatever_its_api() -> None:
+def test_each_request_of_either_api_advances_the_epoch() -> None:
     cache = ShareSessionCache(10)
     session = fetch(cache, 0, P0, P1).session
     assert fetch(cache, 1).partitions == [P1, P0], "in turn"
@@ -122,7 +122,7 @@ def test_at_the_limit_no_session_is_opened_and_none_is_evicted() -> None:
     assert raised.value.code is ErrorCode.share_session_limit_reached
     assert cache.get(OTHER) is None
     fetch(cache, 0, P1)
-    assert len(cache) == 1, "a session may always be opened anew in its own place"
+    assert len(cache) == 1, "a session may always be replaced by a new one"
 
 
 def test_a_lost_connection_makes_room() -> None:

@@ -1,7 +1,8 @@
-"""What is written to the state topic, read again, is the live state as it would be recorded.
+"""The state written to the state topic, read again, is the recorded form of the live state.
 
-The machine of `test_share_partition_model` under random operations, with its decisions written as batches for
-the share coordinator in place of control records: appends may fail, and several decisions may share one.
+The machine of `test_share_partition_model` runs under random operations, with its decisions written as
+batches for the share coordinator in place of control records: appends may fail, and several decisions may
+share one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from tests.coordinator.share_state.share_state_bench import KEY
 from tests.share.partition.test_share_partition_model import SharePartitionMachine, spread
 
 _SNAPSHOT_EVERY = 5
-"""Writes; each other one is an update."""
+"""Writes; every second one is an update."""
 
 
 class TopicMachine(SharePartitionMachine):
-    """The log has no control records, and what is recorded is a state of the coordinator's."""
+    """The log has no control records; the recorded state belongs to the coordinator."""
 
     @initialize(limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.just(0))
     def start(self, limit: int, locks_max: int, runs: int) -> None:
@@ -36,7 +37,7 @@ class TopicMachine(SharePartitionMachine):
         self.written_count = 0
 
     def grow_by_control(self) -> None:
-        """Nothing: the state is elsewhere."""
+        """Nothing, because the state is elsewhere."""
 
     @precondition(lambda self: bool(cast("TopicMachine", self).queue))
     @rule(count=st.integers(1, 4))
@@ -68,7 +69,7 @@ class TopicMachine(SharePartitionMachine):
         if self.queue or self.partition.has_unrecorded:
             return
         recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
-        # Holes that the start has passed without a record of them are found anew.
+        # Holes that the start has passed without a record of them are found again.
         assert recorded.spso <= self.partition.spso
         first_offset, last_offset = self.partition.spso, recorded.speo - 1
         holes = set(range(first_offset, last_offset + 1)) - self.known_offsets()
@@ -77,12 +78,12 @@ class TopicMachine(SharePartitionMachine):
         assert spread(live, holes) == spread(again, holes)
 
     def known_offsets(self) -> set[int]:
-        """Of records that are in the log, and of those that something is recorded of."""
+        """The offsets of records in the log, and of those with a recorded state."""
         recorded = [(one.first_offset, one.last_offset) for one in self.state.state_batches]
         return {offset for first, last in (*self.log, *recorded) for offset in range(first, last + 1)}
 
     def teardown(self) -> None:
-        """Nobody holds anything after a start."""
+        """No member holds a record after a start."""
         recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
         assert recorded.next_deadline_ms() is None
 

@@ -1,4 +1,4 @@
-"""Share state through the share coordinator: writes that share, loading, errors, resets that overtake."""
+"""Share state through the share coordinator: shared writes, loading, errors, resets that overtake."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class TopicLeading(Leading):
         self._follow(log)
 
     async def again(self, *, records_left: int | None = None) -> TopicLeading:
-        """Another broker over the same logs, or over one with so many records."""
+        """Another broker over the same logs, or over a log with that number of records."""
         left = await self._left(records_left)
         return TopicLeading(left.filesystem, left.log, self.bench.restarted())
 
     async def reopen(self, *, records_left: int) -> None:
-        """The log went offline and was opened anew, with so many records."""
+        """The log went offline and was reopened, with that number of records."""
         left = await self._left(records_left)
         left.log.leader_epoch = self.log.leader_epoch
         self.filesystem, self.log = left.filesystem, left.log
@@ -71,7 +71,7 @@ class TopicLeading(Leading):
         self.share_partitions.forget_partition(PARTITION)
 
     def release_all(self) -> None:
-        """End what waits for the coordinator's log, and hold back nothing any more."""
+        """Ends the waits for the coordinator's log, and delays nothing from now on."""
         self.bench.log.held = False
         while self.bench.log.waiting:
             self.bench.log.release()
@@ -97,7 +97,7 @@ async def stage() -> TopicLeading:
 
 
 def held(stage: TopicLeading) -> SharePartitionLeader:
-    """A leader all of whose records a member holds."""
+    """A leader; a member holds all its records."""
     leader = stage.lead()
     stage.fetch(leader)
     return leader
@@ -124,7 +124,7 @@ class TestRecordsOnTheirWayToDeadLetters:
     """The state Archiving, which Apache Kafka writes before it copies records to a topic for dead letters."""
 
     def write(self, stage: TopicLeading, first_offset: int, last_offset: int, *, count: int = 0) -> None:
-        """As a leader of Apache Kafka did, which is gone now."""
+        """Writes as a leader of Apache Kafka did, which no longer runs."""
         batches = [StateBatch(first_offset, last_offset, 2, ARCHIVING)]
         written = StateWrite(1, 0, 0, count, batches)
         stage.bench.initialise(key=stage.key())
@@ -161,8 +161,8 @@ class TestRecordsOnTheirWayToDeadLetters:
 
 
 class TestALogThatLostMoreThanTheGroupsState:
-    """What a loss of power may leave: the state speaks of records that are no more. The leader's epoch is the
-    same all the time, as it is where a log is opened anew within one process.
+    """The state after a loss of power: it names records that are lost. The leader's epoch stays the same, as
+    it does when a log is reopened within one process.
     """
 
     @pytest.mark.parametrize("produced_before_it_is_led", [0, 1, 3])
@@ -177,7 +177,7 @@ class TestALogThatLostMoreThanTheGroupsState:
         assert shorter.fetch(shorter.lead()).acquired[0][0] == 2
         assert (await shorter.again()).lead().core.spso == 2
 
-    async def test_keeps_what_is_said_of_the_records_that_are_left(self, stage: TopicLeading) -> None:
+    async def test_keeps_the_states_of_the_records_that_are_left(self, stage: TopicLeading) -> None:
         leader = held(stage)
         assert acknowledge(leader, 1, 1).done
         assert acknowledge(leader, 3, 3).done
@@ -193,7 +193,7 @@ class TestALogThatLostMoreThanTheGroupsState:
         assert stage.fetch(stage.lead()).acquired == [(2, 4, 1)]
 
     async def test_is_looked_at_once(self, stage: TopicLeading) -> None:
-        """What was recorded since then is about records that were appended since then."""
+        """State recorded since then concerns records appended since then."""
         assert acknowledge(held(stage), 0, 3).done
         shorter = await stage.again(records_left=2)
         shorter.produce(3)
@@ -210,18 +210,18 @@ class TestALogThatLostMoreThanTheGroupsState:
         shorter.bench.log.failing = False
         assert shorter.lead().core.spso == 2
 
-    async def test_takes_nothing_out_of_what_a_reset_begins_meanwhile(self, stage: TopicLeading) -> None:
+    async def test_leaves_state_alone_that_a_reset_begins_meanwhile(self, stage: TopicLeading) -> None:
         assert acknowledge(held(stage), 0, 3).done
         shorter = await stage.again(records_left=2)
         shorter.log.leader_epoch = 1
         shorter.bench.log.held = True
-        # Reading in a newer epoch writes that down.
+        # Reading in a newer epoch records that epoch.
         assert shorter.share_partitions.lead(shorter.key(), shorter.log) is None
         shorter.keeper.initialise("group", 1, TOPIC_ID, 0, 100, 9)
         shorter.release_all()
         assert shorter.lead().core.spso == 100
 
-    async def test_a_load_for_the_log_before_says_nothing_of_it(self, stage: TopicLeading) -> None:
+    async def test_a_load_for_the_earlier_log_has_no_effect_on_it(self, stage: TopicLeading) -> None:
         assert acknowledge(held(stage), 0, 3).done
         again = await stage.again()
         again.log.leader_epoch = 1
@@ -259,7 +259,7 @@ async def test_a_group_made_again_at_lower_epochs_begins_anew(stage: TopicLeadin
     assert again.fetch(again.lead()).acquired == [(1, 3, 1)]
 
 
-async def test_what_is_decided_during_a_write_is_written_together(stage: TopicLeading) -> None:
+async def test_changes_decided_during_a_write_are_written_together(stage: TopicLeading) -> None:
     leader = held(stage)
     before = len(stage.bench.records())
     stage.bench.log.held = True
@@ -295,10 +295,10 @@ def deleted_by_another(stage: TopicLeading) -> None:
 
 
 class TestAFencedLeader:
-    """Its state was taken over, begun anew or deleted, by way of the coordinator."""
+    """Its state was taken over, initialised again or deleted through the coordinator."""
 
     @pytest.mark.parametrize("fence", [led_by_another, begun_anew_by_another, deleted_by_another])
-    async def test_is_told_that_it_leads_no_more_and_dropped(
+    async def test_gets_the_error_that_it_no_longer_leads_and_is_dropped(
         self, stage: TopicLeading, fence: Callable[[TopicLeading], None]
     ) -> None:
         leader = held(stage)
@@ -308,7 +308,7 @@ class TestAFencedLeader:
         assert stage.share_partitions.get(stage.key()) is None
 
     @pytest.mark.parametrize("fence", [begun_anew_by_another, deleted_by_another])
-    async def test_is_followed_by_one_with_the_state_as_it_is(
+    async def test_is_followed_by_one_with_the_present_state(
         self, stage: TopicLeading, fence: Callable[[TopicLeading], None]
     ) -> None:
         leader = held(stage)
@@ -317,7 +317,7 @@ class TestAFencedLeader:
         assert acknowledge(held(stage), 0, 1).error is None
         assert stage.lead().core.spso == 2
 
-    async def test_takes_what_waits_behind_the_refused_write_with_it(self, stage: TopicLeading) -> None:
+    async def test_drops_the_writes_that_wait_behind_the_refused_one(self, stage: TopicLeading) -> None:
         leader = held(stage)
         stage.bench.log.held = True
         begun_anew_by_another(stage)
@@ -355,7 +355,7 @@ class TestLoading:
         assert stage.share_partitions.get(key) is not None
         assert stage.bench.kinds() == "S"
 
-    async def test_a_failure_is_told_once_and_tried_again(self, stage: TopicLeading) -> None:
+    async def test_a_failure_is_reported_once_and_tried_again(self, stage: TopicLeading) -> None:
         stage.bench.log.held = stage.bench.log.failing = True
         assert stage.share_partitions.lead(stage.key(), stage.log) is None
         stage.bench.log.release()
@@ -374,7 +374,7 @@ class TestLoading:
         assert reset.done
         assert stage.lead().core.spso == 3
 
-    async def test_nor_of_one_whose_log_is_no_more(self, stage: TopicLeading) -> None:
+    async def test_nothing_comes_of_a_load_whose_log_is_closed(self, stage: TopicLeading) -> None:
         stage.bench.log.held = True
         assert stage.share_partitions.lead(stage.key(), stage.log) is None
         stage.share_partitions.forget_partition(PARTITION)
@@ -411,8 +411,8 @@ class TestResets:
         assert not stage.bench.coordinator.holds(stage.key())
         assert stage.lead().core.spso == 0
 
-    async def test_what_the_last_leader_had_not_written_never_is(self, stage: TopicLeading) -> None:
-        """Nor if the epoch doesn't tell the states apart: an administrator's reset doesn't raise it."""
+    async def test_unwritten_changes_of_the_last_leader_are_never_written(self, stage: TopicLeading) -> None:
+        """Even if the epoch does not distinguish the states: an administrator's reset does not raise it."""
         leader = held(stage)
         stage.bench.log.held = True
         written, waiting = acknowledge(leader, 0, 0), acknowledge(leader, 1, 1)
@@ -423,7 +423,9 @@ class TestResets:
         assert (reset.done, reset.error) == (True, None)
         assert stage.fetch(stage.lead()).acquired == [(0, 3, 1)]
 
-    async def test_nor_is_a_log_start_that_moved_during_its_last_write(self, stage: TopicLeading) -> None:
+    async def test_a_log_start_that_moved_during_its_last_write_is_never_written(
+        self, stage: TopicLeading
+    ) -> None:
         leader = held(stage)
         stage.bench.log.held = True
         acknowledge(leader, 0, 0)
@@ -432,7 +434,7 @@ class TestResets:
         stage.release_all()
         assert stage.lead().core.spso == 3
 
-    async def test_nor_does_it_come_behind_a_deletion(self, stage: TopicLeading) -> None:
+    async def test_unwritten_changes_are_not_written_after_a_deletion(self, stage: TopicLeading) -> None:
         leader = held(stage)
         stage.bench.log.held = True
         acknowledge(leader, 0, 0)
@@ -443,7 +445,9 @@ class TestResets:
         assert code_of(waiting) is ErrorCode.not_leader_or_follower
         assert stage.fetch(stage.lead()).acquired == [(0, 3, 1)]
 
-    async def test_nor_what_waited_when_its_log_was_opened_anew(self, stage: TopicLeading) -> None:
+    async def test_writes_that_waited_when_its_log_was_reopened_are_dropped(
+        self, stage: TopicLeading
+    ) -> None:
         leader = held(stage)
         stage.bench.log.held = True
         written, waiting = acknowledge(leader, 0, 0), acknowledge(leader, 1, 1)
@@ -453,7 +457,7 @@ class TestResets:
         assert code_of(waiting) is ErrorCode.not_leader_or_follower
         assert stage.fetch(stage.lead()).acquired == [(1, 3, 1)]
 
-    async def test_draining_waits_for_what_is_under_way(self, stage: TopicLeading) -> None:
+    async def test_draining_waits_for_writes_under_way(self, stage: TopicLeading) -> None:
         ticket = acknowledge(held(stage), 0, 0)
         await stage.topic_store.drained()
         assert ticket.done

@@ -67,7 +67,7 @@ func (r *run) create(ctx context.Context, topic string, partitions int32) error 
 	return err
 }
 
-// So many records, in turn to the partitions, each with a value of its own.
+// That number of records, to the partitions in turn, each with a value of its own.
 func (r *run) produce(ctx context.Context, client *kgo.Client, topic string, count, partitions int) error {
 	var records []*kgo.Record
 	for number := range count {
@@ -77,7 +77,7 @@ func (r *run) produce(ctx context.Context, client *kgo.Client, topic string, cou
 	return client.ProduceSync(ctx, records...).FirstErr()
 }
 
-// Polls the clients in turn until the condition holds; what is read is noted in values.
+// Polls the clients in turn until the condition holds; the records are kept in values.
 func until(ctx context.Context, what string, values map[string]bool, condition func() bool, clients ...*kgo.Client) error {
 	for !condition() {
 		if ctx.Err() != nil {
@@ -164,7 +164,7 @@ func number(text string) int64 {
 	return value
 }
 
-// One consumer has both partitions, two have one each, and what is left has both again.
+// One consumer has both partitions, two have one each, and the remaining one has both again.
 func (r *run) rebalance(ctx context.Context) (facts, error) {
 	topic := r.prefix + "-rebalance"
 	if err := r.create(ctx, topic, 2); err != nil {
@@ -209,7 +209,7 @@ func (r *run) rebalance(ctx context.Context) (facts, error) {
 	return facts{"read": len(values), "again": len(again), "committed": r.committed(ctx, topic)}, nil
 }
 
-// How many partitions a consumer has; the callbacks run while it is polled, or in its own goroutine.
+// The number of partitions of a consumer; the callbacks run while it is polled, or in its own goroutine.
 type assigned struct{ partitions atomic.Int64 }
 
 func (a *assigned) count() int64 { return a.partitions.Load() }
@@ -302,7 +302,7 @@ func (r *run) beginEarliest(ctx context.Context, group string) error {
 	return kerr.ErrorForCode(response.Resources[0].ErrorCode)
 }
 
-// Accepts every record, but for one that it releases first.
+// Accepts every record, except one that it releases first.
 func (r *run) share(ctx context.Context) (facts, error) {
 	topic := r.prefix + "-share"
 	if err := r.create(ctx, topic, 1); err != nil {

@@ -57,7 +57,7 @@ public final class ClientRun {
             case "transactions":
                 return transactions();
             case "share":
-                // Not there in older clients, so it is looked up by name.
+                // Older clients lack it, so it is looked up by name.
                 return (String) Class.forName("ShareRun").getMethod("run", String.class, String.class)
                     .invoke(null, address, prefix);
             default:
@@ -107,7 +107,7 @@ public final class ClientRun {
         return offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
     }
 
-    /** One consumer has both partitions, two have one each, and what is left has both again. */
+    /** One consumer has both partitions, two have one each, and the remaining one has both again. */
     private String rebalance(String protocol) throws Exception {
         String topic = prefix + "-rebalance-" + protocol;
         create(topic, 2);
@@ -194,7 +194,7 @@ public final class ClientRun {
         }
     }
 
-    /** So many records, in turn to the partitions, each with a value of its own. */
+    /** That number of records, to the partitions in turn, each with a value of its own. */
     private void produce(String topic, int count) throws Exception {
         try (KafkaProducer<String, String> producer = producer(Map.of())) {
             int partitions = producer.partitionsFor(topic).size();

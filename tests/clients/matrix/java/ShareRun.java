@@ -23,7 +23,7 @@ public final class ShareRun {
     private ShareRun() {
     }
 
-    /** Accepts every record, but for one that it releases first. */
+    /** Accepts every record, except one that it releases first. */
     public static String run(String address, String prefix) throws Exception {
         String topic = prefix + "-share";
         Properties settings = new Properties();

@@ -27,7 +27,7 @@ async function produce(topic, count, partitions) {
   await producer.disconnect()
 }
 
-// A consumer that notes the values it reads and the partitions it has, and commits after each record.
+// A consumer that keeps the values it reads and the partitions it has, and commits after each record.
 async function consume(groupId, topic, readUncommitted = false) {
   const consumer = kafka.consumer({
     groupId, readUncommitted, heartbeatInterval: 300, sessionTimeout: 10_000, maxWaitTimeInMs: 100,

@@ -18,7 +18,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Copies records from one topic to another, each poll's in a transaction with the group's offsets, until it is
- * killed. Says how many records it has committed, after each transaction, and aborts every fourth one.
+ * killed. Prints the number of committed records after each transaction, and aborts every fourth one.
  *
  * <p>Arguments: bootstrap, topic to read, topic to write, group, transactional id.
  */

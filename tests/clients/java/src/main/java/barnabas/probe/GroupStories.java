@@ -20,7 +20,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
  * Consumers of both protocols in one process. Arguments: bootstrap servers, a topic of six partitions with
- * records, the story. Prints one line for each thing that has come true; a wait that is in vain ends it.
+ * records, the story. Prints one line for each expected state; a wait without success ends it.
  */
 public final class GroupStories {
     private static final Duration POLL = Duration.ofMillis(50);

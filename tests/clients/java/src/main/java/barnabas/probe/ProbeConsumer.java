@@ -95,7 +95,7 @@ final class ProbeConsumer {
         }
     }
 
-    /** By coordinates, so that a test need not hold on to the record. */
+    /** By coordinates, so that a test does not have to keep the record. */
     private void acknowledgeOffset(String topic, int partition, long offset, AcknowledgeType type) {
         consumer.acknowledge(new ConsumerRecord<>(topic, partition, offset, null, null), type);
     }

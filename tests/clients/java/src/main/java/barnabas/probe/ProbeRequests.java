@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
 
-/** Commands that need no consumer: producing, and asking for a share group's offsets. */
+/** Commands without a consumer: producing, and requesting a share group's offsets. */
 final class ProbeRequests {
     private ProbeRequests() {
     }
@@ -33,7 +33,7 @@ final class ProbeRequests {
         return strings;
     }
 
-    /** Produces the values to a topic, waits for all of them and answers their offsets. */
+    /** Produces the values to a topic, waits for all of them and returns their offsets. */
     static List<Long> produce(JsonNode command) throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<String, String> producer =
@@ -49,7 +49,7 @@ final class ProbeRequests {
         return offsets;
     }
 
-    /** Start offset and lag of every partition that the group has state for. */
+    /** Start offset and lag of every partition with state of the group. */
     static List<Map<String, Object>> groupOffsets(JsonNode command) throws Exception {
         String group = command.get("group").asText();
         List<Map<String, Object>> offsets = new ArrayList<>();

@@ -17,18 +17,18 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
- * Runs the main method of one of Kafka's command line tools inside this process and captures what it prints.
+ * Runs the main method of one of Kafka's command line tools inside this process and captures its output.
  *
- * <p>Works for the tools that end through Kafka's {@link Exit}; one that calls {@link System#exit} needs a process.
+ * <p>Works for tools that end through Kafka's {@link Exit}; one that calls {@link System#exit} needs a process.
  */
 final class ToolRun {
     private static final SwitchableStream OUTPUT = new SwitchableStream();
     private static final SwitchableStream ERRORS = new SwitchableStream();
 
-    /** What the tool would have done at the end of its process, such as closing its producer. */
+    /** Work of the tool at the end of its process, such as closing its producer. */
     private static final List<Runnable> HOOKS = new CopyOnWriteArrayList<>();
 
-    /** The code of the first exit; a tool that takes ToolExit for a failure exits once more. */
+    /** The code of the first exit; a tool that treats ToolExit as a failure exits once more. */
     private static Integer exitCode;
 
     private ToolRun() {
@@ -91,7 +91,7 @@ final class ToolRun {
         }
     }
 
-    /** What the tool reads; commands of the probe come by the stream that it opened before. */
+    /** The input of the tool; commands of the probe arrive by the stream that it opened before. */
     private static String input(JsonNode command) {
         return command.has("input") ? command.get("input").asText() : "";
     }
@@ -102,7 +102,7 @@ final class ToolRun {
             Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) args);
         } catch (InvocationTargetException invocation) {
             if (!(invocation.getCause() instanceof ToolExit)) {
-                // What a process of its own would do.
+                // As at the end of a process of its own.
                 invocation.getCause().printStackTrace();
                 exitCode = 1;
             }

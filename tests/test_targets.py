@@ -1,0 +1,49 @@
+"""Each test belongs to exactly one of make's targets `test`, `test-spark`, `matrix` and `clients`."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MARKERS
+
+PROJECT = Path(__file__).resolve().parents[1]
+FOLDER_OF_MARKER = {"clients": "clients", "spark": "pipeline", "matrix": "pipeline", "long": "pipeline"}
+"""The targets `test-spark`, `matrix` and `clients` collect one folder only."""
+
+_TARGET = re.compile(r"^([a-z-]+): setup .*\n(?:\t.*pytest.*[ ,]-m '([^']+)')", re.MULTILINE)
+TARGETS = dict(_TARGET.findall((PROJECT / "Makefile").read_text(encoding="utf-8")))
+
+
+def test_the_makefile_has_four_targets_that_select_by_marker() -> None:
+    assert set(TARGETS) == {"test", "test-spark", "matrix", "clients"}
+
+
+@pytest.mark.parametrize("given", list(product((False, True), repeat=len(FOLDER_OF_MARKER))))
+def test_every_possible_test_is_in_one_target(given: tuple[bool, ...]) -> None:
+    markers = dict(zip(FOLDER_OF_MARKER, given, strict=True))
+    if markers["clients"] and any(markers[name] for name in ("spark", "matrix", "long")):
+        return  # there is no such test: the markers belong to different folders
+    selecting = [name for name, expression in TARGETS.items() if eval(expression, {}, markers)]
+    assert len(selecting) == 1, f"{markers} is in {selecting}"
+
+
+@pytest.mark.parametrize(("marker", "folder"), list(FOLDER_OF_MARKER.items()))
+def test_a_marker_is_used_in_the_folder_of_its_target_only(marker: str, folder: str) -> None:
+    assert marker in MARKERS
+    used = re.compile(rf"pytest\.mark\.{marker}\b")
+    elsewhere = [
+        str(path.relative_to(PROJECT))
+        for path in sorted((PROJECT / "tests").rglob("*.py"))
+        if used.search(path.read_text(encoding="utf-8"))
+        and path.relative_to(PROJECT / "tests").parts[0] not in (folder, "conftest.py", "test_targets.py")
+    ]
+    assert elsewhere == []
+
+
+def test_the_checks_of_a_change_run_every_target() -> None:
+    run = (PROJECT / ".ci" / "run").read_text(encoding="utf-8")
+    assert all(re.search(rf"^make {name}\b(?!-)", run, re.MULTILINE) for name in TARGETS)
