@@ -1,8 +1,7 @@
-"""DescribeProducers (key 61): what a partition knows of its producers, and of their open transactions
-(KIP-664).
+"""DescribeProducers (key 61, version 0; KIP-664): the producers of partitions and their open transactions.
 
-Every partition answers for itself. A name that no topic can have is INVALID_TOPIC_EXCEPTION, one that no
-topic has UNKNOWN_TOPIC_OR_PARTITION. The broker's own topics answer like any other.
+Each partition has its own error: INVALID_TOPIC_EXCEPTION if no topic can have this name,
+UNKNOWN_TOPIC_OR_PARTITION if none has it. The broker's own topics are described as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch (key 23): where the records of a leader epoch end (KIP-279, KIP-320).
+"""OffsetForLeaderEpoch (key 23, versions 2 to 4; KIP-279, KIP-320): the end offset of a leader epoch.
 
-A client that finds an end below its own position knows that records which it has read were lost, as after a
-crash with log.flush=interval. The answer names the greatest epoch not above the one asked for that has
-records; -1 and -1 if the epoch is not known.
+A client that gets an end below its own position knows that records which it has read were lost, for example
+by a crash with log.flush=interval. The result is the greatest epoch with records that is not above the
+requested one; epoch and offset are -1 if the epoch is unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""WriteTxnMarkers (key 27, versions 1 and 2; KIP-98, KIP-664): the ends of transactions, partition by
-partition.
+"""WriteTxnMarkers (key 27, versions 1 and 2; KIP-98, KIP-664, KIP-890): ends transactions in partitions.
 
-The transaction coordinator of this broker writes its markers without it. Administrators use it to abort a
-transaction that hangs (`kafka-transactions abort`); what else a client may end is in `client_markers`.
+The broker's transaction coordinator writes its markers without this API. Administrators use it to abort a
+hanging transaction (`kafka-transactions abort`). `client_markers` decides which transactions a client may
+end.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def _write(
 def _begin(
     broker: Broker, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
 ) -> Completion[None]:
-    """The marker on its way, or why it isn't written."""
+    """The write of the marker, or the error that prevents it."""
     partition = TopicNamePartition(topic_name, index)
     try:
         _check(broker, partition, marker)
@@ -122,7 +122,7 @@ def _note(
 
 
 def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMarker) -> None:
-    """Raises ApiError unless the client's marker may be written."""
+    """Raises `ApiError` if the client may not write this marker."""
     log = find_log(broker, find_partition(broker, *partition))
     check_client_marker(
         broker.transactions.coordinator,
@@ -142,6 +142,6 @@ async def _error_code(reply: Completion[None]) -> ErrorCode:
     try:
         await reply
     except (ApiError, StorageError) as error:
-        # A transaction coordinator knows these no better than a partition that somebody else leads now.
+        # A transaction coordinator does not know these errors, so they become that of a former leader.
         return ErrorCode.not_leader_or_follower if error.code in _NOT_READY else error.code
     return ErrorCode.none
