@@ -33,7 +33,8 @@ _NO_LOW_WATERMARK = -1
 async def handle_delete_records(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    opening = open_logs(broker, _names(request))
+    names = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    opening = open_logs(broker, names)
     if opening is not None:
         await opening
     outcomes = await _delete(broker, request)
@@ -49,12 +50,6 @@ async def handle_delete_records(
             for topic in request.topics
         ),
     )
-
-
-def _names(request: DeleteRecordsRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for partition in topic.partitions:
-            yield topic.name, partition.partition_index
 
 
 async def _delete(broker: Broker, request: DeleteRecordsRequest) -> Iterator[Outcome]:

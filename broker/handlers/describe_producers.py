@@ -6,7 +6,7 @@ UNKNOWN_TOPIC_OR_PARTITION if none has it. The broker's own topics are described
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest
@@ -32,13 +32,8 @@ if TYPE_CHECKING:
 def handle_describe_producers(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> Reply:
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
-
-
-def _names(request: DescribeProducersRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for index in topic.partition_indexes:
-            yield topic.name, index
+    names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    return answer_with_logs(broker, names, partial(_answer, broker, request))
 
 
 def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProducersResponse:

@@ -7,7 +7,7 @@ requested one; epoch and offset are -1 if the epoch is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.offset_for_leader_epoch.v4.request import (
@@ -36,13 +36,8 @@ _UNKNOWN = -1
 def handle_offset_for_leader_epoch(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
-
-
-def _names(request: OffsetForLeaderEpochRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for partition in topic.partitions:
-            yield topic.topic, partition.partition
+    names = [(topic.topic, one.partition) for topic in request.topics for one in topic.partitions]
+    return answer_with_logs(broker, names, partial(_answer, broker, request))
 
 
 def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

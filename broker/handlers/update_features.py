@@ -40,14 +40,12 @@ def handle_update_features(
         for update in request.feature_updates
     }
 
-    def respond(_: None) -> Response:
-        return _response(context.api_version, None, updates)
-
-    def refuse(error: ApiError) -> Response:
-        return _response(context.api_version, error, ())
-
-    reply = broker.metadata.update_features([*updates.values()], validate_only=request.validate_only)
-    return respond_when_done(reply, respond, refuse)
+    version = context.api_version
+    return respond_when_done(
+        broker.metadata.update_features([*updates.values()], validate_only=request.validate_only),
+        lambda _: _response(version, None, updates),
+        lambda error: _response(version, error, ()),
+    )
 
 
 def _response(api_version: int, error: ApiError | None, names: Iterable[str]) -> Response:

@@ -7,7 +7,6 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,19 +44,14 @@ _FORGED = frozenset({ErrorCode.transaction_coordinator_fenced, ErrorCode.invalid
 async def handle_write_txn_markers(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    opening = open_logs(broker, _names(request))
+    topics = [topic for marker in request.markers for topic in marker.topics]
+    names = [(topic.name, index) for topic in topics for index in topic.partition_indexes]
+    opening = open_logs(broker, names)
     if opening is not None:
         await opening
     return WriteTxnMarkersResponse(
         markers=tuple([await _write(broker, context, one) for one in request.markers])
     )
-
-
-def _names(request: WriteTxnMarkersRequest) -> Iterator[tuple[str, int]]:
-    for marker in request.markers:
-        for topic in marker.topics:
-            for index in topic.partition_indexes:
-                yield topic.name, index
 
 
 async def _write(
