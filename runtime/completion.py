@@ -35,18 +35,18 @@ class Completion(Generic[T]):
         self._value: T | None = None
         self._listeners: list[Callable[[Completion[T]], object]] | None = None
 
-    @classmethod
-    def of(cls, value: T) -> Completion[T]:
+    @staticmethod
+    def of(value: U) -> Completion[U]:
         """A completion that is done, with `value`."""
-        completion = cls()
+        completion: Completion[U] = Completion()
         completion.done = True
         completion._value = value
         return completion
 
-    @classmethod
-    def failed(cls, error: Exception) -> Completion[T]:
-        """A completion that is done, with `error`."""
-        completion = cls()
+    @staticmethod
+    def failed(error: Exception) -> Completion[U]:  # pyright: ignore[reportInvalidTypeVarUse]
+        """A completion that is done, with `error`; the caller's context determines its type."""
+        completion: Completion[U] = Completion()
         completion.done = True
         completion.error = error
         return completion

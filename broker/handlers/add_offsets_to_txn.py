@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (key 25, versions 0 to 4; KIP-98): a group's committed offsets take part in a transaction.
+"""AddOffsetsToTxn (key 25, versions 0 to 4; KIP-98): adds the committed offsets of a group to a transaction.
 
-For clients before transaction.version 2 alone; since then TxnOffsetCommit does it. Before version 2 a
-producer that was fenced is told INVALID_PRODUCER_EPOCH.
+Clients send it before transaction.version 2 only; since then TxnOffsetCommit does the same. Up to version 1 a
+fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def handle_add_offsets_to_txn(
     broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
     try:
-        # First: the transaction remembers the partition by its number.
+        # The topic must exist first, because the transaction stores the number of the group's partition.
         await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
         partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
         await broker.transactions.coordinator.add_partitions(

@@ -1,10 +1,11 @@
-"""AddPartitionsToTxn (key 24, versions 0 to 5; KIP-98, KIP-890): partitions take part in a transaction.
+"""AddPartitionsToTxn (key 24, versions 0 to 5; KIP-98, KIP-890): adds partitions to a transaction.
 
-- All of them or none: if one doesn't exist (UNKNOWN_TOPIC_OR_PARTITION) the others are
+- All partitions are added, or none. If one does not exist (UNKNOWN_TOPIC_OR_PARTITION), the others get
   OPERATION_NOT_ATTEMPTED.
-- Versions 4 and 5 are for brokers, and serve several transactions: a partition may also be asked after alone,
-  TRANSACTION_ABORTABLE if it takes no part.
-- Before version 2 a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+- Clients use versions up to 3, with one transaction in a request. `Batch` is versions 4 and 5, which brokers
+  use: several transactions, and a request may only verify that partitions are part of one, which is
+  TRANSACTION_ABORTABLE if they are not.
+- Up to version 1 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _Outcomes = Mapping[TopicNamePartition, ErrorCode]
 
 
 class _Wish(NamedTuple):
-    """One transaction's part of a request."""
+    """The partitions to add to one transaction."""
 
     transactional_id: str
     producer: ProducerIdentity

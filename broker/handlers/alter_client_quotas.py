@@ -1,7 +1,7 @@
-"""AlterClientQuotas (key 49): set and remove the quotas of users, clients and addresses (KIP-546).
+"""AlterClientQuotas (key 49, versions 0 and 1; KIP-546): sets and removes quotas of clients.
 
-What may be set is decided by the controller, each entity for itself; one that is given twice gets one answer,
-that it is refused.
+An entity is a user, a client id, both, or an IP address. The controller checks each entity by itself. An
+entity that the request names twice has one result, an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""AlterConfigs (key 33): all the settings that topics, brokers and groups are to have of their own (KIP-133).
+"""AlterConfigs (key 33, versions 0 to 2; KIP-133): replaces all own settings of topics, brokers and groups.
 
-Settings that are left out are unset, which is why IncrementalAlterConfigs took its place. What is allowed is
-decided by the controller and the rules of the configuration.
+A setting that the request leaves out is reset, so IncrementalAlterConfigs has replaced this API. The
+controller and the rules of the configuration decide on the values.
 """
 
 from __future__ import annotations

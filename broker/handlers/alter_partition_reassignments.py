@@ -1,8 +1,7 @@
-"""AlterPartitionReassignments (key 45): other replicas for partitions, of which one node has none (KIP-455,
-KIP-860).
+"""AlterPartitionReassignments (key 45, versions 0 and 1; KIP-455, KIP-860): moves partitions.
 
-To ask for the replicas that are there is granted, and changes nothing; all else is refused, each partition
-for itself. timeout_ms is not used.
+With one node there are no other replicas. A request for the present replicas succeeds and changes nothing;
+anything else is an error of that partition. timeout_ms is not used.
 """
 
 from __future__ import annotations

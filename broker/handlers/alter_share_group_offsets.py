@@ -1,5 +1,6 @@
-"""AlterShareGroupOffsets (key 91, version 0; KIP-932): where a group without members is to read on. See
-`coordinator.group.offsets`.
+"""AlterShareGroupOffsets (key 91, version 0; KIP-932): sets start offsets of a share group.
+
+The group must have no members; `coordinator.share_group.offsets` has the rules.
 """
 
 from __future__ import annotations

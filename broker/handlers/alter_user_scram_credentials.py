@@ -1,7 +1,7 @@
-"""AlterUserScramCredentials (key 51): set and delete users' credentials (KIP-554).
+"""AlterUserScramCredentials (key 51, version 0; KIP-554): sets and deletes the SCRAM credentials of users.
 
-They are kept for tools, and for a move to a broker with authentication; nothing asks for them here. What may
-be changed is decided by the controller, each user for itself.
+The credentials are kept for tools, and for a move to a broker with authentication; Barnabas does not use
+them. The controller checks each user by itself.
 """
 
 from __future__ import annotations

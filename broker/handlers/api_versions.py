@@ -1,14 +1,13 @@
-"""ApiVersions (key 18): the APIs that are served, with their versions (KIP-35, KIP-511, KIP-584, KIP-1242).
+"""ApiVersions (key 18, versions 0 to 5; KIP-35, KIP-511, KIP-584, KIP-1242): the served APIs and versions.
 
-- From version 3 on the client names its software; a name that Kafka would not take is refused
-  (INVALID_REQUEST, no APIs).
-- From version 5 on a client that knows the cluster and the node names both; only one of the two is
-  INVALID_REQUEST. With another cluster or node at the address the answer is REBOOTSTRAP_REQUIRED, no APIs:
-  the client then starts again from its bootstrap servers.
-- Features that may be at level 0 are left out for version 3, since its clients cannot read such a range
-  (KIP-1022).
-- What brokers ask each other is named on the listener for brokers alone.
-- A version that is not served is answered by the dispatcher.
+- From version 3 on the client names its software. A name that Kafka refuses is INVALID_REQUEST, without APIs.
+- From version 5 on a client that knows the cluster and the node names both; only one of them is
+  INVALID_REQUEST. If the cluster or the node is another one, the response is REBOOTSTRAP_REQUIRED without
+  APIs, and the client starts again from its bootstrap servers.
+- Features are in responses from version 3 on. Version 3 lacks those with a minimum level of 0, because its
+  clients cannot read such a range (KIP-1022).
+- The APIs between brokers are listed on the listener for brokers only.
+- The dispatcher answers versions that are not served.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
 
 
 def _error_code(broker: Broker, version: int, request: ApiVersionsRequest) -> ErrorCode:
-    """Versions before 5 name neither cluster nor node; versions before 3 do not name the software either."""
+    """Versions before 5 lack the cluster and the node; versions before 3 lack the software as well."""
     names_cluster, names_node = request.cluster_id is not None, request.node_id != _NO_NODE
     is_named = version < _NAMES_ITS_SOFTWARE_FROM or _names_its_software(request)
     if not is_named or names_cluster != names_node:

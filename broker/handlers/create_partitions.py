@@ -1,7 +1,7 @@
-"""CreatePartitions (key 37): more partitions for topics that exist (KIP-195).
+"""CreatePartitions (key 37, versions 0 to 3; KIP-195): adds partitions to existing topics.
 
-What may be added is decided by the controller; here a name given twice is refused (INVALID_REQUEST).
-timeout_ms is not used: the answer comes with the append.
+The controller decides on the counts. A name that the request has twice is INVALID_REQUEST. timeout_ms is not
+used: the response waits for the append. From version 3 on a quota can refuse the request (KIP-599).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""CreateTopics (key 19): new topics with partitions and settings (KIP-4, KIP-464 defaults, KIP-525 settings
-in the answer).
+"""CreateTopics (key 19, versions 2 to 7; KIP-4, KIP-464, KIP-525): creates topics.
 
-What may be created is decided by the controller. Here a name given twice is refused for both
-(INVALID_REQUEST), one of the broker's own topics gets the settings that it needs, and the answer is filled
-with the settings that each new topic starts with. timeout_ms is not used: the answer comes with the append.
+- The controller decides on each topic. A name that the request has twice is INVALID_REQUEST.
+- One of the broker's own topics gets the settings that it needs.
+- From version 5 on the response has the settings and the size of each new topic.
+- timeout_ms is not used: the response waits for the append.
+- From version 6 on a quota can refuse the request (KIP-599).
 """
 
 from __future__ import annotations

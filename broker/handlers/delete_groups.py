@@ -1,5 +1,6 @@
-"""DeleteGroups (key 42, versions 0 to 3; KIP-229, KIP-1331): groups without members, with all their state.
-Each group has its own error, and from version 3 on its own message.
+"""DeleteGroups (key 42, versions 0 to 3; KIP-229, KIP-1331): deletes groups without members and their state.
+
+Each group has its own error, and from version 3 on its own error message.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""DeleteRecords (key 21): give up the records below an offset (KIP-107).
+"""DeleteRecords (key 21, versions 0 to 2; KIP-107): deletes the records below an offset.
 
-The log start is durable when it is answered, and the segments go with the next round of retention. -1 stands
-for the visible high watermark; an offset above it or another one below 0 is OFFSET_OUT_OF_RANGE, one below
-the log start is a success that changes nothing. The broker's own topics are refused
-(INVALID_TOPIC_EXCEPTION), and topics without delete in their cleanup.policy (POLICY_VIOLATION).
+The new log start is durable before the response; the segments are deleted by the next round of retention. The
+offset -1 stands for the visible high watermark. An offset above it, or another one below 0, is
+OFFSET_OUT_OF_RANGE; one below the log start succeeds and changes nothing. The broker's own topics are
+INVALID_TOPIC_EXCEPTION, topics without delete in their cleanup.policy POLICY_VIOLATION.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _NO_LOW_WATERMARK = -1
 async def handle_delete_records(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    opening = open_logs(broker, _names(request))
+    names = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    opening = open_logs(broker, names)
     if opening is not None:
         await opening
     outcomes = await _delete(broker, request)
@@ -51,14 +52,8 @@ async def handle_delete_records(
     )
 
 
-def _names(request: DeleteRecordsRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for partition in topic.partitions:
-            yield topic.name, partition.partition_index
-
-
 async def _delete(broker: Broker, request: DeleteRecordsRequest) -> Iterator[Outcome]:
-    """What comes of each partition, in the order of the request."""
+    """The outcomes of the partitions, in the order of the request."""
     found = [
         _find(broker, topic.name, partition) for topic in request.topics for partition in topic.partitions
     ]
@@ -68,7 +63,7 @@ async def _delete(broker: Broker, request: DeleteRecordsRequest) -> Iterator[Out
 
 
 def _find(broker: Broker, topic_name: str, asked: DeleteRecordsPartition) -> Cut | ApiError:
-    """The log whose records may go, or why they may not."""
+    """The log with the offset to delete below, or the reason why nothing may be deleted."""
     try:
         led = find_partition(broker, topic_name, asked.partition_index)
         if led.topic.is_internal:

@@ -1,5 +1,6 @@
-"""DeleteShareGroupOffsets (key 92, version 0; KIP-932): a group without members forgets topics. See
-`coordinator.group.offsets`.
+"""DeleteShareGroupOffsets (key 92, version 0; KIP-932): deletes a share group's state of topics.
+
+The group must have no members; `coordinator.share_group.offsets` has the rules.
 """
 
 from __future__ import annotations

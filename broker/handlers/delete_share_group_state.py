@@ -1,5 +1,6 @@
-"""DeleteShareGroupState (key 86, version 0; KIP-932): end the state of share-partitions. Ending what isn't
-there succeeds.
+"""DeleteShareGroupState (key 86, version 0; KIP-932): deletes the state of share partitions.
+
+Deleting a state that does not exist succeeds.
 """
 
 from __future__ import annotations

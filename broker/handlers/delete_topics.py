@@ -1,9 +1,11 @@
-"""DeleteTopics (key 20): topics by name, or from version 6 on by id (KIP-516), with their records and
-settings.
+"""DeleteTopics (key 20, versions 1 to 6; KIP-4, KIP-516): deletes topics with their records and settings.
 
-Every name and id is looked up before anything is deleted; one that is given twice, in whatever form, is
-refused each time. With delete.topic.enable=false everything is refused. timeout_ms is not used: the answer
-comes with the append.
+- `ByName` is versions 1 to 5. `ById` is version 6, where a name or an id stands for each topic.
+- All topics are looked up before any is deleted. A topic that the request names twice, by name or by id, is
+  an error each time.
+- With delete.topic.enable=false every topic is an error.
+- timeout_ms is not used: the response waits for the append.
+- From version 5 on a quota can refuse the request (KIP-599).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _BY_ID_FROM = 6
 
 
 class _Asked(NamedTuple):
-    """A topic as the request gives it."""
+    """A topic of the request."""
 
     name: str | None
     topic_id: UUID | None
@@ -112,7 +114,7 @@ def _delete(
 
 
 def _sort_out(image: MetadataImage, asked: Sequence[_Asked]) -> tuple[list[_Result], list[tuple[str, UUID]]]:
-    """Those that cannot be deleted, each with its error, and the (name, id) of the others."""
+    """The topics that cannot be deleted, with their errors, and the (name, id) of the others."""
     seen = Counter(asked)
     found = {topic: _look_up(image, topic) for topic in seen}
     times_found = Counter(topic for topic in found.values() if isinstance(topic, tuple))

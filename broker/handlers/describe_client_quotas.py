@@ -1,6 +1,4 @@
-"""DescribeClientQuotas (key 48): the quotas of the users, clients and addresses that a filter asks for
-(KIP-546).
-"""
+"""DescribeClientQuotas (key 48, versions 0 and 1; KIP-546): the quotas that match a filter."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""DescribeCluster (key 60): the brokers of the cluster (KIP-700, KIP-919 endpoint types, KIP-1073 fenced
-brokers).
+"""DescribeCluster (key 60, versions 0 to 2; KIP-700, KIP-919, KIP-1073): the brokers of the cluster.
 
-There is one broker and it is never fenced. Its endpoint is one for brokers, so a client that looks for
-controllers is told MISMATCHED_ENDPOINT_TYPE.
+There is one broker, and it is never fenced. Its endpoint is one for brokers, so a client that asks for
+controllers gets MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations

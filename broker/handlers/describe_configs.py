@@ -1,14 +1,12 @@
-"""DescribeConfigs (key 32): the settings of topics, brokers and groups, and where they come from (KIP-226,
-KIP-569).
+"""DescribeConfigs (key 32, versions 1 to 4; KIP-133, KIP-226, KIP-569): settings and their sources.
 
-- A topic must exist; a group need not, and has the defaults. The metadata log's settings are shown as those
-  of topic `__cluster_metadata`, all of them read-only (KIP-630).
-- The broker "" stands for the dynamic defaults of all brokers, of which only those that were set are shown.
-- Loggers (type 8) and client metrics (type 16) are not served: INVALID_REQUEST, as for a type that doesn't
-  exist.
+- A topic must exist. A group need not; it then has the defaults. The settings of the metadata log are those
+  of the topic `__cluster_metadata`, all of them read-only (KIP-630).
+- The broker "" stands for the dynamic defaults of all brokers; only those that are set are listed.
+- Loggers (type 8), client metrics (type 16) and unknown types are INVALID_REQUEST.
 
-An administration page asks for a thousand topics, nearly all of them with the same settings: what resources
-have in common is encoded once a request, and a resource that is named again is not looked at again.
+An administration page asks for a thousand topics, nearly all of them with the same settings. So each distinct
+setting is encoded once in a request, and the settings of a resource are looked up once.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ async def _answer(broker: Broker, context: RequestContext, request: DescribeConf
 
 
 class _Described:
-    """What one request has asked for so far: the settings of each resource, and each setting's bytes."""
+    """The resources that one request has named so far, and the bytes of their settings."""
 
     def __init__(self, broker: Broker, version: int, request: DescribeConfigsRequest) -> None:
         self._broker = broker
@@ -74,7 +72,7 @@ class _Described:
             entries = self._entries_of(resource)
         except ApiError as error:
             error_code, message = error.code, error.message or ""
-        # No keys at all ask for everything, as null does.
+        # An empty array asks for all settings, as null does.
         keys = frozenset(resource.configuration_keys or ())
         return encode_resource(
             self._version,

@@ -1,7 +1,7 @@
-"""DescribeGroups (key 15, versions 0 to 6; KIP-345, KIP-430, KIP-1043): classic groups with their members.
+"""DescribeGroups (key 15, versions 0 to 6; KIP-345, KIP-430, KIP-1043): describes classic groups.
 
-A group that isn't there is described as Dead, and since version 6 refused with GROUP_ID_NOT_FOUND besides.
-Share groups have an API of their own.
+An unknown group is described as Dead; from version 6 on it also has the error GROUP_ID_NOT_FOUND. Share
+groups have an API of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NOT_FOUND_FROM = 6
 _STEPS_PER_GROUP = 2
-"""What one takes of a turn, without its members."""
+"""The steps of a turn for one group without its members."""
 
 
 def handle_describe_groups(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Reply:

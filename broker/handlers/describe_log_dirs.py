@@ -1,9 +1,9 @@
-"""DescribeLogDirs (key 35): how large partitions are, and how much room the disk has (KIP-113, KIP-827).
+"""DescribeLogDirs (key 35, versions 1 to 5; KIP-113, KIP-827, KIP-1066): sizes of partitions and of the disk.
 
-Null asks for all partitions; those that don't exist are left out. The sizes are those of the segments, opened
-or not. There is one directory, no replica is moved to another and none lags, so `is_future_key` is false and
-`offset_lag` 0. A directory that cannot be read is answered KAFKA_STORAGE_ERROR; so is one on a full disk,
-with its sizes, which is how `barnabas healthcheck` knows.
+Null asks for all partitions; partitions that do not exist are left out. A size is the sum of the segments,
+whether the log is open or not. There is one directory and no replica that moves or lags, so `is_future_key`
+is false and `offset_lag` 0. A directory that cannot be read is KAFKA_STORAGE_ERROR. A full disk is as well,
+with its sizes; `barnabas healthcheck` relies on that.
 """
 
 from __future__ import annotations

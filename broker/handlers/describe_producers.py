@@ -1,13 +1,12 @@
-"""DescribeProducers (key 61): what a partition knows of its producers, and of their open transactions
-(KIP-664).
+"""DescribeProducers (key 61, version 0; KIP-664): the producers of partitions and their open transactions.
 
-Every partition answers for itself. A name that no topic can have is INVALID_TOPIC_EXCEPTION, one that no
-topic has UNKNOWN_TOPIC_OR_PARTITION. The broker's own topics answer like any other.
+Each partition has its own error: INVALID_TOPIC_EXCEPTION if no topic can have this name,
+UNKNOWN_TOPIC_OR_PARTITION if none has it. The broker's own topics are described as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest
@@ -33,13 +32,8 @@ if TYPE_CHECKING:
 def handle_describe_producers(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> Reply:
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
-
-
-def _names(request: DescribeProducersRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for index in topic.partition_indexes:
-            yield topic.name, index
+    names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    return answer_with_logs(broker, names, partial(_answer, broker, request))
 
 
 def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProducersResponse:

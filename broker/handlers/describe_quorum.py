@@ -1,7 +1,7 @@
-"""DescribeQuorum (key 55): who keeps the metadata log, and how far each has come (KIP-595, KIP-836).
+"""DescribeQuorum (key 55, versions 0 to 2; KIP-595, KIP-836, KIP-853): the replicas of the metadata log.
 
-This node leads and is the only voter. Its followers, on the listener for brokers, are observers. Any other
-partition than the one of the metadata log is unknown, and so are all if there is more than one.
+This node is the leader and the only voter; its followers on the listener for brokers are observers. A request
+that names anything besides the partition of the metadata log gets UNKNOWN_TOPIC_OR_PARTITION for all.
 """
 
 from __future__ import annotations

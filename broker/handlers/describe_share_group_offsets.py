@@ -1,9 +1,8 @@
-"""DescribeShareGroupOffsets (key 90, versions 0 and 1; KIP-932, KIP-1226): where a group stands in its
-partitions, and its lag.
+"""DescribeShareGroupOffsets (key 90, versions 0 and 1; KIP-932, KIP-1226): start offsets and lag.
 
-An unknown group has no topics and no error, and a partition that the group hasn't read has start and lag
--1, as in Kafka. The start offset told is the one in force; Kafka's lags a write behind, and for as long its
-lag counts records that were found to be gone.
+An unknown group has no topics and no error, and a partition that the group has not read has start offset and
+lag -1, as in Kafka. The start offset is the one in force. Kafka's is one write behind, and until that write
+its lag counts records that are gone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""DescribeTopicPartitions (key 75): topics with their partitions, a page at a time (KIP-966).
+"""DescribeTopicPartitions (key 75, version 0; KIP-966): topics with their partitions, one page at a time.
 
-Topics come sorted by name, each once; none asked for means all. An answer holds at most
-response_partition_limit partitions, never more than max.request.partition.size.limit and at least one, and a
-cursor to go on from. A topic that doesn't exist is left out of a listing of all, else answered with its
-error. A cursor that the request's topics don't have, or with a partition below 0, is refused for every topic
-(INVALID_REQUEST).
+Topics are sorted by name, each once; an empty array asks for all. A response has at least one partition, at
+most response_partition_limit and never more than max.request.partition.size.limit, and a cursor for the next
+page. A topic that does not exist is left out of a list of all topics, otherwise it has its error. A cursor
+with a topic that is not in the request, or with a partition below 0, is INVALID_REQUEST for every topic.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""DescribeTransactions (key 65, version 0; KIP-664): how transactional ids stand, each with an error of its
-own.
+"""DescribeTransactions (key 65, version 0; KIP-664): the state of transactional ids, each with its own error.
+
+The response has its own encoder, because kio rejects the start time -1 of an id without a transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _STEPS_PER_ID = 3
-"""The share of a turn that one id takes."""
+"""The steps of a turn for one id."""
 
 
 def handle_describe_transactions(

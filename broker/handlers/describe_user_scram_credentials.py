@@ -1,7 +1,7 @@
-"""DescribeUserScramCredentials (key 50): which mechanisms users have credentials for (KIP-554); of those
-themselves only the number of iterations is told.
+"""DescribeUserScramCredentials (key 50, version 0; KIP-554): the mechanisms for which users have credentials.
 
-Null and an empty list ask for all users; one that is asked for twice is refused (DUPLICATE_RESOURCE).
+Of the credentials only the number of iterations is shown. Null and an empty array ask for all users. A user
+that the request names twice is DUPLICATE_RESOURCE.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def handle_describe_user_scram_credentials(
 
 
 def _credential_infos(broker: Broker) -> dict[str, list[CredentialInfo]]:
-    """By user."""
+    """The credentials of each user."""
     infos: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in broker.metadata.image.scram_credentials.items():
         info = CredentialInfo(mechanism=i8(mechanism), iterations=i32(credential.iterations))

@@ -1,7 +1,7 @@
-"""ElectLeaders (key 43): leaders that the node would have to be made, if it weren't (KIP-460).
+"""ElectLeaders (key 43, versions 0 to 2; KIP-460): elects preferred leaders; changes nothing.
 
-The node leads every partition, so each that is named is answered ELECTION_NOT_NEEDED, or as unknown; asked
-for all (null), topics are named without partitions, as Kafka leaves out those that need no election.
+The node leads every partition, so each named partition is ELECTION_NOT_NEEDED, or unknown. For all partitions
+(null) the response has topics without partitions, because Kafka leaves out those that need no election.
 timeout_ms is not used.
 """
 

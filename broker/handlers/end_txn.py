@@ -1,9 +1,10 @@
-"""EndTxn (key 26, versions 0 to 5; KIP-98, KIP-890): a transaction is committed or aborted.
+"""EndTxn (key 26, versions 0 to 5; KIP-98, KIP-890): commits or aborts a transaction.
 
-- Answered when the markers are written, so that who reads committed records then finds all of them; Kafka
-  answers once the end is decided. Where a log cannot be written at once it is answered so here, too.
-- Version 5 is transaction.version 2: the producer's epoch is raised, and the answer has it.
-- Before version 2 a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+- The response waits for the markers, so a consumer of committed records then finds all of them. Kafka
+  responds when the end is decided. Barnabas does the same only if a log cannot be written immediately.
+- Version 5 is transaction.version 2: the producer's epoch is raised, and the response has the new id and
+  epoch.
+- Up to version 1 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What handlers of transactions share: how a producer is told that another one has taken its place."""
+"""The error of a fenced producer, in the versions of the transaction APIs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fenced_code(code: ErrorCode, context: RequestContext, *, known_from: int) -> ErrorCode:
-    """The code as the client knows it: before that version there was no PRODUCER_FENCED."""
+    """The code for the client: INVALID_PRODUCER_EPOCH in versions without PRODUCER_FENCED."""
     if code is ErrorCode.producer_fenced and context.api_version < known_from:
         return ErrorCode.invalid_producer_epoch
     return code

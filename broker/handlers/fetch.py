@@ -1,12 +1,11 @@
-"""Fetch (key 1, versions 4 to 18; KIP-74, KIP-227, KIP-320, KIP-516): slices of the log for ordinary
-consumers.
+"""Fetch (key 1, versions 4 to 18; KIP-74, KIP-98, KIP-227, KIP-320, KIP-516): records for ordinary consumers.
 
-Which partitions a request means is the session's to say, if it goes on with one (`fetch_sessions.py`). The
-wait and the answer are the operation's: a fetch is answered when `min_bytes` are there, when a partition has
-an error, or after `max_wait`. Partitions that don't exist end no wait while others do, as in Kafka: a client
-that asks for them would ask again at once.
-
-A replica is answered as a consumer is, unless it follows the metadata log (`fetch_metadata_log.py`).
+- Topics have names up to version 12, ids from 13 on. The decoder of requests is Barnabas's own.
+- A fetch session, if there is one, knows the partitions of the request (`sessions.fetch_sessions`).
+- The response comes when `min_bytes` are there, when a partition has an error, or after `max_wait_ms`.
+  Partitions that do not exist do not end the wait while others exist, as in Kafka, because the client would
+  ask for them again immediately.
+- A replica is answered like a consumer, unless it follows the metadata log (`fetch_metadata_log`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def handle_fetch(broker: Broker, context: RequestContext, request: FetchBody) ->
 
 
 def _begin(broker: Broker, context: RequestContext, request: FetchBody) -> FetchOperation:
-    """The operation of a request; ApiError if the session that it goes on with isn't there, or not so far."""
+    """The operation of a request; raises `ApiError` if its session is unknown or has another epoch."""
     sessions = broker.fetch_sessions
     by_id = context.api_version >= TOPIC_ID_VERSION
     if request.session_epoch not in _FULL_FETCH_EPOCHS:

@@ -1,16 +1,16 @@
-"""Fetch as the followers of the metadata log use it (KIP-595, KIP-630): its handler is `fetch.py`.
+"""Fetch requests of the followers of the metadata log (KIP-595, KIP-630), for the handler in `fetch`.
 
-- Served on the listener for brokers to requests that name another node as replica (version 15 and newer), by
-  topic id. The one partition is all that such a request may ask for.
-- Records are given up to the high watermark: what the leader could still lose no follower has.
-- A follower that lies below the log start, or has no records while there is a snapshot, is told the newest
-  one's id (`SnapshotId`); one whose records differ, where to cut its log (`DivergingEpoch`). Either way it
-  gets no records, and the answer does not wait.
-- An answer waits for records, unless the high watermark is news to the follower (KIP-1166); `min_bytes` and
-  the partition's own `max_bytes` don't count, as in Kafka.
-- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (other partitions) are errors of the whole request;
-  INVALID_REQUEST (impossible offsets), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR are the
-  partition's.
+- The listener for brokers serves requests that name another node as the replica (from version 15 on) and the
+  topic by its id. Such a request names the one partition and nothing else.
+- Records are read up to the high watermark, so no follower has a record that the leader can still lose.
+- A follower below the log start, or without records while there is a snapshot, gets the id of the newest
+  snapshot (`SnapshotId`). A follower with other records gets the offset to truncate to (`DivergingEpoch`).
+  Either response has no records and does not wait.
+- A response waits for records, or for a high watermark that the follower does not know (KIP-1166).
+  `min_bytes` and the partition's own `max_bytes` have no effect, as in Kafka.
+- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (other partitions) are errors of the whole request.
+  INVALID_REQUEST (impossible offsets), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH and KAFKA_STORAGE_ERROR are
+  errors of the partition.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_OFFSET = -1
 
 
 class _Found(NamedTuple):
-    """What the log has for the follower."""
+    """The result of a read for the follower."""
 
     error_code: ErrorCode
     high_watermark: int = _NO_OFFSET
@@ -74,7 +74,7 @@ def _refused(context: RequestContext, error_code: ErrorCode) -> EncodedBody:
 
 
 class _MetadataFetch(DelayedOperation[EncodedBody]):
-    """One follower's fetch, and the future of its response."""
+    """The fetch of one follower, and the completion of its response."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         self._wanted = wanted
 
     def start(self) -> Reply:
-        """The response at once if nothing is to be waited for; else this operation, which waits."""
+        """This operation, which is done if it need not wait."""
         max_wait_ms = self._request.max_wait_ms
         if max_wait_ms == 0:
             self.on_expire()
@@ -120,7 +120,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
             return _Found(error.code)
 
     def _read(self) -> _Found:
-        """Raises ApiError, StorageError."""
+        """Raises `ApiError`, `StorageError`."""
         wanted, log = self._wanted, self._log
         self._check()
         high_watermark = log.store.high_watermark
@@ -136,7 +136,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         return _Found(ErrorCode.none, high_watermark, slice_.buffers)
 
     def _check(self) -> None:
-        """Refuse what makes no sense, and followers of other leaders; raises ApiError."""
+        """Raises `ApiError` on impossible offsets and on another leader epoch."""
         wanted = self._wanted
         is_possible = (
             self._request.max_wait_ms >= 0

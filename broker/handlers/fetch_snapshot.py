@@ -1,14 +1,14 @@
-"""FetchSnapshot (key 59, versions 0 and 1; KIP-630, KIP-853): a follower of the metadata log reads a snapshot
-of it in pieces.
+"""FetchSnapshot (key 59, versions 0 and 1; KIP-630, KIP-853): a piece of a metadata snapshot for a follower.
 
-- Which snapshot to read, Fetch tells it (`SnapshotId`). A piece has at most `max_bytes`, and no more than the
-  broker's `ResponseBudget` allows; it may end anywhere. The follower goes on at the next position until it
+- A follower learns the snapshot's id from Fetch (`SnapshotId`). A piece has at most `max_bytes` and no more
+  than the `ResponseBudget` allows, and may end anywhere. The follower continues at the next position until it
   has `size` bytes.
-- Served and advertised on the listener for brokers alone, as Kafka has it on its controllers' listeners.
-- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST are errors of the whole request. Others are the partition's,
-  told with the leader as it is: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-  SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. Apache Kafka 4.3 means to tell the
-  same, cannot write an answer without records, and says UNKNOWN_SERVER_ERROR of the whole request.
+- The listener for brokers alone serves and lists it, as do the listeners of controllers in Kafka.
+- INCONSISTENT_CLUSTER_ID and INVALID_REQUEST are errors of the whole request. These are errors of the
+  partition, together with the current leader: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+  UNKNOWN_LEADER_EPOCH, SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, KAFKA_STORAGE_ERROR. Apache Kafka 4.3
+  intends the same, but cannot write a response without records; there the whole request is
+  UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def _read(
 async def _read_piece(
     broker: Broker, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
 ) -> tuple[int, bytes]:
-    """(size of the whole snapshot, the piece); raises ApiError, OSError."""
+    """(size of the whole snapshot, the piece); raises `ApiError`, `OSError`."""
     check_leader(broker, wanted.current_leader_epoch)
     log = broker.metadata.log
     snapshot_id = SnapshotId(wanted.snapshot_id.end_offset, wanted.snapshot_id.epoch)
@@ -79,7 +79,7 @@ async def _read_piece(
         raise ApiError(ErrorCode.snapshot_not_found)
     if not 0 <= wanted.position < stored.size_bytes:
         raise ApiError(ErrorCode.position_out_of_range)
-    # Before the read: from now on the snapshot stays.
+    # Before the read, because this keeps the snapshot from being deleted.
     log.follower_heard(FollowerKey(request.replica_id, wanted.replica_directory_id), snapshot_id.end_offset)
     bytes_max = min(request.max_bytes, broker.response_budget.bytes_max())
     data = await log.snapshots.read(snapshot_id, wanted.position, bytes_max)

@@ -1,13 +1,13 @@
-"""FindCoordinator (key 10): which broker keeps the state of a group, or of a transactional id (KIP-699 for
-several keys at a time).
+"""FindCoordinator (key 10, versions 0 to 6; KIP-699): the coordinator of a group or a transaction.
 
-- Groups of every kind (type 0) are this node's, and so are transactional ids (type 1).
-- The topic in which the coordinator keeps its records is created, if it isn't there. Kafka starts to create
-  it and answers COORDINATOR_NOT_AVAILABLE; here the answer waits for the append, and has that error only if
-  it fails.
-- Share coordinators (type 2, from version 6 on) are for brokers among themselves: on their listener alone,
-  for keys `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE where share state is not kept in its topic.
-- INVALID_REQUEST for any other type, or key.
+- `Single` is versions 0 to 3, with one key; version 0 is for groups only. `Batch` is versions 4 to 6.
+- This node coordinates all groups (type 0) and all transactional ids (type 1).
+- The topic of the coordinator's records is created if it does not exist. Kafka starts to create it and
+  responds COORDINATOR_NOT_AVAILABLE. Here the response waits for the append, and has this error only if that
+  fails.
+- Only brokers look for share coordinators (type 2, from version 6 on), on their listener and with keys
+  `group:topicId:partition`. COORDINATOR_NOT_AVAILABLE if share state is not kept in its topic.
+- Any other type or key is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def _create_then_answer(
 ) -> Response:
     keys = _keys(context.api_version, request)
     if any(_refusal(broker, context, request.key_type, key) is None for key in keys):
-        # What could not be created is answered as not available, and the client asks again.
+        # A failure becomes COORDINATOR_NOT_AVAILABLE, and the client asks again.
         with contextlib.suppress(ApiError):
             await broker.internal_topics.ensure(topic)
     response = _answer(broker, context, request)
@@ -88,7 +88,7 @@ def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply
     if context.api_version >= _BATCH_FROM:
         return in_turns(_find_all(broker, context, cast("FindCoordinatorRequestBatch", request)))
     node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
-    # Kafka has this text for success here, and none in the newer versions.
+    # Kafka has this text for a success in these versions, and no text in the newer ones.
     return FindCoordinatorResponse(
         throttle_time=milliseconds(0),
         error_code=node.error_code,
@@ -102,7 +102,7 @@ def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply
 async def _find_all(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequestBatch
 ) -> EncodedBody:
-    """A client may look for very many at once; each distinct answer is encoded once."""
+    """Encodes each distinct result once, because a request may have very many keys."""
     turns, encoded = Turns(), dict[_Node, bytes]()
     buffers: list[Buffer] = [encode_response_start(len(request.coordinator_keys))]
     for key in request.coordinator_keys:
@@ -125,7 +125,7 @@ def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _
 
 
 def _refusal(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node | None:
-    """The answer if there is no coordinator of that type for that key, whatever topics there are."""
+    """The error if no coordinator of this type can have this key; does not depend on the topics."""
     if key_type in (_GROUP, _TRANSACTION):
         return None
     is_share = key_type == _SHARE and context.listener.inter_broker and context.api_version >= _SHARE_FROM

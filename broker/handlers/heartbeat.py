@@ -1,5 +1,6 @@
-"""Heartbeat (key 12, versions 0 to 4; KIP-345): a member of a classic group is there, and hears
-whether it has to join again.
+"""Heartbeat (key 12, versions 0 to 4; KIP-345): keeps a member in its classic group.
+
+The error of the response tells the member to join again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""IncrementalAlterConfigs (key 44): change settings of topics, brokers and groups one by one (KIP-339).
+"""IncrementalAlterConfigs (key 44, versions 0 and 1; KIP-339): changes single settings.
 
-All changes of a resource are made or none. What is allowed is decided by the controller and the rules of the
-configuration; here the request's own shape is checked (`altered_resources.py`), and that its operations exist
-(INVALID_REQUEST).
+The changes to a resource are made all together or not at all. The controller and the rules of the
+configuration decide on the values. Malformed resources (see `altered_resources`) and unknown operations are
+INVALID_REQUEST.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""InitProducerId (key 22): an id for an idempotent producer, or the transactional id's for one with
-transactions (KIP-98, KIP-360, KIP-730).
+"""InitProducerId (key 22, versions 0 to 5; KIP-98, KIP-360, KIP-730): gives a producer its id and epoch.
 
-- Without a transactional id each request gets a fresh id with epoch 0, also one that brings the id and epoch
-  it has: as in Kafka, a fresh id serves a producer that lost its place as well as a raised epoch would.
-- With one, whoever had it before is fenced; while the transaction that is open gets aborted,
-  CONCURRENT_TRANSACTIONS.
-- Only one of producer id and epoch given: INVALID_REQUEST.
-- Before version 4 a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+- Without a transactional id each request gets a new id with epoch 0, even if the producer has one. As in
+  Kafka, a new id serves a producer that has lost its state as well as a higher epoch.
+- With a transactional id the previous producer is fenced. CONCURRENT_TRANSACTIONS while its open transaction
+  is aborted.
+- A producer id and epoch of -1 stand for a producer without one; versions before 3 lack both fields. Only one
+  of them is INVALID_REQUEST.
+- Up to version 3 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""InitializeShareGroupState (key 83, version 0; KIP-932): begin the state of share-partitions, or begin it
-anew. FENCED_STATE_EPOCH from a group epoch that is older than the one that began it last.
+"""InitializeShareGroupState (key 83, version 0; KIP-932): creates or resets share state.
+
+A state epoch below the one of the last initialisation is FENCED_STATE_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""JoinGroup (key 11, versions 0 to 9; KIP-62, KIP-345, KIP-394, KIP-559, KIP-814): a member joins a classic
-group, and is answered when the group's next generation begins. The rules are the coordinator's.
+"""JoinGroup (key 11, versions 0 to 9; KIP-62, KIP-345, KIP-394, KIP-559, KIP-814): joins a classic group.
+
+The response waits for the group's next generation. `coordinator.classic` has the rules.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _asked(context: RequestContext, request: JoinGroupRequest) -> JoinRequest:
         context.client_id or "",
         context.client_host,
         session_timeout_ms,
-        # Version 0 has none, and so the session's is both.
+        # Version 0 lacks the rebalance timeout (-1), so the session timeout serves for both.
         session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
         request.protocol_type,
         {protocol.name: protocol.metadata for protocol in request.protocols},

@@ -1,6 +1,7 @@
-"""LeaveGroup (key 13, versions 0 to 5; KIP-345, KIP-800): members leave a classic group, each with an error.
+"""LeaveGroup (key 13, versions 0 to 5; KIP-345, KIP-800): members leave a classic group.
 
-Up to version 2 one member leaves, and its error is the request's.
+`Single` is versions 0 to 2, with one member, whose error is that of the response. `Batch` is versions 3 to 5,
+with several members and an error for each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ListConfigResources (key 74): what has settings, by type (KIP-1142).
+"""ListConfigResources (key 74, versions 0 and 1; KIP-1142): the resources that have settings, by type.
 
-Topics and brokers are listed all, groups only if they have settings of their own. There are neither loggers
-nor client metrics (all that version 0 asks for) here, so they are empty lists. No types asked for means all;
-a type that doesn't exist is UNSUPPORTED_VERSION.
+All topics and brokers are listed, and the groups with settings of their own. There are no loggers and no
+client metrics, so their lists are empty. Version 0 asks for client metrics only. Without types the request
+asks for all; an unknown type is UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations

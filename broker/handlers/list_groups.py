@@ -1,5 +1,6 @@
-"""ListGroups (key 16, versions 0 to 5; KIP-518, KIP-848): the groups of every type, by state and type if
-asked for.
+"""ListGroups (key 16, versions 0 to 5; KIP-518, KIP-848): the groups of all types.
+
+The request may filter by state and by type. Filters that a version lacks are empty, which filters nothing.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""ListOffsets (key 2): the offset that a timestamp, or a name for an end of the log, stands for (KIP-79,
-KIP-734).
+"""ListOffsets (key 2, versions 1 to 11; KIP-79, KIP-207, KIP-734): the offset for a timestamp.
 
-Timestamps below 0 are names, each from the version on that brought it: -1 the end (the visible high
-watermark, or the last stable offset for read_committed), -2 the start, -3 the record with the greatest
-timestamp, -4 the start of what is on the local disk, -5 and -6 what is in tiered storage (nothing, so -1).
-Others are UNSUPPORTED_VERSION. A timestamp that no record reaches gives -1 without an error. Share state in
-the log is not seen. What is asked by time is searched for while others are served.
+Timestamps below 0 have a meaning, each from a certain version on:
+
+- -1: the end of the log, which is the visible high watermark, or the last stable offset for read_committed
+- -2: the log start
+- -3: the record with the greatest timestamp
+- -4: the start of the records on the local disk
+- -5 and -6: the records in tiered storage; there are none, so the offset is -1
+
+Others are UNSUPPORTED_VERSION. The offset is -1, without an error, if no record reaches the timestamp. Share
+state in the log does not count. Other requests are served during a search by time.
 """
 
 from __future__ import annotations
@@ -49,13 +53,13 @@ _KNOWN_FROM_VERSION = {
 }
 _READ_COMMITTED = 1
 _STEPS_PER_PARTITION = 2
-"""What the answer for one takes of a turn, and for a topic besides."""
+"""The steps of a turn for one partition, and as many for its topic."""
 _STEPS_PER_SEARCH = 100
-"""What a search by time takes of a turn, where it finds no more than a few records to look into."""
+"""The steps of a turn for a search by time, which looks into a few records."""
 
 
 class _Offset(NamedTuple):
-    """What is answered for one partition; all -1 if nothing is there."""
+    """The result for one partition; all -1 if there is no such record."""
 
     timestamp_ms: int = -1
     offset: int = -1
@@ -65,9 +69,9 @@ class _Offset(NamedTuple):
 _NOTHING = _Offset()
 
 _Found = TimedOffset | None | StorageError
-"""What a search by time has come to."""
+"""The result of a search by time."""
 _Searches = dict[tuple[str, int], "tuple[PartitionLog, _Found]"]
-"""By topic name and partition: in which log was searched, and what came of it."""
+"""The searched log and the result, by topic name and partition."""
 
 
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
@@ -85,9 +89,7 @@ def _is_time(timestamp: int) -> bool:
 
 
 async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _Searches:
-    """The searches in the partitions that are asked by time, one after the other; none where there is no
-    log.
-    """
+    """Searches the partitions with a timestamp, one after the other; skips those without a log."""
     opening = open_logs(broker, _names(request))
     if opening is not None:
         await opening
@@ -147,7 +149,7 @@ def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffse
 
 
 def _invalid(partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    """A partition asked for twice is refused, as in Kafka."""
+    """The result for a partition that the request names twice, as in Kafka."""
     return _response(partition, ErrorCode.invalid_request, _NOTHING)
 
 
@@ -172,9 +174,9 @@ def _one_partition(
 
 
 def _found_in(log: PartitionLog, search: tuple[PartitionLog, _Found] | None) -> _Found:
-    """What was found, if it was in this log: there may be another one by now."""
+    """The result of a search in this log; raises `ApiError` if another log has replaced the searched one."""
     if search is None or search[0] is not log:
-        raise ApiError(ErrorCode.not_leader_or_follower, "The partition was opened anew meanwhile.")
+        raise ApiError(ErrorCode.not_leader_or_follower, "The partition was reopened during the search.")
     return search[1]
 
 
@@ -195,7 +197,7 @@ def _offset(log: PartitionLog, timestamp: int, isolation_level: int, found: _Fou
 
 def _earliest(log: PartitionLog) -> _Offset:
     leader_epoch = log.leader_epoch_at(log.log_start_offset)
-    # An empty log has no epoch at its start yet; the next record will be of the current one.
+    # An empty log has no epoch at its start yet; its next record will have the current one.
     return _Offset(
         offset=log.log_start_offset, leader_epoch=log.leader_epoch if leader_epoch < 0 else leader_epoch
     )

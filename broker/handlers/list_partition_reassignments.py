@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): the reassignments under way, of which one node has none (KIP-455)."""
+"""ListPartitionReassignments (key 46, version 0; KIP-455): the reassignments under way; one node has none."""
 
 from __future__ import annotations
 

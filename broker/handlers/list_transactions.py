@@ -1,8 +1,7 @@
-"""ListTransactions (key 66, versions 0 to 2; KIP-664, KIP-994, KIP-1152): the transactional ids that pass
-some filters.
+"""ListTransactions (key 66, versions 0 to 2; KIP-664, KIP-994, KIP-1152): the transactions that pass filters.
 
-States that don't exist are named in the answer. An id has to match all of a pattern, else
-INVALID_REGULAR_EXPRESSION if that is none.
+The response names the unknown states of the filter. A pattern must match a whole transactional id; one that
+is not a regular expression is INVALID_REGULAR_EXPRESSION.
 """
 
 from __future__ import annotations

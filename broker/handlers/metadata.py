@@ -1,11 +1,13 @@
-"""Metadata (key 3): the brokers, and topics with their partitions' leaders, by name or by id (KIP-516).
+"""Metadata (key 3, versions 0 to 13; KIP-430, KIP-516, KIP-700): the brokers, the topics and their leaders.
 
-- No topics asked for means all of them; in version 0 so does an empty list.
-- A topic that doesn't exist is created if the request and auto.create.topics.enable allow it. Kafka starts to
-  create it and answers UNKNOWN_TOPIC_OR_PARTITION; here the answer waits for the append and has the topic.
-- A topic given with its id is looked up by that alone. One with neither is refused for itself only, where
-  Kafka fails the whole request.
-- Authorized operations are all that a resource has, since there is no authorizer.
+- `WithCluster` is versions up to 10, the last one with the operations that are authorized on the cluster. All
+  operations are authorized, because there is no authorizer.
+- Null asks for all topics, and in version 0 so does an empty array.
+- A topic that does not exist is created if the request and auto.create.topics.enable allow it. Kafka starts
+  to create it and responds UNKNOWN_TOPIC_OR_PARTITION. Here the response waits for the append and has the
+  topic.
+- A topic with an id is looked up by the id only. A topic with neither name nor id is an error of its own; in
+  Kafka the whole request fails.
 """
 
 from __future__ import annotations
@@ -48,15 +50,14 @@ CLUSTER_OPERATIONS = i32(0b1_1111_1010_0000)
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 OPERATIONS_NOT_ASKED = i32(-(2**31))
 TOPICS_AT_ONCE_MAX = 1_000
-"""More names are looked up in turns."""
+"""Names beyond this number are looked up in turns."""
 _STEPS_PER_TOPIC = 4
-"""What one takes of a turn, without its partitions."""
+"""The steps of a turn for one topic without its partitions."""
 
 
 def handle_metadata(broker: Broker, context: RequestContext, request: Request) -> Reply:
-    asked = cast(
-        "tuple[MetadataRequestTopic, ...] | None", request.topics
-    )  # all but the class, in version 10
+    # In version 10 the topics have another class with the same fields.
+    asked = cast("tuple[MetadataRequestTopic, ...] | None", request.topics)
     if asked is None or (context.api_version == 0 and not asked):
         return in_turns(_answer_all(broker, context, request))
     if request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable"):
@@ -69,7 +70,7 @@ def handle_metadata(broker: Broker, context: RequestContext, request: Request) -
 
 
 def _creatable(broker: Broker, asked: Sequence[MetadataRequestTopic]) -> list[str]:
-    """The names that are to be created before the answer, each once."""
+    """The topics to create before the response, each once."""
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
     existing = broker.metadata.image.topics_by_name
     return [name for name in names if name not in existing and invalid_topic_name(name) is None]
@@ -87,7 +88,7 @@ async def _answer_all(broker: Broker, context: RequestContext, request: Request)
 async def _create_some_then_answer(
     broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
 ) -> Response:
-    """The same for many names, which are looked up in turns."""
+    """Looks up many names in turns, then creates the topics that do not exist."""
     turns, missing = Turns(), dict[str, None]()
     for some in some_at_a_time(asked):
         missing.update(dict.fromkeys(_creatable(broker, some)))
@@ -104,7 +105,7 @@ async def _create_then_answer(
 ) -> Response:
     charge = MutationCharge(broker.quotas, context.client_id, strict=False)
     new_topics = [broker.internal_topics.auto_created(name) for name in names]
-    # What could not be created is answered as unknown, and the client asks again.
+    # A topic that was not created is unknown in the response, and the client asks again.
     with contextlib.suppress(ApiError):
         broker.metadata.check_partition_count(new_topics)
         for some in some_at_a_time(new_topics):
@@ -204,7 +205,7 @@ def _response(
         asked = request.include_cluster_authorized_operations
         return MetadataResponseWithCluster(
             throttle_time=milliseconds(0),
-            brokers=(this_broker,),  # type: ignore[arg-type]  # all but its class
+            brokers=(this_broker,),  # type: ignore[arg-type]  # another class with the same fields
             cluster_id=broker.cluster_id,
             controller_id=node_id,
             topics=tuple(map(_with_name, topics)),  # type: ignore[arg-type]

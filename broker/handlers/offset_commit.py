@@ -1,14 +1,15 @@
-"""OffsetCommit (key 8, versions 2 to 10; KIP-211, KIP-320, KIP-848): what a group has consumed, written down.
+"""OffsetCommit (key 8, versions 2 to 10; KIP-211, KIP-320, KIP-848): commits the offsets of a group.
 
-Topics that don't exist, and partitions that they don't have, are errors of their own; a refusal of the group
-is each other partition's error. Version 10 names topics by id.
+`ByName` is versions 2 to 9, `ById` is version 10. A partition that does not exist has an error of its own; an
+error of the group is the error of every other partition. The retention time of versions 2 to 4 is ignored:
+the broker's own applies to all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from uuid import UUID
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetCommitResponseByName
@@ -19,13 +20,13 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponse as Offset
 from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition as CommittedPartitionById
 from kio.schema.offset_commit.v10.response import OffsetCommitResponseTopic as CommittedTopicById
 
+from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.metadata.image import MetadataImage, Topic
-from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
+from barnabas.coordinator.offsets.requests import CommitRequest
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.primitive import TopicName, i32, milliseconds
+from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -33,117 +34,49 @@ if TYPE_CHECKING:
 _BY_ID_FROM = 10
 _GROUP_ID_NOT_FOUND_FROM = 9
 
-_Outcomes = Mapping[tuple[int, int], ErrorCode]
-"""By the positions of topic and partition in the request."""
+_Request = OffsetCommitRequestByName | OffsetCommitRequestById
+_Response = OffsetCommitResponseByName | OffsetCommitResponseById
 
 
-class _Place(NamedTuple):
-    """An offset's topic and partition, by their positions in the request."""
-
-    topic: int
-    partition: int
-
-
-def handle_offset_commit(
-    broker: Broker, context: RequestContext, request: OffsetCommitRequestByName | OffsetCommitRequestById
-) -> Reply:
-    topics = _topics(broker.metadata.image, context.api_version, request)
-    asked_topics: Sequence[Any] = request.topics
-    unknown = (
-        ErrorCode.unknown_topic_id
-        if context.api_version >= _BY_ID_FROM
-        else ErrorCode.unknown_topic_or_partition
-    )
-    places: list[_Place] = []
-    offsets: list[OffsetToCommit] = []
-    refused: dict[tuple[int, int], ErrorCode] = {}
-    for topic_position, (topic, asked) in enumerate(zip(topics, asked_topics, strict=True)):
-        for position, one in enumerate(asked.partitions):
-            place = _Place(topic_position, position)
-            if topic is None:
-                refused[place] = unknown
-            elif not 0 <= one.partition_index < len(topic.partitions):
-                refused[place] = ErrorCode.unknown_topic_or_partition
-            else:
-                places.append(place)
-                offsets.append(
-                    OffsetToCommit(
-                        topic.name,
-                        topic.topic_id,
-                        one.partition_index,
-                        one.committed_offset,
-                        one.committed_leader_epoch,
-                        one.committed_metadata or "",
-                    )
-                )
-    respond = _respond_by_id if context.api_version >= _BY_ID_FROM else _respond_by_name
-    if refused and not offsets:
-        return respond(request, refused)
+def handle_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+    by_id = context.api_version >= _BY_ID_FROM
+    respond = partial(_respond_by_id if by_id else _respond_by_name, request)
+    resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
+    if resolved.refused and not resolved.offsets:
+        return respond(resolved.refused)
     commit = CommitRequest(
         request.group_id,
         MemberIdentity(request.member_id, request.group_instance_id),
         request.generation_id_or_member_epoch,
-        offsets,
+        list(resolved.offsets.values()),
         tells_not_found=context.api_version >= _GROUP_ID_NOT_FOUND_FROM,
     )
     return respond_when_done(
         broker.groups.offsets.commit(commit, now_ms=broker.clock.monotonic_ms()),
-        lambda codes: respond(request, {**refused, **dict(zip(places, codes, strict=True))}),
-        lambda error: respond(request, {**refused, **dict.fromkeys(places, error.code)}),
+        lambda codes: respond(resolved.with_codes(codes)),
+        lambda error: respond(resolved.with_error(error.code)),
     )
 
 
-def _topics(
-    image: MetadataImage, version: int, request: OffsetCommitRequestByName | OffsetCommitRequestById
-) -> list[Topic | None]:
-    if version >= _BY_ID_FROM:
-        no_id = UUID(int=0)
-        by_id = cast("OffsetCommitRequestById", request).topics
-        return [image.topics_by_id.get(topic.topic_id or no_id) for topic in by_id]
-    return [
-        image.topics_by_name.get(topic.name) for topic in cast("OffsetCommitRequestByName", request).topics
-    ]
-
-
-def _respond_by_name(
-    request: OffsetCommitRequestByName | OffsetCommitRequestById, outcomes: _Outcomes
-) -> OffsetCommitResponseByName:
+def _respond_by_name(request: _Request, codes: Mapping[Place, ErrorCode]) -> _Response:
     topics = cast("OffsetCommitRequestByName", request).topics
+    results = partition_results(topics, codes, CommittedPartitionByName)
     return OffsetCommitResponseByName(
         throttle_time=milliseconds(0),
         topics=tuple(
-            CommittedTopicByName(
-                name=TopicName(topic.name),
-                partitions=tuple(
-                    CommittedPartitionByName(
-                        partition_index=i32(one.partition_index),
-                        error_code=outcomes[topic_position, position],
-                    )
-                    for position, one in enumerate(topic.partitions)
-                ),
-            )
-            for topic_position, topic in enumerate(topics)
+            CommittedTopicByName(name=topic.name, partitions=partitions)
+            for topic, partitions in zip(topics, results, strict=True)
         ),
     )
 
 
-def _respond_by_id(
-    request: OffsetCommitRequestByName | OffsetCommitRequestById, outcomes: _Outcomes
-) -> OffsetCommitResponseById:
+def _respond_by_id(request: _Request, codes: Mapping[Place, ErrorCode]) -> _Response:
     topics = cast("OffsetCommitRequestById", request).topics
+    results = partition_results(topics, codes, CommittedPartitionById)
     return OffsetCommitResponseById(
         throttle_time=milliseconds(0),
         topics=tuple(
-            CommittedTopicById(
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    CommittedPartitionById(
-                        partition_index=i32(one.partition_index),
-                        error_code=outcomes[topic_position, position],
-                    )
-                    for position, one in enumerate(topic.partitions)
-                ),
-            )
-            for topic_position, topic in enumerate(topics)
+            CommittedTopicById(topic_id=topic.topic_id, partitions=partitions)
+            for topic, partitions in zip(topics, results, strict=True)
         ),
     )

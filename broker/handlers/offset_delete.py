@@ -1,7 +1,7 @@
-"""OffsetDelete (key 47, version 0; KIP-496): offsets that a group is not to have committed any more.
+"""OffsetDelete (key 47, version 0; KIP-496): deletes committed offsets of a group.
 
-Topics that don't exist, and partitions that they don't have, are errors of their own. An error of the group
-stands alone.
+A partition that does not exist has an error of its own. With an error of the group the response has no
+topics.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""OffsetFetch (key 9, versions 1 to 10; KIP-447, KIP-709, KIP-848): what groups have committed.
+"""OffsetFetch (key 9, versions 1 to 10; KIP-447, KIP-709, KIP-848): the committed offsets of groups.
 
-A partition of which nothing is known has offset -1 and no error. Versions 8 and newer ask for several groups,
-each with an error of its own; version 10 names topics by id. Whoever requires stable offsets (KIP-447) is
-told UNSTABLE_OFFSET_COMMIT while a transaction that hasn't ended may commit another one.
+- `Single` is versions 1 to 7, with one group. `ByName` is versions 8 and 9, with several groups, each with
+  its own error. `ById` is version 10.
+- A partition without a committed offset has offset -1 and no error.
+- A client that requires stable offsets (KIP-447) gets UNSTABLE_OFFSET_COMMIT while an open transaction may
+  commit another offset.
 """
 
 from __future__ import annotations
@@ -44,17 +46,17 @@ if TYPE_CHECKING:
 _SEVERAL_FROM, _BY_ID_FROM = 8, 10
 _NO_ID = UUID(int=0)
 _STEPS_PER_GROUP, _STEPS_PER_TOPIC, _STEPS_PER_PARTITION = 3, 2, 2
-"""What each takes of a turn, without what is in it."""
+"""The steps of a turn for each, without its contents."""
 
 _Partition = TypeVar("_Partition")
 _Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequestById
 
 NOTHING = CommittedOffset(-1, -1, "", -1)
-"""What is said of a partition for which nothing was committed."""
+"""The result for a partition without a committed offset."""
 
 
 class _Wanted(NamedTuple):
-    """What is asked of one group; topics by name, None for all."""
+    """The request about one group; topics by name, None for all."""
 
     group_id: str
     topics: Mapping[str, Sequence[int]] | None
@@ -64,14 +66,14 @@ class _Wanted(NamedTuple):
 
 
 class _FetchedTopic(NamedTuple):
-    """What a group has committed under one name, and the topic that had it then: it may go between turns."""
+    """The offsets that a group has committed for one topic name, and the topic of that name at the time."""
 
     name: str
     topic: Topic | None
     found: list[FetchedOffset]
 
     def offsets(self) -> list[FetchedOffset]:
-        """Without what was committed for an earlier topic of the same name, if there is one now."""
+        """The offsets; one of an earlier topic of the same name counts as none."""
         topic = self.topic
         return [
             one
@@ -106,7 +108,7 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
 
 
 async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:
-    """Others have had their turns by now: what is looked up of the group is of one moment."""
+    """Gives other requests their turn before the look-ups of a group, which belong to one moment."""
     await turns.took(_STEPS_PER_GROUP + len(topics or ()))
 
 
@@ -133,7 +135,7 @@ async def _single(
     wanted = _Wanted(request.group_id, _by_name(request.topics), request.require_stable)
     error_code, fetched = _fetch(broker, wanted)
     if error_code is not ErrorCode.none:
-        # Before version 2 there was no place for the group's error but the partitions.
+        # Version 1 has no error of the group, so it is the error of each partition.
         topics = (wanted.topics or {}).items()
         fetched = [_FetchedTopic(name, None, _nothing(name, ones)) for name, ones in topics]
     return OffsetFetchResponseSingle(
@@ -219,7 +221,7 @@ def _by_name(topics: Iterable[Any] | None) -> Mapping[str, Sequence[int]] | None
 def _names_of(
     image: MetadataImage, asked: WantedGroupById
 ) -> tuple[Mapping[str, Sequence[int]] | None, list[tuple[UUID, Sequence[int]]]]:
-    """The topics by name, and those that don't exist by id."""
+    """The topics by name, and by id those that do not exist."""
     if asked.topics is None:
         return None, []
     names: dict[str, list[int]] = {}

@@ -1,13 +1,13 @@
-"""OffsetForLeaderEpoch (key 23): where the records of a leader epoch end (KIP-279, KIP-320).
+"""OffsetForLeaderEpoch (key 23, versions 2 to 4; KIP-279, KIP-320): the end offset of a leader epoch.
 
-A client that finds an end below its own position knows that records which it has read were lost, as after a
-crash with log.flush=interval. The answer names the greatest epoch not above the one asked for that has
-records; -1 and -1 if the epoch is not known.
+A client that gets an end below its own position knows that records which it has read were lost, for example
+by a crash with log.flush=interval. The result is the greatest epoch with records that is not above the
+requested one; epoch and offset are -1 if the epoch is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.offset_for_leader_epoch.v4.request import (
@@ -36,13 +36,8 @@ _UNKNOWN = -1
 def handle_offset_for_leader_epoch(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
-    return answer_with_logs(broker, _names(request), lambda: _answer(broker, request))
-
-
-def _names(request: OffsetForLeaderEpochRequest) -> Iterator[tuple[str, int]]:
-    for topic in request.topics:
-        for partition in topic.partitions:
-            yield topic.topic, partition.partition
+    names = [(topic.topic, one.partition) for topic in request.topics for one in topic.partitions]
+    return answer_with_logs(broker, names, partial(_answer, broker, request))
 
 
 def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:

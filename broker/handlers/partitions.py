@@ -1,4 +1,4 @@
-"""What handlers of partition APIs share: finding the partition a request names, and having its log open."""
+"""Finds the partitions that a request names, and opens their logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LedPartition(NamedTuple):
 
 
 def find_partition(broker: Broker, topic_name: str, index: int) -> LedPartition:
-    """The partition by its topic's name; raises `ApiError`."""
+    """The partition of a topic; raises `ApiError`."""
     topic = broker.metadata.image.topics_by_name.get(topic_name)
     if topic is None or not 0 <= index < len(topic.partitions):
         raise ApiError(ErrorCode.unknown_topic_or_partition)
@@ -34,7 +34,7 @@ def find_partition(broker: Broker, topic_name: str, index: int) -> LedPartition:
 
 
 def find_log(broker: Broker, led: LedPartition) -> PartitionLog:
-    """The partition's log, opened before (`answer_with_logs`); raises `ApiError` if it could not be."""
+    """The log of a partition, which `open_logs` has opened; raises `ApiError` if that failed."""
     log = broker.logs.get(led.topic, led.partition.index)
     if log is None:
         raise ApiError(ErrorCode.kafka_storage_error)
@@ -42,15 +42,15 @@ def find_log(broker: Broker, led: LedPartition) -> PartitionLog:
 
 
 def open_logs(broker: Broker, names: Iterable[tuple[str, int]]) -> Awaitable[None] | None:
-    """Something to wait for until the logs of the named partitions are open; None if they are."""
+    """An awaitable that opens the logs of the named partitions; None if they are open."""
     topics = broker.metadata.image.topics_by_name
     return broker.logs.open_all([(topics[name], index) for name, index in names if name in topics])
 
 
 def answer_with_logs(broker: Broker, names: Iterable[tuple[str, int]], answer: Callable[[], Reply]) -> Reply:
-    """The answer once the logs of the named partitions are open: at once if they are.
+    """Calls `answer` when the logs of the named partitions are open, which may be immediately.
 
-    Those that don't exist are passed over, as are those that cannot be opened.
+    Partitions that do not exist or cannot be opened are skipped.
     """
     opening = open_logs(broker, names)
     return answer() if opening is None else _answer_when_open(opening, answer)

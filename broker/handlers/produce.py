@@ -1,13 +1,14 @@
-"""Produce (key 0, versions 3 to 13): batches as the producer built them, appended as they came.
+"""Produce (key 0, versions 3 to 13; KIP-98, KIP-516, KIP-890): appends the batches of a producer unchanged.
 
-Every partition answers for itself. What is checked before the log sees it: the topic, the partition, the
-batch with all its records (`preparation`); the log checks the producer's sequence.
-`acks=1` and `acks=all` mean the same on one node: the bytes are in the file, and on the disk with
-`log.flush=always`. With `acks=0` nothing is answered, and an error closes the connection, as in Kafka: it is
-the one way to tell such a client to look again. The broker's own topics take nothing from clients.
-
-A batch of a transaction needs a transactional id, and its partition to take part: what it takes to know that
-is the subject of `transactional_produce`. From version 12 on the partition is added by the write (KIP-890).
+- Topics have names up to version 12 and ids in version 13. The decoder of requests is Barnabas's own.
+- Each partition has its own error. The topic, the partition and the batch with all its records are checked
+  before the append (`preparation`); the log checks the producer's sequence.
+- `acks=1` and `acks=all` are the same with one node: the bytes are in the file, and with `log.flush=always`
+  on the disk. `acks=0` has no response, and an error closes the connection, as in Kafka, because the client
+  has no other way to notice it.
+- Clients cannot write to the broker's own topics.
+- A transactional batch needs a transactional id, and its partition must be part of the transaction
+  (`transactional_produce`). From version 12 on the write adds the partition.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _ZSTD_VERSION_MIN = 7
 
 
 class _PartitionAppend(NamedTuple):
-    """One partition's part of a request: an append under way, or why there is none."""
+    """One partition of a request: the append, or the error that prevents it."""
 
     partition_index: int
     outcome: Append | ApiError | StorageError
@@ -112,7 +113,7 @@ async def _produce_in_transaction(
     transactional_id: str,
     topics: Sequence[ProducedTopic],
 ) -> Reply:
-    """The appends have begun."""
+    """Adds the partitions to the transaction, then begins the appends."""
     writes = writes_of_produce(
         broker.transactions.coordinator, broker.effective_config, context.api_version, transactional_id
     )
@@ -155,14 +156,14 @@ def _find(broker: Broker, topic: ProduceTopic) -> FoundTopic:
 
 
 def _logs(broker: Broker, topic: ProduceTopic, found: Topic | None) -> list[PartitionLog | None]:
-    """Those that are open and serve, now."""
+    """The logs of the partitions; None for one that is not open or does not serve."""
     if found is None:
         return [None] * len(topic.partitions)
     return [broker.logs.get(found, one.partition_index) for one in topic.partitions]
 
 
 def _with_logs(broker: Broker, topics: Iterable[ProducedTopic]) -> list[ProducedTopic]:
-    """The topics with the logs that are open after a wait."""
+    """The topics with the logs that are open now, after a wait."""
     return [one._replace(logs=_logs(broker, one.topic, one.found)) for one in topics]
 
 

@@ -1,6 +1,7 @@
-"""ReadShareGroupState (key 84, version 0; KIP-932): the state of share-partitions, for those who lead them
-from now on. A newer leader epoch is written down; FENCED_LEADER_EPOCH from an older one, INVALID_REQUEST
-before the state was begun.
+"""ReadShareGroupState (key 84, version 0; KIP-932): the state of share partitions, for their new leaders.
+
+A higher leader epoch is stored; a lower one is FENCED_LEADER_EPOCH. INVALID_REQUEST before the state is
+initialised.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""ReadShareGroupStateSummary (key 87, versions 0 and 1; KIP-932, KIP-1226): where share-partitions start, and
-how many records from there on are final. Nothing is fenced, and a state that was never begun is told as
-undecided.
+"""ReadShareGroupStateSummary (key 87, versions 0 and 1; KIP-932, KIP-1226): a summary of share state.
+
+The summary is the start offset and the number of final records from there on. No leader epoch is fenced. A
+state that was never initialised has an undecided start offset.
 """
 
 from __future__ import annotations

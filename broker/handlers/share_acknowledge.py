@@ -1,7 +1,8 @@
-"""ShareAcknowledge (key 79, versions 1 and 2; KIP-932, KIP-1222): acknowledgements without a fetch.
+"""ShareAcknowledge (key 79, versions 1 and 2; KIP-932, KIP-1222): acknowledges records without a fetch.
 
-It uses the share session's epoch as ShareFetch does, and may name partitions that aren't in the session.
-Epoch -1 ends the session: what the member still holds is released after the response, as in Kafka.
+The request advances the epoch of the share session as ShareFetch does, and may name partitions that are not
+in the session. Epoch -1 ends the session; the records that the member still holds are released after the
+response, as in Kafka. Version 1 has no renewal. The decoder of requests is Barnabas's own.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
         is_renew_ack=request.is_renew_ack,
     )
     if found.is_final:
-        # The session ends even if the client is gone by then.
+        # The session ends even if the client has disconnected by then.
         acknowledged.when_done(lambda _: broker.end_share_session(found.session))
     return acknowledged.then(partial(_encode, broker, context.api_version, group_id))
 

@@ -1,13 +1,14 @@
-"""ShareFetch (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222): acknowledge, then acquire and fetch.
+"""ShareFetch (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222): acknowledges and fetches records.
 
-Checked in Kafka's order: group, member id, the fields of a renewing request, the session. Then
-acknowledgements take effect at once, and the fetch waits in the purgatory for records
-(`leader/share_fetch_operation.py`). Partition errors, acknowledgement errors and records of one partition
-are independent of each other.
+The checks are in Kafka's order: the group, the member id, the fields of a renewal, the session. Then the
+acknowledgements take effect immediately, and the fetch waits in the purgatory for records
+(`share.fetch.share_fetch_operation`). In one partition the error, the error of the acknowledgement and the
+records are independent of each other. Version 1 has no acquire mode (mode 0) and no renewal. The decoder of
+requests is Barnabas's own.
 
-Otherwise than Kafka 4.3.1: an unknown topic id is the error of its partitions alone, and an unknown acquire
-mode is refused before the session's epoch is used up. A request may ask for offsets without the records'
-bytes (`without_records`), for a client that acquires in one place and reads in another.
+Differences from Kafka 4.3.1: an unknown topic id is an error of its partitions only, and an unknown acquire
+mode is an error before the session's epoch advances. A request may ask for offsets without the bytes of the
+records (`without_records`), for a client that acquires in one process and reads in another.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 _STEPS_PER_PARTITION = 3
-"""What one takes of a turn."""
+"""The steps of a turn for one partition."""
 
 _ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
 
@@ -65,7 +66,7 @@ class _Named(NamedTuple):
     added: Collection[TopicIdPartition]
     forgotten: Sequence[TopicIdPartition]
     acknowledged: Sequence[AckTopic]
-    """Those with acknowledgements, and maybe others."""
+    """The topics with acknowledgements, and possibly others."""
 
 
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
@@ -97,7 +98,7 @@ def _named(request: ShareFetchBody) -> _Named:
 
 
 def _many_named(request: ShareFetchBody) -> _Named:
-    """Made ready for the session, which takes a dict over without a look at each partition."""
+    """The same with a dict, which the session adopts without a step for each partition."""
     added, forgotten, topics = _named(request)
     acknowledged = [
         AckTopic(topic.topic_id, [one for one in topic.partitions if one.acknowledgement_batches])
@@ -129,13 +130,13 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         is_renew_ack=request.is_renew_ack,
     )
     if found.is_final:
-        # The session ends even if the client is gone by then.
+        # The session ends even if the client has disconnected by then.
         acknowledged.when_done(lambda _: broker.end_share_session(found.session))
     return _Fetch(broker, context, request, found, acknowledged).start()
 
 
 def check_caller(group_id: str | None, member_id: str | None) -> None:
-    """The checks that ShareFetch and ShareAcknowledge begin with."""
+    """The first checks of ShareFetch and ShareAcknowledge; raises `ApiError`."""
     if group_id is None:
         raise ApiError(ErrorCode.invalid_request, "The request names no group.")
     if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
@@ -145,7 +146,7 @@ def check_caller(group_id: str | None, member_id: str | None) -> None:
 
 
 def _check_renewal(request: ShareFetchBody) -> None:
-    """A renewing request fetches nothing, and says so (KIP-1222)."""
+    """The fetch fields of a renewal must be 0 (KIP-1222); raises `ApiError`."""
     if not request.is_renew_ack:
         return
     fields = {
@@ -183,7 +184,7 @@ def _refuse(version: int, error: ApiError) -> EncodedBody:
 
 
 class _LateRefusal(DelayedOperation[Response]):
-    """A refusal that nothing but its deadline ends, so that the client doesn't ask again at once."""
+    """An error that is sent at its deadline, so that the client does not retry immediately."""
 
     def __init__(self, refusal: EncodedBody) -> None:
         super().__init__()
@@ -207,7 +208,7 @@ def _refuse_later(broker: Broker, refusal: EncodedBody, wait_ms: int) -> Reply:
 
 
 class _Fetch:
-    """One request that has found its session."""
+    """A request with its session."""
 
     def __init__(
         self,
@@ -227,7 +228,7 @@ class _Fetch:
         self._acknowledged = acknowledged
 
     def start(self) -> Reply:
-        """The reply: at once without a fetch, else when the fetch ends."""
+        """The operation of the fetch; if nothing is fetched, it waits for the acknowledgements only."""
         request = self._request
         fetches_nothing = (
             self._is_final or request.is_renew_ack or not request.max_records or not request.max_bytes
@@ -282,14 +283,15 @@ class _Fetch:
         )
 
     def _bytes_max(self) -> int:
-        """What the request asks for, within the client's quota; what is fetched isn't charged to that, as in
-        Kafka.
+        """The bytes that the request asks for, limited by the client's quota.
+
+        The fetched bytes are not charged to the quota, as in Kafka.
         """
         quota_bytes = self._broker.quotas.fetch_bytes_max(self._client_id)
         return self._request.max_bytes if quota_bytes is None else min(self._request.max_bytes, quota_bytes)
 
     def _wait(self, operation: ShareFetchOperation) -> None:
-        """Complete the operation, or have it watched."""
+        """Completes the operation, or lets the purgatory watch it."""
         if operation.try_complete():
             return
         max_wait_ms = self._request.max_wait_ms
@@ -336,7 +338,7 @@ async def _topic_results(
     fetched: dict[TopicIdPartition, PartitionFetch],
     results: Results,
 ) -> list[ShareFetchTopicResult]:
-    """The partitions with something to say, by topic."""
+    """The partitions with a result, by topic."""
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
     acknowledged = dict(results)
     for some in some_at_a_time(partitions):

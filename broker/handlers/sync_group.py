@@ -1,5 +1,6 @@
-"""SyncGroup (key 14, versions 0 to 5; KIP-345, KIP-559): a member of a classic group gets its assignment,
-which the group's leader brings.
+"""SyncGroup (key 14, versions 0 to 5; KIP-345, KIP-559): gives a member of a classic group its assignment.
+
+The leader of the group sends the assignments of all members.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _PROTOCOL_VERSION = 5
-"""From here on the protocol has to be named."""
+"""From this version on the request must name the protocol."""
 
 
 def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Reply:

@@ -1,7 +1,8 @@
-"""UpdateFeatures (key 57): other levels for features, all or none (KIP-584, KIP-1022).
+"""UpdateFeatures (key 57, versions 0 to 2; KIP-584, KIP-1022): sets the levels of features, all or none.
 
-What may be set is decided by the controller. Up to version 1 the answer names each feature unless there was
-an error; of a feature given twice the last counts, as in Kafka. timeout_ms is not used.
+The controller decides on the levels. `PerFeature` is versions 0 and 1: without an error the response has a
+result for each feature. If the request names a feature twice, the last level counts, as in Kafka. timeout_ms
+is not used.
 """
 
 from __future__ import annotations
@@ -39,14 +40,12 @@ def handle_update_features(
         for update in request.feature_updates
     }
 
-    def respond(_: None) -> Response:
-        return _response(context.api_version, None, updates)
-
-    def refuse(error: ApiError) -> Response:
-        return _response(context.api_version, error, ())
-
-    reply = broker.metadata.update_features([*updates.values()], validate_only=request.validate_only)
-    return respond_when_done(reply, respond, refuse)
+    version = context.api_version
+    return respond_when_done(
+        broker.metadata.update_features([*updates.values()], validate_only=request.validate_only),
+        lambda _: _response(version, None, updates),
+        lambda error: _response(version, error, ()),
+    )
 
 
 def _response(api_version: int, error: ApiError | None, names: Iterable[str]) -> Response:

@@ -1,8 +1,7 @@
-"""WriteShareGroupState (key 85, versions 0 and 1; KIP-932, KIP-1226): what the leaders of share-partitions
-have changed. INVALID_REQUEST before the state was begun, FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH from
-leaders that are no more.
+"""WriteShareGroupState (key 85, versions 0 and 1; KIP-932, KIP-1226): stores the changes of share partitions.
 
-- Version 0 doesn't say how many records are final: that is unknown then, -1.
+INVALID_REQUEST before the state is initialised. A former leader gets FENCED_LEADER_EPOCH or
+FENCED_STATE_EPOCH. Version 0 lacks the number of final records, which is then unknown (-1).
 """
 
 from __future__ import annotations

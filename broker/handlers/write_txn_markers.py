@@ -1,13 +1,12 @@
-"""WriteTxnMarkers (key 27, versions 1 and 2; KIP-98, KIP-664): the ends of transactions, partition by
-partition.
+"""WriteTxnMarkers (key 27, versions 1 and 2; KIP-98, KIP-664, KIP-890): ends transactions in partitions.
 
-The transaction coordinator of this broker writes its markers without it. Administrators use it to abort a
-transaction that hangs (`kafka-transactions abort`); what else a client may end is in `client_markers`.
+The broker's transaction coordinator writes its markers without this API. Administrators use it to abort a
+hanging transaction (`kafka-transactions abort`). `client_markers` decides which transactions a client may
+end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,19 +44,14 @@ _FORGED = frozenset({ErrorCode.transaction_coordinator_fenced, ErrorCode.invalid
 async def handle_write_txn_markers(
     broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    opening = open_logs(broker, _names(request))
+    topics = [topic for marker in request.markers for topic in marker.topics]
+    names = [(topic.name, index) for topic in topics for index in topic.partition_indexes]
+    opening = open_logs(broker, names)
     if opening is not None:
         await opening
     return WriteTxnMarkersResponse(
         markers=tuple([await _write(broker, context, one) for one in request.markers])
     )
-
-
-def _names(request: WriteTxnMarkersRequest) -> Iterator[tuple[str, int]]:
-    for marker in request.markers:
-        for topic in marker.topics:
-            for index in topic.partition_indexes:
-                yield topic.name, index
 
 
 async def _write(
@@ -91,7 +85,7 @@ async def _write(
 def _begin(
     broker: Broker, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
 ) -> Completion[None]:
-    """The marker on its way, or why it isn't written."""
+    """The write of the marker, or the error that prevents it."""
     partition = TopicNamePartition(topic_name, index)
     try:
         _check(broker, partition, marker)
@@ -122,7 +116,7 @@ def _note(
 
 
 def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMarker) -> None:
-    """Raises ApiError unless the client's marker may be written."""
+    """Raises `ApiError` if the client may not write this marker."""
     log = find_log(broker, find_partition(broker, *partition))
     check_client_marker(
         broker.transactions.coordinator,
@@ -142,6 +136,6 @@ async def _error_code(reply: Completion[None]) -> ErrorCode:
     try:
         await reply
     except (ApiError, StorageError) as error:
-        # A transaction coordinator knows these no better than a partition that somebody else leads now.
+        # A transaction coordinator does not know these errors, so they become that of a former leader.
         return ErrorCode.not_leader_or_follower if error.code in _NOT_READY else error.code
     return ErrorCode.none

@@ -95,7 +95,7 @@ log = get_logger("share")
 
 NOTHING = Handout((), [], 0, 0)
 
-NOTHING_TO_RECORD = Completion[None].of(None)
+NOTHING_TO_RECORD = Completion.of(None)
 
 _FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
 """If recording fails with one of these errors, this leader can never record that change."""

@@ -31,7 +31,7 @@ def test_a_failed_completion_raises_its_error() -> None:
 
 
 def test_a_completion_may_be_made_done() -> None:
-    refused = Completion[int].failed(RefusedError())
+    refused: Completion[int] = Completion.failed(RefusedError())
     assert (Completion.of(5).result(), refused.done, type(refused.error)) == (5, True, RefusedError)
 
 
@@ -73,11 +73,15 @@ def test_a_following_completion_has_the_result_of_the_function() -> None:
 
 
 def test_a_following_completion_carries_the_error_of_either() -> None:
-    assert isinstance(Completion[int].failed(RefusedError()).then(str).error, RefusedError)
+    refused: Completion[int] = Completion.failed(RefusedError())
+    assert isinstance(refused.then(str).error, RefusedError)
     assert isinstance(Completion.of(0).then(lambda value: 1 // value).error, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("other", [Completion.of(1), Completion[int].failed(RefusedError())])
+REFUSED: Completion[int] = Completion.failed(RefusedError())
+
+
+@pytest.mark.parametrize("other", [Completion.of(1), REFUSED])
 def test_a_completion_may_end_as_another_has(other: Completion[int]) -> None:
     completion = Completion[int]()
     completion.end_as(other)

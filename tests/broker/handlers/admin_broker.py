@@ -1,4 +1,4 @@
-"""A broker as the admin handlers see it: real configuration, controller and logs, and nothing else."""
+"""The parts of a broker that the admin handlers use: real settings, controller and logs."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 
 
 class AdminLogs:
-    """What `PartitionLogs` offers the admin handlers; logs are opened when asked for."""
+    """The part of `PartitionLogs` that the admin handlers use; it opens logs on request."""
 
     def __init__(self, broker: "AdminBroker") -> None:
         self._broker = broker
@@ -66,7 +66,7 @@ class AdminLogs:
 
 
 class AdminBroker:
-    """What `Broker` offers the admin handlers. Logs are opened when asked for, in the test's directory."""
+    """The part of `Broker` that the admin handlers use. It opens logs on request, in the test's directory."""
 
     def __init__(self, directory: Path, log_directory: LogDirectory, given: dict[str, str]) -> None:
         self.log_directory = log_directory
@@ -98,7 +98,7 @@ class AdminBroker:
     async def close(self) -> None:
         await self.log_directory.close()
 
-    # What tests do with it.
+    # For the tests.
 
     async def create(self, *new_topics: NewTopic) -> None:
         creations = await self.metadata.create_topics(new_topics)
@@ -119,7 +119,7 @@ class AdminBroker:
 
 
 async def admin_broker(directory: Path, **given: str) -> AdminBroker:
-    """A broker that has started with `given`, whose keywords have `__` for each dot."""
+    """A broker that has started with the settings `given`; `__` in a keyword stands for a dot."""
     log_directory = await LogDirectory.open(
         RealFileSystem(), str(directory / "logs"), node_id=NODE.node_id, wall_ms=lambda: 0
     )
@@ -133,8 +133,8 @@ async def ask(
 ) -> Any:
     """The response to `request`, from a client that speaks `version`.
 
-    The request comes to the handler as it does off the wire, and the response is encoded, to see that it can;
-    one that its handler has encoded is read again.
+    The handler gets the request as from a connection. The response is encoded, to check that this works; one
+    that the handler has encoded is decoded.
     """
     key = ApiKey[handler.__name__.removeprefix("handle_").upper()]
     version = APIS[key].max_version if version is None else version
@@ -149,14 +149,14 @@ async def ask(
 
 
 def _read(key: ApiKey, version: int, body: bytes) -> Entity:
-    """The response of `body`, in its API's shape."""
+    """The response in `body`, in the shape of its API."""
     source = message_class(key, version, "response")
     shape = message_class(key, shape_version(key, version), "response")
     return message_reader(source, shape)(body, 0)
 
 
 def _body(key: ApiKey, version: int, request: Entity) -> bytes:
-    """`request`, given in its API's shape, as a client that speaks `version` sends it."""
+    """The bytes that a client with `version` sends for `request`, which is in the shape of its API."""
     target = message_class(key, version, "request")
     lower, buffer = converter(type(request), target), BytesIO()
     entity_writer(target)(buffer, request if lower is None else cast("Entity", lower(request)))

@@ -1,4 +1,4 @@
-"""AlterConfigs: settings replaced as a whole, and requests of the wrong shape (recorded from Kafka 4.3.1)."""
+"""AlterConfigs: settings replaced as a whole, and malformed requests (recorded from Kafka 4.3.1)."""
 
 import pytest
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
@@ -33,14 +33,14 @@ async def alter(
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_what_is_left_out_is_unset(broker: AdminBroker, version: int) -> None:
+async def test_settings_that_the_request_leaves_out_are_reset(broker: AdminBroker, version: int) -> None:
     await broker.create(NewTopic("t", 1, configs={"retention.ms": "5", "segment.ms": "6"}))
     change = resource(TOPIC, "t", ("retention.ms", "7"), ("cleanup.policy", "compact"))
     assert await alter(broker, change, version=version) == [(ErrorCode.none, None)]
     assert broker.metadata.image.configs(TOPIC, "t") == {"retention.ms": "7", "cleanup.policy": "compact"}
 
 
-async def test_nothing_given_unsets_everything(broker: AdminBroker) -> None:
+async def test_a_request_without_settings_resets_all(broker: AdminBroker) -> None:
     await alter(broker, resource(GROUP, "g", ("share.delivery.count.limit", "7")))
     assert await alter(broker, resource(GROUP, "g")) == [(ErrorCode.none, None)]
     assert broker.metadata.image.configs(GROUP, "g") == {}
@@ -52,7 +52,7 @@ async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
     assert broker.metadata.image.configs(BROKER, "") == {}
 
 
-async def test_one_bad_value_keeps_the_resource_as_it_is(broker: AdminBroker) -> None:
+async def test_one_bad_value_leaves_the_resource_unchanged(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1, configs={"retention.ms": "5"}))
     assert await alter(
         broker,
@@ -95,13 +95,13 @@ async def test_one_bad_value_keeps_the_resource_as_it_is(broker: AdminBroker) ->
         ),
     ],
 )
-async def test_what_cannot_be_is_refused(
+async def test_malformed_resources_are_refused(
     broker: AdminBroker, asked: AlterConfigsResource, code: ErrorCode, message: str
 ) -> None:
     assert await alter(broker, asked) == [(code, message)]
 
 
-async def test_a_resource_given_twice_is_refused_both_times(broker: AdminBroker) -> None:
+async def test_a_duplicate_resource_is_refused_both_times(broker: AdminBroker) -> None:
     once = resource(GROUP, "g", ("share.delivery.count.limit", "7"))
     message = "Each resource must appear at most once."
     assert await alter(broker, once, once) == [(ErrorCode.invalid_request, message)] * 2

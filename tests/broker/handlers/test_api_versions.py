@@ -1,4 +1,4 @@
-"""ApiVersions: what is advertised, features by version, and clients with an odd name."""
+"""ApiVersions: the listed APIs, the features of each version, and odd client names."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def request(
     )
 
 
-async def test_what_librdkafka_and_java_look_for_is_advertised(broker: AdminBroker) -> None:
+async def test_the_apis_that_librdkafka_and_java_need_are_listed(broker: AdminBroker) -> None:
     response = await ask(broker, handle_api_versions, request())
     ranges = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert ranges[0] == (0, 13)
@@ -65,7 +65,7 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
         ("a", "-1", False),
     ],
 )
-async def test_a_client_must_have_a_decent_name(
+async def test_a_client_name_must_have_valid_characters(
     broker: AdminBroker, name: str, version: str, valid: bool
 ) -> None:
     response = await ask(broker, handle_api_versions, request(name, version))
@@ -76,7 +76,7 @@ async def test_a_client_must_have_a_decent_name(
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_older_clients_name_nothing(broker: AdminBroker, version: int) -> None:
+async def test_older_clients_send_no_name(broker: AdminBroker, version: int) -> None:
     response = await ask(broker, handle_api_versions, request("", ""), version=version)
     assert response.error_code is ErrorCode.none
 
@@ -98,7 +98,7 @@ OWN = "the broker's own cluster id"
         ("", -1, ErrorCode.invalid_request),
     ],
 )
-async def test_a_client_that_means_another_broker_starts_again_from_its_bootstrap_servers(
+async def test_a_client_that_wants_another_broker_must_rebootstrap(
     broker: AdminBroker, cluster_id: str | None, node_id: int, error_code: ErrorCode
 ) -> None:
     meant = broker.cluster_id if cluster_id == OWN else cluster_id
@@ -108,6 +108,6 @@ async def test_a_client_that_means_another_broker_starts_again_from_its_bootstra
     assert (response.finalized_features_epoch == -1) is (error_code is not ErrorCode.none)
 
 
-async def test_an_odd_name_is_told_before_another_cluster(broker: AdminBroker) -> None:
+async def test_the_error_of_the_name_precedes_that_of_the_cluster(broker: AdminBroker) -> None:
     response = await ask(broker, handle_api_versions, request("!", cluster_id="another", node_id=1))
     assert response.error_code is ErrorCode.invalid_request

@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas: what is set is told of, in every version."""
+"""AlterClientQuotas and DescribeClientQuotas: quotas are set, described and removed, in every version."""
 
 import pytest
 from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -59,7 +59,7 @@ async def describe(
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_what_is_set_is_told_of_until_it_is_removed(broker: AdminBroker, version: int) -> None:
+async def test_quotas_are_described_until_they_are_removed(broker: AdminBroker, version: int) -> None:
     client: Parts = {"client-id": None}
     set_both = entry(client, ("producer_byte_rate", 5.0), ("request_percentage", 0.5))
     assert await alter(broker, set_both, version=version) == [(client, ErrorCode.none, None)]
@@ -88,20 +88,20 @@ async def test_each_entity_has_its_own_error(broker: AdminBroker) -> None:
     ]
 
 
-async def test_an_entity_given_twice_is_answered_once(broker: AdminBroker) -> None:
+async def test_a_duplicate_entity_has_one_result(broker: AdminBroker) -> None:
     twice = entry({"user": "u"}, ("producer_byte_rate", 5.0))
     message = "Ignoring duplicate entity ClientQuotaEntity(entries={user=u})"
     assert await alter(broker, twice, twice) == [({"user": "u"}, ErrorCode.invalid_request, message)]
 
 
-async def test_a_key_given_twice_is_refused(broker: AdminBroker) -> None:
+async def test_a_duplicate_key_is_refused(broker: AdminBroker) -> None:
     twice = entry({"user": "u"}, ("producer_byte_rate", 5.0), ("producer_byte_rate", 6.0))
     ((_, code, _),) = await alter(broker, twice)
     assert code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_filter_that_makes_no_sense_is_refused_as_a_whole(broker: AdminBroker, version: int) -> None:
+async def test_an_invalid_filter_is_an_error_of_the_request(broker: AdminBroker, version: int) -> None:
     assert await describe(broker, ("", 0, "x"), version=version) == (
         ErrorCode.invalid_request,
         "Invalid empty entity type.",

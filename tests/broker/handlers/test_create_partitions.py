@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions, a name given twice, and a trial run."""
+"""CreatePartitions: more partitions, duplicate names, and validation alone."""
 
 from kio.schema.create_partitions.v3.request import (
     CreatePartitionsAssignment,
@@ -42,7 +42,7 @@ async def test_a_topic_does_not_shrink(broker: AdminBroker) -> None:
     assert await results(broker, topic("t", 1)) == [("t", ErrorCode.invalid_partitions, message)]
 
 
-async def test_a_name_given_twice_is_refused_once(broker: AdminBroker) -> None:
+async def test_a_duplicate_name_has_one_result(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     assert await results(broker, topic("t", 2), topic("t", 3)) == [
         ("t", ErrorCode.invalid_request, "Duplicate topic name.")

@@ -1,4 +1,4 @@
-"""CreateTopics: what comes back for a new topic, and for one that is refused."""
+"""CreateTopics: the results for a new topic and for a refused one."""
 
 import pytest
 from kio.schema.create_topics.v7.request import (
@@ -35,7 +35,7 @@ def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopic
     return CreateTopicsRequest(topics=topics, validate_only=validate_only)
 
 
-async def test_a_new_topic_comes_with_its_id_size_and_settings(broker: AdminBroker) -> None:
+async def test_the_result_has_the_id_the_size_and_the_settings(broker: AdminBroker) -> None:
     response = await ask(broker, handle_create_topics, request(topic("t", 2, retention__ms="5000")))
     (result,) = response.topics
     assert (result.error_code, result.error_message) == (ErrorCode.none, None)
@@ -48,12 +48,12 @@ async def test_a_new_topic_comes_with_its_id_size_and_settings(broker: AdminBrok
     assert not any(one.read_only or one.is_sensitive for one in result.configs)
 
 
-async def test_partitions_may_be_placed_by_hand(broker: AdminBroker) -> None:
+async def test_replicas_may_be_assigned_by_the_request(broker: AdminBroker) -> None:
     response = await ask(broker, handle_create_topics, request(topic("t", -1, assignments=(0, 1))))
     assert response.topics[0].num_partitions == 2
 
 
-async def test_a_refused_topic_has_a_reason_and_no_id(broker: AdminBroker) -> None:
+async def test_a_refused_topic_has_a_message_and_no_id(broker: AdminBroker) -> None:
     await ask(broker, handle_create_topics, request(topic("t")))
     response = await ask(broker, handle_create_topics, request(topic("t"), topic("u", retention__ms="x")))
     exists, invalid = response.topics
@@ -68,7 +68,7 @@ async def test_a_refused_topic_has_a_reason_and_no_id(broker: AdminBroker) -> No
     )
 
 
-async def test_a_name_given_twice_is_refused_once_and_the_others_made(broker: AdminBroker) -> None:
+async def test_a_duplicate_name_has_one_result_and_the_others_are_created(broker: AdminBroker) -> None:
     response = await ask(broker, handle_create_topics, request(topic("d"), topic("t"), topic("d", 2)))
     assert [(one.name, one.error_code, one.error_message) for one in response.topics] == [
         ("t", ErrorCode.none, None),
@@ -76,7 +76,7 @@ async def test_a_name_given_twice_is_refused_once_and_the_others_made(broker: Ad
     ]
 
 
-async def test_validation_alone_makes_nothing(broker: AdminBroker) -> None:
+async def test_validation_alone_creates_nothing(broker: AdminBroker) -> None:
     response = await ask(broker, handle_create_topics, request(topic("t"), validate_only=True))
     assert response.topics[0].error_code is ErrorCode.none
     assert broker.metadata.image.topics_by_name == {}

@@ -22,7 +22,7 @@ async def test_a_group_named_twice_is_deleted_once(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "is_told"), [(2, False), (3, True)])
-async def test_the_reason_of_a_refusal_is_told_from_version_3_on(version: int, is_told: bool) -> None:
+async def test_errors_have_a_message_from_version_3_on(version: int, is_told: bool) -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         await stage.member().heartbeat(0)
@@ -32,7 +32,7 @@ async def test_the_reason_of_a_refusal_is_told_from_version_3_on(version: int, i
         assert bool(getattr(result, "error_message", None)) is is_told
 
 
-async def test_a_group_whose_state_cannot_be_written_stays_and_may_be_deleted_later() -> None:
+async def test_a_group_stays_if_its_deletion_cannot_be_written() -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         await stage.produce(1)

@@ -51,7 +51,7 @@ async def test_the_log_start_does_not_go_back(broker: AdminBroker) -> None:
     assert await delete(broker, "t", 0, 1) == (2, ErrorCode.none)
 
 
-async def test_a_log_is_opened_for_it(broker: AdminBroker) -> None:
+async def test_a_closed_log_is_opened(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     assert await delete(broker, "t", 0, 0) == (0, ErrorCode.none)
 
@@ -66,7 +66,7 @@ async def test_a_log_is_opened_for_it(broker: AdminBroker) -> None:
         ("compacted", 0, ErrorCode.policy_violation),
     ],
 )
-async def test_where_nothing_may_be_deleted(
+async def test_partitions_whose_records_must_not_be_deleted(
     broker: AdminBroker, name: str, index: int, code: ErrorCode
 ) -> None:
     compacted = NewTopic("compacted", 1, configs={"cleanup.policy": "compact"})

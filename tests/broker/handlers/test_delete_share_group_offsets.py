@@ -8,7 +8,7 @@ from tests.conformance.harness import open_lab
 from tests.conformance.share_member import GROUP
 
 
-async def test_all_partitions_of_a_topic_are_forgotten() -> None:
+async def test_the_state_of_all_partitions_of_a_topic_is_deleted() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic("u", 3)
         stage = await make_stage(lab)

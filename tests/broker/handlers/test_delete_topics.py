@@ -1,4 +1,4 @@
-"""DeleteTopics: by name, by id, and every way of asking for the same topic twice."""
+"""DeleteTopics: by name, by id, and every form of duplicate."""
 
 from pathlib import Path
 from uuid import UUID
@@ -40,13 +40,13 @@ async def id_of_new_topic(broker: AdminBroker, name: str) -> UUID:
     return broker.metadata.image.topics_by_name[name].topic_id
 
 
-async def test_a_topic_is_deleted_by_name_and_answered_with_its_id(broker: AdminBroker) -> None:
+async def test_a_topic_is_deleted_by_name_and_the_result_has_its_id(broker: AdminBroker) -> None:
     topic_id = await id_of_new_topic(broker, "t")
     assert await results(broker, ("t", None)) == [("t", topic_id, ErrorCode.none, None)]
     assert broker.metadata.image.topics_by_name == {}
 
 
-async def test_a_topic_is_deleted_by_id_and_answered_with_its_name(broker: AdminBroker) -> None:
+async def test_a_topic_is_deleted_by_id_and_the_result_has_its_name(broker: AdminBroker) -> None:
     topic_id = await id_of_new_topic(broker, "t")
     assert await results(broker, (None, topic_id)) == [("t", topic_id, ErrorCode.none, None)]
 
@@ -66,7 +66,7 @@ async def test_a_topic_is_deleted_by_id_and_answered_with_its_name(broker: Admin
         ([(None, OTHER), (None, OTHER)], ErrorCode.invalid_request, "Duplicate topic id."),
     ],
 )
-async def test_what_is_refused(
+async def test_refused_requests(
     broker: AdminBroker, asked: list[Asked], code: ErrorCode, message: str
 ) -> None:
     assert await results(broker, *asked) == [(*asked[0], code, message)]
@@ -98,7 +98,7 @@ async def test_older_clients_delete_by_name(broker: AdminBroker, version: int) -
 @pytest.mark.parametrize(
     ("version", "code"), [(2, ErrorCode.invalid_request), (3, ErrorCode.topic_deletion_disabled)]
 )
-async def test_nothing_is_deleted_if_the_broker_does_not_allow_it(
+async def test_nothing_is_deleted_with_delete_topic_enable_false(
     tmp_path: Path, version: int, code: ErrorCode
 ) -> None:
     broker = await admin_broker(tmp_path, delete__topic__enable="false")

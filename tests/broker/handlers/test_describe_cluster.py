@@ -1,4 +1,4 @@
-"""DescribeCluster: one broker, and clients that look for something else."""
+"""DescribeCluster: one broker, and clients that ask for controllers."""
 
 import pytest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest

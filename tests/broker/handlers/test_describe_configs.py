@@ -1,6 +1,4 @@
-"""DescribeConfigs: topics, brokers and groups, chosen settings, and what is refused (recorded from Kafka
-4.3.1).
-"""
+"""DescribeConfigs: topics, brokers and groups, chosen settings, and errors (recorded from Kafka 4.3.1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +25,7 @@ KAFKAS_TOPIC_SETTINGS = {
     "min.cleanable.dirty.ratio": 6,
     "preallocate": 1,
 }
-"""Data types by name, as Kafka answers them."""
+"""Data types by name, as in Kafka's responses."""
 
 
 async def describe(
@@ -59,7 +57,7 @@ async def test_a_topic_has_all_of_kafkas_settings_with_their_types(broker: Admin
     assert KAFKAS_TOPIC_SETTINGS.items() <= types.items()
 
 
-async def test_what_resources_have_in_common_is_encoded_once(
+async def test_a_setting_of_several_resources_is_encoded_once(
     broker: AdminBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
@@ -123,7 +121,7 @@ async def test_chosen_settings_come_with_their_synonyms(broker: AdminBroker) -> 
     ]
 
 
-async def test_synonyms_and_documentation_come_if_asked_for(broker: AdminBroker) -> None:
+async def test_synonyms_and_documentation_are_optional(broker: AdminBroker) -> None:
     (plain,) = (
         await describe(broker, ResourceType.GROUP, "g", "share.isolation.level", synonyms=False)
     ).configs
@@ -153,7 +151,7 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
     }
 
 
-async def test_a_broker_says_what_may_be_changed_while_it_runs(broker: AdminBroker) -> None:
+async def test_a_broker_marks_its_dynamic_settings(broker: AdminBroker) -> None:
     result = await describe(broker, ResourceType.BROKER, "1", "num.partitions", "message.max.bytes")
     assert {one.name: (one.value, one.read_only) for one in result.configs} == {
         "num.partitions": ("1", True),
@@ -161,7 +159,7 @@ async def test_a_broker_says_what_may_be_changed_while_it_runs(broker: AdminBrok
     }
 
 
-async def test_the_default_of_all_brokers_is_what_was_set(broker: AdminBroker) -> None:
+async def test_the_defaults_of_all_brokers_are_those_that_were_set(broker: AdminBroker) -> None:
     assert (await describe(broker, ResourceType.BROKER, "")).configs == ()
     change = SettingChange("message.max.bytes", 0, "5")
     await broker.metadata.alter_configs([ResourceChange(ConfigResource(ResourceType.BROKER, ""), [change])])
@@ -196,7 +194,7 @@ async def test_the_default_of_all_brokers_is_what_was_set(broker: AdminBroker) -
         (99, "x", ErrorCode.invalid_request, "Unsupported resource type: 99"),
     ],
 )
-async def test_what_is_refused(
+async def test_refused_requests(
     broker: AdminBroker, resource_type: int, name: str, code: ErrorCode, message: str
 ) -> None:
     result = await describe(broker, resource_type, name)
@@ -208,7 +206,7 @@ async def test_every_version_can_be_answered(broker: AdminBroker, version: int) 
     assert (await describe(broker, ResourceType.BROKER, "1", version=version)).configs
 
 
-async def test_the_metadata_logs_settings_can_be_read_and_nothing_else(broker: AdminBroker) -> None:
+async def test_the_metadata_logs_settings_are_read_only(broker: AdminBroker) -> None:
     result = await describe(broker, ResourceType.TOPIC, "__cluster_metadata")
     assert result.error_code is ErrorCode.none
     assert {one.name: (one.value, one.read_only) for one in result.configs} == {

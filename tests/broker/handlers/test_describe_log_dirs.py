@@ -1,4 +1,4 @@
-"""DescribeLogDirs: sizes of partitions, opened or not, and a disk that cannot be asked."""
+"""DescribeLogDirs: sizes of partitions with open and closed logs, and disk faults."""
 
 import errno
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ async def sizes(lab: Lab, version: int = 5, topics: object = None) -> dict[tuple
 
 
 @pytest.mark.parametrize("version", range(1, 6))
-async def test_all_partitions_are_told_of(lab: Lab, version: int) -> None:
+async def test_all_partitions_are_described(lab: Lab, version: int) -> None:
     topic_id = await lab.create_topic("t", 2)
     await lab.produce(topic_id, 3)
     told = await sizes(lab, version)
@@ -34,7 +34,7 @@ async def test_all_partitions_are_told_of(lab: Lab, version: int) -> None:
     assert not any(name == "__cluster_metadata" for name, _ in told)
 
 
-async def test_only_those_that_are_asked_for_and_exist(lab: Lab) -> None:
+async def test_only_requested_partitions_that_exist_are_described(lab: Lab) -> None:
     await lab.create_topic("t", 2)
     asked = [{"topic": "t", "partitions": [1, 7]}, {"topic": "nope", "partitions": [0]}]
     assert await sizes(lab, topics=asked) == {("t", 1): 0}
@@ -49,12 +49,12 @@ async def test_sizes_are_known_before_a_log_is_opened(lab: Lab) -> None:
     assert (await sizes(lab))["t", 0] == before["t", 0]
 
 
-async def test_a_disk_has_room(lab: Lab) -> None:
+async def test_the_space_of_the_disk_is_described(lab: Lab) -> None:
     (result,) = (await lab.admin.ask("describe_log_dirs")).results
     assert 0 < result.usable_bytes <= result.total_bytes
 
 
-async def test_a_disk_that_cannot_be_asked_is_an_error_of_the_directory(
+async def test_a_disk_that_cannot_be_read_is_an_error_of_the_directory(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -1,6 +1,4 @@
-"""DescribeShareGroupOffsets' handler: logs that must be opened, or cannot be. The rules are in
-tests/conformance.
-"""
+"""DescribeShareGroupOffsets' handler: logs that must be opened. The rules are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ async def stage() -> AsyncIterator[Stage]:
         yield stage
 
 
-async def test_a_restarted_broker_opens_the_log_for_it(stage: Stage) -> None:
+async def test_a_restarted_broker_opens_the_log(stage: Stage) -> None:
     await stage.lab.restart()
     assert await stage.offsets() == (0, 3)
 
 
-async def test_the_leader_epoch_is_the_logs(stage: Stage) -> None:
+async def test_the_leader_epoch_is_that_of_the_log(stage: Stage) -> None:
     await stage.lab.restart()
     response = await stage.lab.admin.ask(
         "describe_share_group_offsets", groups=[{"group_id": GROUP, "topics": None}]

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages of partitions, as Apache Kafka 4.3.1 cuts them."""
+"""DescribeTopicPartitions: pages of partitions, as Apache Kafka 4.3.1 divides them."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ PAGES: list[tuple[list[str], int, Cursor, Page]] = [
     ([], 2, ("a", 2), ([("a", [2, 3])], ("b", 0))),
     ([], 2000, None, ([("a", [0, 1, 2, 3]), ("b", [0])], None)),
 ]
-"""Topics asked for, limit and cursor, and what comes back: `a` has four partitions, `b` has one."""
+"""The topics, the limit and the cursor of a request, and the page; `a` has four partitions, `b` has one."""
 
 
 @pytest.mark.parametrize(("names", "limit", "cursor", "expected"), PAGES)
@@ -57,20 +57,20 @@ async def test_pages(
     assert await page(broker, request(names, limit, cursor)) == expected
 
 
-async def test_the_broker_bounds_a_page_too(tmp_path: Path) -> None:
+async def test_the_brokers_setting_limits_a_page_as_well(tmp_path: Path) -> None:
     broker = await admin_broker(tmp_path, max__request__partition__size__limit="2")
     await broker.create(NewTopic("a", 4))
     assert await page(broker, request(["a"], 2000)) == ([("a", [0, 1])], ("a", 2))
 
 
 @pytest.mark.parametrize("cursor", [("b", 0), ("a", -1)])
-async def test_a_cursor_that_leads_nowhere_is_refused(broker: AdminBroker, cursor: Cursor) -> None:
+async def test_an_invalid_cursor_is_refused(broker: AdminBroker, cursor: Cursor) -> None:
     await broker.create(NewTopic("a", 1))
     response = await ask(broker, handle_describe_topic_partitions, request(["a"], 9, cursor))
     assert [(one.name, one.error_code) for one in response.topics] == [("a", ErrorCode.invalid_request)]
 
 
-async def test_topics_that_are_not_there_say_so(broker: AdminBroker) -> None:
+async def test_missing_topics_have_their_error(broker: AdminBroker) -> None:
     response = await ask(broker, handle_describe_topic_partitions, request(["x", "b d"], 9))
     assert [(one.name, one.error_code) for one in response.topics] == [
         ("b d", ErrorCode.invalid_topic_exception),

@@ -1,4 +1,4 @@
-"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments: what one node answers."""
+"""ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments with one node."""
 
 import pytest
 from kio.schema.alter_partition_reassignments.v1.request import (
@@ -43,7 +43,7 @@ async def test_no_election_is_needed(broker: AdminBroker, version: int) -> None:
     ]
 
 
-async def test_of_all_partitions_none_is_named(broker: AdminBroker) -> None:
+async def test_a_request_for_all_partitions_names_no_partition(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 2))
     response = await ask(broker, handle_elect_leaders, election(None))
     assert [(one.topic, one.partition_result) for one in response.replica_election_results] == [("t", ())]
@@ -60,7 +60,7 @@ async def test_an_election_of_another_type_is_refused(broker: AdminBroker) -> No
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_each_reassignment_has_its_own_answer(broker: AdminBroker, version: int) -> None:
+async def test_each_reassignment_has_its_own_result(broker: AdminBroker, version: int) -> None:
     await broker.create(NewTopic("t", 3))
     wanted = [(0, (BrokerId(1),)), (1, (BrokerId(2),)), (2, None)]
     request = AlterPartitionReassignmentsRequest(

@@ -17,12 +17,12 @@ SIZE = len(batch(1, 0))
 
 
 def tell(pending: Pending, method_name: Literal["hurry", "withdraw"]) -> None:
-    """What a connection tells a reply that it waits for."""
+    """The events that a connection passes to a waiting reply."""
     getattr(pending.reply, method_name)()
 
 
 class Read(NamedTuple):
-    """One partition's answer."""
+    """The result of one partition."""
 
     error: ErrorCode
     high_watermark: int
@@ -45,7 +45,7 @@ def start_fetch(
     last_fetched_epoch: int = -1,
     **fields: Any,
 ) -> Pending:
-    """Ask for (topic id, partition, offset) triples."""
+    """Fetches (topic id, partition, offset) triples."""
     topics = [
         {
             "topic_id": topic_id,
@@ -157,7 +157,7 @@ async def test_a_log_that_is_offline(lab: Lab) -> None:
         (2, 7, ErrorCode.offset_out_of_range, (-1, -1)),
     ],
 )
-async def test_a_log_that_parts_from_the_clients_own(
+async def test_a_log_that_diverges_from_the_clients(
     lab: Lab, fetch_offset: int, last_fetched_epoch: int, error: ErrorCode, diverging: tuple[int, int]
 ) -> None:
     topic_id = await lab.create_topic()
@@ -173,7 +173,7 @@ async def test_a_log_that_parts_from_the_clients_own(
     assert bool(partition.records) is (error is ErrorCode.none and diverging == (-1, -1) and fetch_offset < 4)
 
 
-async def test_a_fenced_client_is_told_the_leader(lab: Lab) -> None:
+async def test_the_response_to_a_fenced_client_names_the_leader(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.restart()
     response = await lab.answered(start_fetch(lab, (topic_id, 0, 0), current_leader_epoch=0))
@@ -197,19 +197,19 @@ async def test_partitions_that_do_not_exist_come_last_and_end_no_wait(lab: Lab) 
 
 
 class TestLimits:
-    async def test_the_first_batch_comes_whatever_the_limits(self, lab: Lab) -> None:
+    async def test_the_first_batch_is_returned_beyond_every_limit(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 3, 3)
         (read,) = await fetch(lab, (topic_id, 0, 0), max_bytes=1, partition_max_bytes=1)
         assert read.offsets == [0, 1, 2]
 
-    async def test_a_partitions_limit(self, lab: Lab) -> None:
+    async def test_the_limit_of_a_partition(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1, 1, 1)
         (read,) = await fetch(lab, (topic_id, 0, 0), partition_max_bytes=2 * SIZE)
         assert read.offsets == [0, 1]
 
-    async def test_the_whole_requests_limit(self, lab: Lab) -> None:
+    async def test_the_limit_of_the_request(self, lab: Lab) -> None:
         topic_id = await lab.create_topic("t", 3)
         for partition in range(3):
             await lab.produce(topic_id, 1, 1, partition=partition)
@@ -248,7 +248,7 @@ class TestWaiting:
         (read,) = reads(pending.response())
         assert read.error is ErrorCode.unknown_topic_or_partition
 
-    async def test_takes_what_there_is_when_hurried(self, lab: Lab) -> None:
+    async def test_ends_with_the_present_records_when_hurried(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1)
         await fetch(lab, (topic_id, 0, 0))
@@ -258,7 +258,7 @@ class TestWaiting:
         await settle()
         assert reads(pending.response())[0].offsets == [0]
 
-    async def test_of_the_first_one_of_a_topic_is_hurried_too(self, lab: Lab) -> None:
+    async def test_hurrying_one_of_two_fetches_does_not_end_the_other(self, lab: Lab) -> None:
         topic_id = await lab.create_topic("t", 2)
         first, second = (
             start_fetch(lab, (topic_id, index, 0), max_wait=500, min_bytes=1 << 20) for index in (0, 1)
@@ -269,7 +269,7 @@ class TestWaiting:
         tell(second, "hurry")
         assert second.done
 
-    async def test_of_the_first_one_of_a_topic_is_withdrawn_too(self, lab: Lab) -> None:
+    async def test_withdrawing_one_of_two_fetches_does_not_end_the_other(self, lab: Lab) -> None:
         topic_id = await lab.create_topic("t", 2)
         first, second = (start_fetch(lab, (topic_id, index, 0), max_wait=500) for index in (0, 1))
         tell(first, "withdraw")
@@ -289,7 +289,7 @@ class TestShareStateIsInvisible:
         (read,) = await fetch(lab, (topic_id, 0, 2))
         assert (read.offsets, read.high_watermark) == ([5], 6)
 
-    async def test_it_ends_no_wait(self, lab: Lab) -> None:
+    async def test_it_does_not_end_a_wait(self, lab: Lab) -> None:
         stage = await make_stage(lab)
         await stage.produce(2)
         pending = start_fetch(lab, (stage.partition.topic_id, 0, 2), max_wait=500)
@@ -300,7 +300,7 @@ class TestShareStateIsInvisible:
         await lab.advance(500)
         assert reads(pending.response()) == [(ErrorCode.none, 2, 0, [])]
 
-    async def test_an_offset_within_a_hole_is_as_good_as_its_end(self, lab: Lab) -> None:
+    async def test_an_offset_within_a_hole_stands_for_its_end(self, lab: Lab) -> None:
         stage = await make_stage(lab)
         await self.acknowledge_all(stage)
         await stage.produce(1)

@@ -1,4 +1,4 @@
-"""Fetch of the metadata log: who may, what is refused, and that others find no such topic."""
+"""Fetch of the metadata log: the followers, the errors, and the error for everyone else."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -41,7 +41,7 @@ async def fetch(lab: Lab, **changed: Any) -> Any:
         (changes(last_fetched_epoch=2), ErrorCode.invalid_request),
     ],
 )
-async def test_a_partitions_error_comes_with_the_leader_as_it_is(
+async def test_an_error_of_the_partition_has_the_current_leader(
     lab: Lab, changed: dict[str, Any], error: ErrorCode
 ) -> None:
     found = partition_of(await fetch(lab, **changed))
@@ -49,7 +49,7 @@ async def test_a_partitions_error_comes_with_the_leader_as_it_is(
     assert found.current_leader.leader_epoch == 1
 
 
-async def test_a_time_below_zero_is_refused(lab: Lab) -> None:
+async def test_a_negative_wait_is_refused(lab: Lab) -> None:
     pending = MetadataFollower(lab).start_fetch(max_wait=-1)
     assert partition_of(await lab.answered(pending)).error_code is ErrorCode.invalid_request
 
@@ -80,23 +80,23 @@ async def as_consumer(client: Client, version: int, replica_id: int = -1) -> Any
 
 
 @pytest.mark.parametrize("version", [4, 11, 12])
-async def test_by_name_there_is_no_such_topic(lab: Lab, version: int) -> None:
+async def test_the_topic_is_unknown_by_name(lab: Lab, version: int) -> None:
     response = await as_consumer(lab.another_broker(), version, replica_id=2)
     assert partition_of(response).error_code is ErrorCode.unknown_topic_or_partition
 
 
 @pytest.mark.parametrize("version", [13, 15, 18])
-async def test_for_consumers_there_is_no_such_topic(lab: Lab, version: int) -> None:
+async def test_the_topic_is_unknown_to_consumers(lab: Lab, version: int) -> None:
     for client in (lab.client(), lab.another_broker()):
         assert partition_of(await as_consumer(client, version)).error_code is ErrorCode.unknown_topic_id
 
 
-async def test_on_the_clients_listener_there_are_no_followers(lab: Lab) -> None:
+async def test_the_topic_is_unknown_on_the_listener_for_clients(lab: Lab) -> None:
     response = await as_consumer(lab.client(), 18, replica_id=2)
     assert partition_of(response).error_code is ErrorCode.unknown_topic_id
 
 
-async def test_nobody_follows_himself(lab: Lab) -> None:
+async def test_a_node_does_not_follow_itself(lab: Lab) -> None:
     response = await as_consumer(lab.another_broker(), 18, replica_id=1)
     assert partition_of(response).error_code is ErrorCode.unknown_topic_id
 

@@ -1,4 +1,4 @@
-"""Fetch sessions as clients have them (KIP-227): what is named, what is told, and how a session ends."""
+"""Fetch sessions of clients (KIP-227): partitions of a request, contents of a response, and the end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Follower:
         return self.lab.admin.send("fetch", self.version, **{**asked, **fields})
 
     async def fetch(self, offsets: Mapping[int, int], **fields: Any) -> dict[int, list[int]]:
-        """The offsets that each partition of the answer has; -error for one with an error."""
+        """The offsets in each partition of the response; -error for one with an error."""
         return self.told(await self.lab.answered(self.send(offsets, **fields)))
 
     def told(self, response: Any) -> dict[int, list[int]]:
@@ -84,7 +84,7 @@ async def topic_id(lab: Lab) -> UUID:
 
 
 @pytest.mark.parametrize("version", [7, 9, BY_NAME, 13, 18])
-async def test_only_what_changed_is_told(lab: Lab, topic_id: UUID, version: int) -> None:
+async def test_a_response_has_changed_partitions_only(lab: Lab, topic_id: UUID, version: int) -> None:
     client = Follower(lab, topic_id, version=version)
     assert await client.fetch({0: 0, 1: 0}) == {0: [], 1: []}
     assert client.session_id > 0
@@ -106,7 +106,7 @@ async def test_only_what_changed_is_told(lab: Lab, topic_id: UUID, version: int)
         ({"last_fetched_epoch": 2}, {0: [-ErrorCode.offset_out_of_range.value]}),
     ],
 )
-async def test_a_client_that_has_everything_is_told_if_its_epochs_are_wrong(
+async def test_an_up_to_date_client_learns_that_its_epoch_is_wrong(
     lab: Lab, topic_id: UUID, of_each: Mapping[str, int], told: dict[int, list[int]]
 ) -> None:
     await lab.produce(topic_id, 2)
@@ -117,15 +117,13 @@ async def test_a_client_that_has_everything_is_told_if_its_epochs_are_wrong(
     assert await client.fetch({0: 3}, of_each=of_each) == told
 
 
-async def test_who_asks_for_no_bytes_waits_for_none(lab: Lab, topic_id: UUID) -> None:
+async def test_a_fetch_of_no_bytes_does_not_wait_for_records(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id)
     await client.fetch({0: 0})
     assert await client.fetch({}, min_bytes=0, max_wait=10_000) == {}
 
 
-async def test_a_log_that_went_offline_is_told_to_a_client_that_has_everything(
-    lab: Lab, topic_id: UUID
-) -> None:
+async def test_an_up_to_date_client_learns_that_a_log_is_offline(lab: Lab, topic_id: UUID) -> None:
     await lab.produce(topic_id, 1)
     client = Follower(lab, topic_id)
     await client.fetch({0: 1, 1: 0})
@@ -134,7 +132,7 @@ async def test_a_log_that_went_offline_is_told_to_a_client_that_has_everything(
     assert await client.fetch({}) == {0: [-ErrorCode.kafka_storage_error.value]}
 
 
-async def test_partitions_are_added_and_forgotten(lab: Lab, topic_id: UUID) -> None:
+async def test_partitions_are_added_and_removed(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id)
     await client.fetch({0: 0})
     assert await client.fetch({2: 0}) == {2: []}
@@ -154,7 +152,7 @@ async def test_the_last_partition_ends_the_session(lab: Lab, topic_id: UUID) -> 
     assert len(lab.broker.fetch_sessions) == 0
 
 
-async def test_partitions_with_records_go_behind_the_others(lab: Lab, topic_id: UUID) -> None:
+async def test_partitions_with_records_move_behind_the_others(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id)
     await client.fetch({0: 0, 1: 0, 2: 0})
     for partition in (0, 1, 2):
@@ -165,7 +163,7 @@ async def test_partitions_with_records_go_behind_the_others(lab: Lab, topic_id: 
     assert await client.fetch({}, max_bytes=1) == {0: [0]}
 
 
-async def test_an_error_is_told_until_it_is_over(lab: Lab, topic_id: UUID) -> None:
+async def test_an_error_is_repeated_until_it_ends(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id)
     assert await client.fetch({0: 5, 1: 0}) == {0: [-1], 1: []}
     assert await client.fetch({}) == {0: [-1]}
@@ -173,7 +171,7 @@ async def test_an_error_is_told_until_it_is_over(lab: Lab, topic_id: UUID) -> No
     assert await client.fetch({}) == {}
 
 
-async def test_a_topic_may_appear_and_go(lab: Lab, topic_id: UUID) -> None:
+async def test_a_topic_may_appear_and_disappear(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id, "later", version=BY_NAME)
     unknown = -ErrorCode.unknown_topic_or_partition.value
     assert await client.fetch({0: 0}) == {0: [unknown]}
@@ -185,7 +183,7 @@ async def test_a_topic_may_appear_and_go(lab: Lab, topic_id: UUID) -> None:
     assert await client.fetch({}) == {0: [unknown]}
 
 
-async def test_the_topic_of_an_id_is_another_one_later(lab: Lab, topic_id: UUID) -> None:
+async def test_a_recreated_topic_has_another_id(lab: Lab, topic_id: UUID) -> None:
     client = Follower(lab, topic_id)
     await client.fetch({0: 0})
     await lab.delete_topic("t")
@@ -197,12 +195,12 @@ async def test_the_topic_of_an_id_is_another_one_later(lab: Lab, topic_id: UUID)
 
 
 class TestErrors:
-    async def test_a_session_that_is_not_there(self, lab: Lab, topic_id: UUID) -> None:
+    async def test_an_unknown_session(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)
         assert await client.refused(session_id=9, session_epoch=1) is ErrorCode.fetch_session_id_not_found
 
     @pytest.mark.parametrize("epoch", [2, 7, -2, 2**31 - 1])
-    async def test_an_epoch_out_of_turn(self, lab: Lab, topic_id: UUID, epoch: int) -> None:
+    async def test_an_unexpected_epoch(self, lab: Lab, topic_id: UUID, epoch: int) -> None:
         client = Follower(lab, topic_id)
         await client.fetch({0: 0})
         assert await client.refused(session_epoch=epoch) is ErrorCode.invalid_fetch_session_epoch
@@ -215,7 +213,7 @@ class TestErrors:
         client.version = other_version
         assert await client.refused() is ErrorCode.fetch_session_topic_id_error
 
-    async def test_a_repeated_request_spoils_the_answer_of_the_first(self, lab: Lab, topic_id: UUID) -> None:
+    async def test_a_repeated_request_makes_the_first_one_fail(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)
         await client.fetch({0: 0})
         first = client.send({}, max_wait=500)
@@ -227,9 +225,7 @@ class TestErrors:
         assert spoilt.error_code is ErrorCode.invalid_fetch_session_epoch
         assert (spoilt.session_id, spoilt.responses) == (client.session_id, ())
 
-    async def test_a_session_that_is_emptied_spoils_the_answer_of_who_still_waits_in_it(
-        self, lab: Lab, topic_id: UUID
-    ) -> None:
+    async def test_an_emptied_session_makes_its_waiting_request_fail(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)
         await client.fetch({0: 0})
         waiting = client.send({}, max_wait=500)
@@ -253,7 +249,7 @@ class TestFullRequests:
         assert await client.fetch({0: 0}, session_epoch=-1) == {0: []}
         assert (client.session_id, len(lab.broker.fetch_sessions)) == (0, 0)
 
-    async def test_another_one_replaces_it(self, lab: Lab, topic_id: UUID) -> None:
+    async def test_a_new_session_replaces_it(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)
         await client.fetch({0: 0})
         first_id, client.epoch = client.session_id, 0
@@ -261,7 +257,7 @@ class TestFullRequests:
         assert client.session_id != first_id
         assert len(lab.broker.fetch_sessions) == 1
 
-    async def test_a_partition_named_twice_is_fetched_once(self, lab: Lab, topic_id: UUID) -> None:
+    async def test_a_duplicate_partition_is_fetched_once(self, lab: Lab, topic_id: UUID) -> None:
         await lab.produce(topic_id, 1, 1)
         twice = {
             "topic_id": topic_id,
@@ -271,7 +267,7 @@ class TestFullRequests:
         }
         assert await Follower(lab, topic_id).fetch({}, topics=[twice]) == {0: [1]}
 
-    async def test_there_may_be_no_room(self) -> None:
+    async def test_the_cache_of_sessions_may_be_full(self) -> None:
         async with open_lab(max__incremental__fetch__session__cache__slots="0") as lab:
             topic_id = await lab.create_topic()
             client = Follower(lab, topic_id)
@@ -279,7 +275,7 @@ class TestFullRequests:
             assert client.session_id == 0
 
 
-async def test_the_whole_answer_is_bounded_by_the_brokers_setting() -> None:
+async def test_the_brokers_setting_limits_the_whole_response() -> None:
     async with open_lab(fetch__max__bytes="1024") as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, *[1] * 40)

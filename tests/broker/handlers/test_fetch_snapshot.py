@@ -1,4 +1,4 @@
-"""FetchSnapshot: what is refused, and how; what a piece says."""
+"""FetchSnapshot: errors, and the contents of a piece."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -49,7 +49,7 @@ def changes(**changed: Any) -> dict[str, Any]:
         (changes(position=1 << 40), ErrorCode.position_out_of_range),
     ],
 )
-async def test_a_partitions_error_comes_with_the_leader_as_it_is(
+async def test_an_error_of_the_partition_has_the_current_leader(
     lab: Lab, changed: dict[str, Any], error: ErrorCode
 ) -> None:
     response = await ask(lab, **changed)
@@ -88,7 +88,7 @@ async def test_a_follower_need_not_know_the_cluster(lab: Lab) -> None:
     assert (await ask(lab, cluster_id=None)).topics[0].partitions[0].error_code is ErrorCode.none
 
 
-async def test_the_snapshot_that_kafkas_tool_makes_is_nobodys(lab: Lab) -> None:
+async def test_the_bootstrap_snapshot_of_kafkas_tool_is_not_served(lab: Lab) -> None:
     path = f"/data/__cluster_metadata-0/{BOOTSTRAP_ID.file_name}"
     lab.filesystem.files[path] = bytearray(
         lab.filesystem.files[f"/data/__cluster_metadata-0/{newest(lab).file_name}"]
@@ -99,7 +99,7 @@ async def test_the_snapshot_that_kafkas_tool_makes_is_nobodys(lab: Lab) -> None:
     assert response.topics[0].partitions[0].error_code is ErrorCode.snapshot_not_found
 
 
-async def test_a_piece_says_where_it_is_and_how_large_the_whole(lab: Lab) -> None:
+async def test_a_piece_has_its_position_and_the_size_of_the_snapshot(lab: Lab) -> None:
     whole = bytes(lab.filesystem.files[f"/data/__cluster_metadata-0/{newest(lab).file_name}"])
     response = await ask(lab, position=10, max_bytes=20)
     piece = response.topics[0].partitions[0]
@@ -111,7 +111,7 @@ async def test_a_piece_says_where_it_is_and_how_large_the_whole(lab: Lab) -> Non
     ]
 
 
-async def test_a_piece_is_no_larger_than_a_response_may_be(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_response_budget_limits_a_piece(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.runtime.response_budget.RESPONSE_BYTES_MAX", 50)
     response = await ask(lab)
     assert len(response.topics[0].partitions[0].unaligned_records) == 50
@@ -130,7 +130,7 @@ async def test_a_snapshot_that_cannot_be_read_is_a_storage_error(lab: Lab) -> No
     assert response.topics[0].partitions[0].error_code is ErrorCode.kafka_storage_error
 
 
-async def test_a_file_that_is_gone_was_deleted(lab: Lab) -> None:
+async def test_a_missing_file_is_a_deleted_snapshot(lab: Lab) -> None:
     lab.filesystem.remove(f"/data/__cluster_metadata-0/{newest(lab).file_name}")
     response = await ask(lab)
     assert response.topics[0].partitions[0].error_code is ErrorCode.snapshot_not_found

@@ -1,4 +1,4 @@
-"""FindCoordinator: groups and transactional ids here, share coordinators not for clients."""
+"""FindCoordinator: this node coordinates groups and transactional ids; no share coordinator for clients."""
 
 import pytest
 from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest as FindCoordinatorRequestSingle
@@ -42,7 +42,7 @@ async def test_several_are_coordinated_here(broker: AdminBroker, version: int, k
         (7, ErrorCode.invalid_request),
     ],
 )
-async def test_what_is_not_coordinated(broker: AdminBroker, key_type: int, code: ErrorCode) -> None:
+async def test_unsupported_coordinators(broker: AdminBroker, key_type: int, code: ErrorCode) -> None:
     single = FindCoordinatorRequestSingle(key="x", key_type=i8(key_type))
     response = await ask(broker, handle_find_coordinator, single, version=3)
     assert (response.error_code, response.node_id, response.host, response.port) == (code, -1, "", -1)
@@ -53,7 +53,7 @@ async def test_what_is_not_coordinated(broker: AdminBroker, key_type: int, code:
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
-async def test_the_topic_is_made_by_the_first_who_asks(
+async def test_the_first_request_creates_the_topic(
     broker: AdminBroker, version: int, key_type: int, topic: str
 ) -> None:
     assert not broker.internal_topics.exists(topic)
@@ -62,20 +62,20 @@ async def test_the_topic_is_made_by_the_first_who_asks(
         assert len(broker.metadata.image.topics_by_name[topic].partitions) == 50
 
 
-async def test_no_topic_is_made_for_no_key(broker: AdminBroker) -> None:
+async def test_a_request_without_keys_creates_no_topic(broker: AdminBroker) -> None:
     await errors(broker, 4, 0)
     await errors(broker, 4, 2, "x")
     assert broker.metadata.image.topics_by_name == {}
 
 
 @pytest.mark.parametrize("version", [3, 4])
-async def test_a_topic_that_cannot_be_made_is_no_coordinator(broker: AdminBroker, version: int) -> None:
+async def test_without_the_topic_no_coordinator_is_available(broker: AdminBroker, version: int) -> None:
     await broker.create(NewTopic("__consumer.offsets", 1))
     assert await errors(broker, version, 0, "g") == [ErrorCode.coordinator_not_available]
 
 
 async def errors(broker: AdminBroker, version: int, key_type: int, *keys: str) -> list[ErrorCode]:
-    """The answer for each key."""
+    """The result for each key."""
     if version < 4:
         single = FindCoordinatorRequestSingle(key=keys[0], key_type=i8(key_type))
         return [(await ask(broker, handle_find_coordinator, single, version=version)).error_code]

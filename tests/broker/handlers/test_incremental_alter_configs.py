@@ -1,6 +1,4 @@
-"""IncrementalAlterConfigs: changes that take effect, and requests of the wrong shape (recorded from Kafka
-4.3.1).
-"""
+"""IncrementalAlterConfigs: changes that take effect, and malformed requests (from Kafka 4.3.1)."""
 
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -76,7 +74,7 @@ async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
     assert broker.metadata.image.configs(ResourceType.GROUP, "g") == {}
 
 
-async def test_one_bad_resource_does_not_hold_up_the_others(broker: AdminBroker) -> None:
+async def test_one_bad_resource_does_not_affect_the_others(broker: AdminBroker) -> None:
     assert await alter(
         broker,
         resource(ResourceType.GROUP, "g", ("nope", SET, "7")),
@@ -101,13 +99,13 @@ async def test_one_bad_resource_does_not_hold_up_the_others(broker: AdminBroker)
         (resource(ResourceType.CLIENT_METRICS, "m", ("a", SET, "1")), "Unknown resource type 16"),
     ],
 )
-async def test_a_request_of_the_wrong_shape_is_refused(
+async def test_a_malformed_request_is_refused(
     broker: AdminBroker, asked: AlterConfigsResource, message: str
 ) -> None:
     assert await alter(broker, asked) == [(ErrorCode.invalid_request, message)]
 
 
-async def test_a_resource_given_twice_is_refused_both_times(broker: AdminBroker) -> None:
+async def test_a_duplicate_resource_is_refused_both_times(broker: AdminBroker) -> None:
     change = resource(ResourceType.GROUP, "g", ("share.delivery.count.limit", SET, "7"))
     refused = (ErrorCode.invalid_request, "Each resource must appear at most once.")
     assert await alter(broker, change, change) == [refused, refused]

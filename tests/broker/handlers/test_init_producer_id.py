@@ -1,4 +1,4 @@
-"""InitProducerId: a fresh id each time, and what is refused."""
+"""InitProducerId: a new id for each request, and errors."""
 
 import pytest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
@@ -25,7 +25,7 @@ async def test_each_producer_gets_an_id_of_its_own(broker: AdminBroker) -> None:
     assert [(one.producer_id, one.producer_epoch) for one in answers] == [(number, 0) for number in range(6)]
 
 
-async def test_a_producer_that_lost_its_place_gets_a_fresh_id(broker: AdminBroker) -> None:
+async def test_a_producer_that_lost_its_state_gets_a_new_id(broker: AdminBroker) -> None:
     answer = await ask(broker, handle_init_producer_id, request(None, 1_000, 3))
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.none, 0, 0)
 
@@ -38,12 +38,12 @@ async def test_a_producer_that_lost_its_place_gets_a_fresh_id(broker: AdminBroke
         (request("tx", 5, -1), ErrorCode.invalid_request),
     ],
 )
-async def test_what_is_refused(broker: AdminBroker, asked: InitProducerIdRequest, code: ErrorCode) -> None:
+async def test_refused_requests(broker: AdminBroker, asked: InitProducerIdRequest, code: ErrorCode) -> None:
     answer = await ask(broker, handle_init_producer_id, asked)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
 
 
-async def test_an_id_that_cannot_be_written_down_is_not_given(broker: AdminBroker) -> None:
+async def test_an_id_that_cannot_be_written_is_not_given(broker: AdminBroker) -> None:
     broker.store.broken = True
     answer = await ask(broker, handle_init_producer_id, request())
     assert (answer.error_code, answer.producer_id) == (ErrorCode.kafka_storage_error, -1)

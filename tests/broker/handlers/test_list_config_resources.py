@@ -1,4 +1,4 @@
-"""ListConfigResources: all topics and brokers, and the groups that have settings."""
+"""ListConfigResources: all topics and brokers, and the groups with settings."""
 
 import pytest
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
@@ -22,7 +22,7 @@ from tests.broker.handlers.admin_broker import AdminBroker, ask
         ((16,), []),
     ],
 )
-async def test_what_is_listed(
+async def test_the_listed_resources(
     broker: AdminBroker, types: tuple[int, ...], listed: list[tuple[str, int]]
 ) -> None:
     await broker.create(NewTopic("t", 1))
@@ -35,7 +35,7 @@ async def test_what_is_listed(
 
 
 @pytest.mark.parametrize("unknown", [1, 77])
-async def test_a_type_that_does_not_exist_is_refused(broker: AdminBroker, unknown: int) -> None:
+async def test_an_unknown_type_is_refused(broker: AdminBroker, unknown: int) -> None:
     request = ListConfigResourcesRequest(resource_types=(i8(2), i8(unknown)))
     response = await ask(broker, handle_list_config_resources, request)
     assert (response.error_code, response.config_resources) == (ErrorCode.unsupported_version, ())

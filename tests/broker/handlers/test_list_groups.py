@@ -1,4 +1,4 @@
-"""ListGroups' handler. Filters and what is told of a group are in tests/conformance."""
+"""ListGroups' handler. Filters and the fields of a group are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from tests.conformance.harness import open_lab
 from tests.conformance.share_member import ShareMember
 
 
-async def test_without_groups_there_are_none() -> None:
+async def test_without_groups_the_list_is_empty() -> None:
     async with open_lab() as lab:
         response = await lab.admin.ask("list_groups")
         assert (response.error_code, response.groups) == (0, ())
 
 
-async def test_all_groups_are_told_of() -> None:
+async def test_all_groups_are_listed() -> None:
     async with open_lab() as lab:
         names = [f"group-{number}" for number in range(20)]
         for name in names:

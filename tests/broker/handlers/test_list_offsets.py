@@ -1,4 +1,4 @@
-"""ListOffsets: names of offsets and timestamps, answers as recorded from Apache Kafka 4.3.1."""
+"""ListOffsets: special offsets and timestamps, with results recorded from Apache Kafka 4.3.1."""
 
 import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -56,7 +56,7 @@ async def answers(
     ],
 )
 @pytest.mark.parametrize("isolation", [0, 1])
-async def test_what_a_timestamp_stands_for(
+async def test_offsets_of_timestamps(
     broker: AdminBroker, timestamp: int, answer: tuple[ErrorCode, int, int, int], isolation: int
 ) -> None:
     await broker.create(NewTopic("t", 1))
@@ -92,7 +92,7 @@ async def test_an_empty_log(
         (-1, 1, True),
     ],
 )
-async def test_names_are_known_from_a_version_on(
+async def test_special_offsets_need_a_version(
     broker: AdminBroker, timestamp: int, version: int, known: bool
 ) -> None:
     await broker.create(NewTopic("t", 1))
@@ -121,7 +121,7 @@ async def test_a_partition_that_does_not_exist(broker: AdminBroker, name: str, i
     ]
 
 
-async def test_a_partition_asked_for_twice_is_refused_once(broker: AdminBroker) -> None:
+async def test_a_duplicate_partition_has_one_result(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     assert await answers(broker, partition(-1), partition(-2)) == [(ErrorCode.invalid_request, -1, -1, -1)]
 

@@ -1,4 +1,4 @@
-"""Metadata: topics by name and by id, all of them, and topics that are made by asking."""
+"""Metadata: topics by name and by id, all topics, and automatic creation."""
 
 from pathlib import Path
 from uuid import UUID
@@ -40,7 +40,7 @@ async def topics(
     return [(topic.name, topic.error_code) for topic in response.topics]
 
 
-async def test_a_client_is_told_the_address_of_its_listener(broker: AdminBroker) -> None:
+async def test_the_broker_has_the_address_of_the_clients_listener(broker: AdminBroker) -> None:
     response = await ask(broker, handle_metadata, request())
     (node,) = response.brokers
     assert (node.node_id, node.host, node.port, node.rack) == (1, "broker.example", 19092, None)
@@ -72,7 +72,7 @@ async def test_authorized_operations_are_those_of_kafka_without_an_authorizer(br
     assert topic.topic_authorized_operations == 3576
 
 
-async def test_topics_are_found_by_id_whatever_name_comes_with_it(broker: AdminBroker) -> None:
+async def test_topics_are_found_by_id_and_the_name_is_ignored(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     topic_id = broker.metadata.image.topics_by_name["t"].topic_id
     assert await topics(broker, request((None, topic_id), ("other", topic_id))) == [
@@ -90,7 +90,7 @@ async def test_topics_are_found_by_id_whatever_name_comes_with_it(broker: AdminB
         (None, UNKNOWN_ID, ErrorCode.unknown_topic_id),
     ],
 )
-async def test_a_topic_that_is_not_there(
+async def test_a_missing_topic(
     broker: AdminBroker, name: str | None, topic_id: UUID | None, code: ErrorCode
 ) -> None:
     response = await ask(broker, handle_metadata, request((name, topic_id)))
@@ -98,7 +98,7 @@ async def test_a_topic_that_is_not_there(
     assert (topic.error_code, topic.name, topic.topic_id, topic.partitions) == (code, name, topic_id, ())
 
 
-async def test_neither_name_nor_id_is_refused_for_that_topic_only(broker: AdminBroker) -> None:
+async def test_a_topic_without_name_and_id_is_an_error_of_its_own(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     assert await topics(broker, request((None, None), ("t", None))) == [
         ("", ErrorCode.invalid_request),
@@ -114,12 +114,12 @@ async def test_null_asks_for_all_topics_and_an_empty_list_for_none(broker: Admin
     assert await topics(broker, request(), version=1) == []
 
 
-async def test_a_topic_asked_for_twice_is_answered_once(broker: AdminBroker) -> None:
+async def test_a_duplicate_topic_has_one_result(broker: AdminBroker) -> None:
     await broker.create(NewTopic("t", 1))
     assert await topics(broker, request(("t", None), ("t", None))) == [("t", ErrorCode.none)]
 
 
-async def test_a_missing_topic_is_made_if_both_sides_allow_it(broker: AdminBroker) -> None:
+async def test_a_missing_topic_is_created_if_client_and_broker_allow_it(broker: AdminBroker) -> None:
     assert await topics(broker, request(("new", None), ("b d", None), create=True)) == [
         ("new", ErrorCode.none),
         ("b d", ErrorCode.invalid_topic_exception),
@@ -127,27 +127,27 @@ async def test_a_missing_topic_is_made_if_both_sides_allow_it(broker: AdminBroke
     assert list(broker.metadata.image.topics_by_name) == ["new"]
 
 
-async def test_an_internal_topic_is_made_as_the_broker_makes_it(broker: AdminBroker) -> None:
+async def test_an_internal_topic_is_created_with_its_own_settings(broker: AdminBroker) -> None:
     response = await ask(broker, handle_metadata, request(("__consumer_offsets", None), create=True))
     (topic,) = response.topics
     assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.none, True, 50)
 
 
-async def test_a_topic_that_collides_is_not_made(broker: AdminBroker) -> None:
+async def test_a_topic_whose_name_collides_is_not_created(broker: AdminBroker) -> None:
     await broker.create(NewTopic("a.b", 1))
     assert await topics(broker, request(("a_b", None), create=True)) == [
         ("a_b", ErrorCode.unknown_topic_or_partition)
     ]
 
 
-async def test_no_topic_is_made_if_the_broker_does_not_allow_it(tmp_path: Path) -> None:
+async def test_no_topic_is_created_if_the_broker_does_not_allow_it(tmp_path: Path) -> None:
     broker = await admin_broker(tmp_path, auto__create__topics__enable="false")
     assert await topics(broker, request(("new", None), create=True)) == [
         ("new", ErrorCode.unknown_topic_or_partition)
     ]
 
 
-async def test_a_topic_that_could_not_be_written_down_is_unknown(broker: AdminBroker) -> None:
+async def test_a_topic_that_could_not_be_written_is_unknown(broker: AdminBroker) -> None:
     broker.store.broken = True
     assert await topics(broker, request(("new", None), create=True)) == [
         ("new", ErrorCode.unknown_topic_or_partition)
@@ -157,7 +157,7 @@ async def test_a_topic_that_could_not_be_written_down_is_unknown(broker: AdminBr
 @pytest.mark.parametrize("version", range(14))
 async def test_every_version_can_be_answered(broker: AdminBroker, version: int) -> None:
     await broker.create(NewTopic("t", 1))
-    # Clients before version 4 cannot say that a topic shall not be made.
+    # Before version 4 a client cannot forbid the creation of topics.
     made = version < 4
     assert await topics(broker, request(("t", None), ("x", None)), version) == [
         ("t", ErrorCode.none),
@@ -167,7 +167,7 @@ async def test_every_version_can_be_answered(broker: AdminBroker, version: int) 
 
 @pytest.mark.parametrize(("asked", "operations"), [(True, 8096), (False, -(2**31))])
 @pytest.mark.parametrize("version", [8, 9, 10])
-async def test_older_clients_are_told_what_may_be_done_to_the_cluster(
+async def test_older_clients_get_the_operations_authorized_on_the_cluster(
     broker: AdminBroker, version: int, asked: bool, operations: int
 ) -> None:
     wanted = MetadataRequestWithCluster(

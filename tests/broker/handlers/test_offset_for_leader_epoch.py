@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ends, and clients with another idea of the leader."""
+"""OffsetForLeaderEpoch: the end of an epoch, and clients with another leader epoch."""
 
 import pytest
 from kio.schema.offset_for_leader_epoch.v4.request import (
@@ -44,7 +44,7 @@ async def test_the_current_epoch_ends_at_the_high_watermark(broker: AdminBroker,
 
 
 @pytest.mark.parametrize("leader_epoch", [1, -1])
-async def test_an_epoch_that_never_was(broker: AdminBroker, leader_epoch: int) -> None:
+async def test_an_unknown_epoch(broker: AdminBroker, leader_epoch: int) -> None:
     await broker.create(NewTopic("t", 1))
     await broker.produce("t", 0, [1, 2, 3])
     assert await end_of(broker, leader_epoch) == (ErrorCode.none, -1, -1)

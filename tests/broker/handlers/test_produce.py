@@ -1,4 +1,4 @@
-"""Produce: what is refused, with which code, and what is answered of what was appended."""
+"""Produce: error codes of refused batches, and results of appended ones."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ async def lab() -> AsyncIterator[Lab]:
 async def produce(
     lab: Lab, topic_id: UUID, records: bytes | None, *, partition: int = 0, **fields: Any
 ) -> Any:
-    """The answer of the only partition."""
+    """The result of the only partition."""
     asked = {**produce_fields(topic_id, partition, records), **fields}
     response = await lab.admin.ask("produce", **asked)
     return response.responses[0].partition_responses[0]
 
 
-async def test_the_answer_tells_where_the_batch_stands(lab: Lab) -> None:
+async def test_the_result_has_the_offset_of_the_batch(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     first = await produce(lab, topic_id, batch(3, NOW_MS))
     second = await produce(lab, topic_id, batch(2, NOW_MS))
@@ -42,7 +42,7 @@ async def test_the_answer_tells_where_the_batch_stands(lab: Lab) -> None:
     assert first.log_append_time is None
 
 
-async def test_with_log_append_time_the_answer_tells_it(lab: Lab) -> None:
+async def test_with_log_append_time_the_result_has_it(lab: Lab) -> None:
     topic_id = await lab.create_topic("t", message__timestamp__type="LogAppendTime")
     answer = await produce(lab, topic_id, batch(1, 5))
     assert answer.log_append_time.timestamp() * 1000 == lab.clock.wall_ms()
@@ -86,7 +86,7 @@ async def test_batches_that_are_refused_append_nothing(
     assert (await produce(lab, topic_id, GOOD)).base_offset == 0
 
 
-async def test_a_compacted_topic_takes_no_record_without_a_key(lab: Lab) -> None:
+async def test_a_compacted_topic_refuses_a_record_without_a_key(lab: Lab) -> None:
     topic_id = await lab.create_topic(cleanup__policy="compact")
     answer = await produce(lab, topic_id, batch(2, NOW_MS))
     assert answer.error_code is ErrorCode.invalid_record
@@ -104,7 +104,7 @@ async def test_timestamps_too_far_ahead_are_refused(lab: Lab) -> None:
     assert (await produce(lab, topic_id, batch(1, latest_ms))).error_code is ErrorCode.none
 
 
-async def test_they_mean_nothing_where_the_broker_gives_the_time(lab: Lab) -> None:
+async def test_timestamps_have_no_effect_with_log_append_time(lab: Lab) -> None:
     topic_id = await lab.create_topic(
         "t", message__timestamp__type="LogAppendTime", message__timestamp__after__max__ms="0"
     )
@@ -124,7 +124,7 @@ async def test_zstandard_needs_version_7(lab: Lab, version: int, error: ErrorCod
 
 
 @pytest.mark.parametrize("acks", [2, -2])
-async def test_senseless_acks(lab: Lab, acks: int) -> None:
+async def test_invalid_acks(lab: Lab, acks: int) -> None:
     answer = await produce(lab, await lab.create_topic(), GOOD, acks=acks)
     assert answer.error_code is ErrorCode.invalid_required_acks
 
@@ -136,15 +136,15 @@ class TestTransactions:
         answer = await produce(lab, await lab.create_topic(), self.IN_ONE)
         assert answer.error_code is ErrorCode.transactional_id_authorization_failed
 
-    async def test_need_one_that_is_the_producers(self, lab: Lab) -> None:
+    async def test_need_the_transactional_id_of_the_producer(self, lab: Lab) -> None:
         answer = await produce(lab, await lab.create_topic(), self.IN_ONE, transactional_id="t")
         assert answer.error_code is ErrorCode.invalid_producer_id_mapping
 
-    async def test_are_none_of_what_belongs_to_none(self, lab: Lab) -> None:
+    async def test_accept_a_batch_of_no_transaction(self, lab: Lab) -> None:
         answer = await produce(lab, await lab.create_topic(), GOOD, transactional_id="t")
         assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
 
-    async def test_have_one_producer_each(self, lab: Lab) -> None:
+    async def test_have_one_producer_in_a_request(self, lab: Lab) -> None:
         topic_id = await lab.create_topic("t", 2)
         another = batch(
             1, NOW_MS, attributes=TRANSACTIONAL_FLAG, producer_id=6, producer_epoch=0, base_sequence=0
@@ -172,14 +172,14 @@ async def test_unknown_topics_and_partitions(lab: Lab) -> None:
     assert response.responses[0].partition_responses[0].error_code is ErrorCode.unknown_topic_or_partition
 
 
-async def test_the_brokers_own_topics_take_nothing_from_clients(lab: Lab) -> None:
+async def test_clients_cannot_write_to_the_brokers_own_topics(lab: Lab) -> None:
     await ShareMember(lab.client()).join("t")
     internal = lab.broker.metadata.image.topics_by_name["__consumer_offsets"]
     answer = await produce(lab, internal.topic_id, GOOD)
     assert answer.error_code is ErrorCode.invalid_topic_exception
 
 
-async def test_each_partition_answers_for_itself(lab: Lab) -> None:
+async def test_each_partition_has_its_own_error(lab: Lab) -> None:
     topic_id = await lab.create_topic("t", 2)
     data = [{"index": 0, "records": GOOD}, {"index": 1, "records": GOOD[:-1]}]
     response = await lab.admin.ask(
@@ -189,7 +189,7 @@ async def test_each_partition_answers_for_itself(lab: Lab) -> None:
     assert codes == [ErrorCode.none, ErrorCode.invalid_record]
 
 
-async def test_with_acks_0_nothing_is_answered_and_everything_appended(lab: Lab) -> None:
+async def test_with_acks_0_records_are_appended_without_a_response(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     for _ in range(2):
         assert await lab.admin.ask("produce", **produce_fields(topic_id, 0, GOOD, acks=0)) is None
@@ -208,7 +208,7 @@ async def test_with_acks_0_an_error_closes_the_connection(lab: Lab, case: str) -
         await lab.admin.ask("produce", **produce_fields(topic_id, partition, records, acks=0))
 
 
-async def test_a_batch_sent_again_is_answered_as_the_first_time(lab: Lab) -> None:
+async def test_a_repeated_batch_has_the_same_result(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     producer = {"producer_id": 5, "producer_epoch": 0}
     first = batch(2, NOW_MS, base_sequence=0, **producer)
@@ -221,7 +221,7 @@ async def test_a_batch_sent_again_is_answered_as_the_first_time(lab: Lab) -> Non
     assert following.base_offset == 2
 
 
-async def test_the_answer_comes_after_the_write() -> None:
+async def test_the_response_comes_after_the_write() -> None:
     async with open_lab(log__flush="always") as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1)
@@ -233,7 +233,7 @@ async def test_the_answer_comes_after_the_write() -> None:
         assert response.responses[0].partition_responses[0].base_offset == 1
 
 
-async def test_a_disk_fault_is_told_and_so_is_what_follows_it(lab: Lab) -> None:
+async def test_a_disk_fault_is_an_error_of_this_and_later_requests(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, 1)
     with lab.broken_disk("t-0"):
@@ -253,8 +253,8 @@ async def test_base_offset_and_leader_epoch_are_written_into_the_batch(lab: Lab)
     assert (header.base_offset, header.leader_epoch) == (2, log.leader_epoch)
 
 
-async def test_requests_of_one_connection_append_in_the_order_in_which_they_came(lab: Lab) -> None:
-    """The first waits for a log that nobody has opened, the second for nothing."""
+async def test_requests_of_one_connection_append_in_order_of_arrival(lab: Lab) -> None:
+    """The first waits for a closed log, the second for nothing."""
     topic_id = await lab.create_topic("t", 2)
     await produce(lab, topic_id, batch(1, NOW_MS))
 
@@ -270,7 +270,7 @@ async def test_requests_of_one_connection_append_in_the_order_in_which_they_came
     assert offsets == [1, 2]
 
 
-async def test_another_connection_is_not_held_up(lab: Lab) -> None:
+async def test_another_connection_does_not_wait(lab: Lab) -> None:
     topic_id = await lab.create_topic("t", 2)
     await produce(lab, topic_id, batch(1, NOW_MS))
     waiting = lab.admin.send("produce", **produce_fields(topic_id, 1, batch(1, NOW_MS)))

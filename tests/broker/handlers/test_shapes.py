@@ -1,4 +1,4 @@
-"""Each handler is written with the message classes of its API's shapes, which the codec reads and writes."""
+"""Each handler uses the message classes of its API's shapes, which the codec reads and writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""ShareAcknowledge's handler: answers at once or when everything is recorded. The rules are in
-tests/conformance.
-"""
+"""ShareAcknowledge's handler: when the response comes. The rules are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from tests.conformance.harness import open_lab, settle
 from tests.conformance.share_member import ACCEPT, acknowledged
 
 
-async def test_what_is_recorded_at_once_is_answered_at_once() -> None:
+async def test_acknowledgements_written_immediately_are_answered_immediately() -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         await stage.produce(2)
@@ -20,7 +18,7 @@ async def test_what_is_recorded_at_once_is_answered_at_once() -> None:
         assert acknowledged(pending.response()).errors == [0]
 
 
-async def test_the_last_request_releases_when_it_is_answered() -> None:
+async def test_the_final_request_releases_records_with_its_response() -> None:
     async with open_lab(log__flush="always") as lab:
         stage = await make_stage(lab)
         await stage.produce(2)
@@ -36,7 +34,7 @@ async def test_the_last_request_releases_when_it_is_answered() -> None:
         assert await stage.member(2).take(max_wait=1000) == [(1, 1, 2)]
 
 
-async def test_an_answer_that_nobody_waits_for_any_more_still_ends_the_session() -> None:
+async def test_a_final_request_of_a_disconnected_client_ends_the_session() -> None:
     async with open_lab(log__flush="always") as lab:
         stage = await make_stage(lab)
         await stage.produce(2)
@@ -52,7 +50,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_still_ends_the_session()
         opener.disconnect()
 
 
-async def test_without_batches_nothing_is_answered_for_a_partition() -> None:
+async def test_a_partition_without_batches_has_no_result() -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         member = stage.member()

@@ -1,6 +1,4 @@
-"""ShareFetch's handler: opening logs, ending sessions, refusals that wait. The rules are in
-tests/conformance.
-"""
+"""ShareFetch's handler: opening logs, ending sessions, delayed errors. The rules: tests/conformance."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ async def test_logs_are_opened_by_the_first_fetch(stage: Stage) -> None:
     assert stage.lab.broker.logs.get(topic, 0) is not None
 
 
-async def test_a_fetch_from_open_logs_is_answered_without_a_wait(stage: Stage) -> None:
+async def test_a_fetch_from_open_logs_does_not_wait(stage: Stage) -> None:
     await stage.produce(1)
     member = stage.member()
     await member.take()
@@ -42,7 +40,7 @@ async def test_a_fetch_from_open_logs_is_answered_without_a_wait(stage: Stage) -
     assert len(fetched(pending.response()).acquired) == 1
 
 
-async def test_a_request_withdrawn_while_logs_are_opened_takes_nothing(stage: Stage) -> None:
+async def test_a_request_withdrawn_while_logs_are_opened_acquires_nothing(stage: Stage) -> None:
     await stage.produce(1)
     await stage.lab.restart()
     member = stage.member()
@@ -55,7 +53,7 @@ async def test_a_request_withdrawn_while_logs_are_opened_takes_nothing(stage: St
     assert await stage.member(2).take() == [(0, 0, 1)]
 
 
-async def test_a_request_hurried_while_logs_are_opened_does_not_wait_after_that(stage: Stage) -> None:
+async def test_a_request_hurried_while_logs_are_opened_does_not_wait_later(stage: Stage) -> None:
     pending = stage.member().start_fetch(max_wait=1000)
     hurry = getattr(pending.reply, "hurry", None)
     assert hurry is not None
@@ -73,7 +71,7 @@ async def test_the_last_fetch_of_a_session_ends_it_after_its_acknowledgements(st
     assert await stage.offsets() == (1, 1)
 
 
-async def test_offsets_are_told_without_the_records_bytes_to_who_asks_for_that(stage: Stage) -> None:
+async def test_offsets_without_the_bytes_of_the_records_on_request(stage: Stage) -> None:
     await stage.produce(3)
     topics = [AckTopic(stage.partition.topic_id, [AckPartition(stage.partition.partition, [])])]
     body = ShareFetchBody(GROUP, "m", 0, 0, 1, 1 << 20, 500, 500, 0, False, topics, [], without_records=True)
@@ -83,7 +81,7 @@ async def test_offsets_are_told_without_the_records_bytes_to_who_asks_for_that(s
     assert response.responses[0].partitions[0].records == b""
 
 
-async def test_a_refusal_for_want_of_room_may_be_hurried(stage: Stage) -> None:
+async def test_a_delayed_error_of_a_full_session_cache_may_be_hurried(stage: Stage) -> None:
     await stage.member().fetch()
     refused = stage.member(2).start_fetch(max_wait=60_000)
     await settle()
@@ -95,7 +93,7 @@ async def test_a_refusal_for_want_of_room_may_be_hurried(stage: Stage) -> None:
     assert fetched(refused.response()).error == ErrorCode.share_session_limit_reached
 
 
-async def test_an_old_session_makes_room_for_its_members_new_one(stage: Stage) -> None:
+async def test_a_members_old_session_is_replaced_by_its_new_one(stage: Stage) -> None:
     member = stage.member()
     await member.fetch()
     assert (await member.fetch(epoch=0)).error == ErrorCode.none

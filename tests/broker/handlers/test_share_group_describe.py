@@ -1,4 +1,4 @@
-"""ShareGroupDescribe's handler: several groups in one answer. The rules are in tests/conformance."""
+"""ShareGroupDescribe's handler: several groups in one response. The rules are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conformance.share_member import GROUP
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 
 
-async def test_each_group_has_its_own_error_in_the_order_asked_for() -> None:
+async def test_each_group_has_its_own_error_in_the_order_of_the_request() -> None:
     async with open_lab() as lab:
         await make_stage(lab)
         response = await lab.admin.ask("share_group_describe", group_ids=["", GROUP, "nowhere"])
@@ -22,7 +22,7 @@ async def test_each_group_has_its_own_error_in_the_order_asked_for() -> None:
         assert response.groups[2].error_message
 
 
-async def test_everything_may_be_done_to_a_group() -> None:
+async def test_every_operation_on_a_group_is_authorized() -> None:
     async with open_lab() as lab:
         await make_stage(lab)
         response = await lab.admin.ask(

@@ -1,6 +1,4 @@
-"""ShareGroupHeartbeat's handler: fields in, fields out, and the broker's deadlines. The rules are in
-tests/conformance.
-"""
+"""ShareGroupHeartbeat's handler: fields and deadlines. The rules are in tests/conformance."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ async def test_rack_client_id_and_host_reach_the_group(stage: Stage) -> None:
     assert (member.rack_id, member.client_id, member.client_host) == ("rack-9", "client", "/127.0.0.1")
 
 
-async def test_a_steady_heartbeat_is_answered_at_once_and_appends_nothing(stage: Stage) -> None:
+async def test_a_steady_heartbeat_is_answered_immediately_and_appends_nothing(stage: Stage) -> None:
     member = stage.member()
     await member.heartbeat(2)
     files = {path: len(content) for path, content in stage.lab.filesystem.files.items()}
@@ -39,7 +37,7 @@ async def test_a_steady_heartbeat_is_answered_at_once_and_appends_nothing(stage:
     assert files == {path: len(content) for path, content in stage.lab.filesystem.files.items()}
 
 
-async def test_a_refusal_has_a_message_and_no_member(stage: Stage) -> None:
+async def test_an_error_has_a_message_and_no_member(stage: Stage) -> None:
     response = await stage.member(7).heartbeat(3)
     assert response.error_code is ErrorCode.unknown_member_id
     assert "member-7" in response.error_message

@@ -1,4 +1,4 @@
-"""UpdateFeatures: levels that are finalized, and answers per feature in older versions."""
+"""UpdateFeatures: finalized levels, and results for each feature in older versions."""
 
 import pytest
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -32,7 +32,7 @@ async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_older_versions_are_answered_per_feature(broker: AdminBroker, version: int) -> None:
+async def test_older_versions_have_a_result_for_each_feature(broker: AdminBroker, version: int) -> None:
     response = await ask(broker, handle_update_features, request(update("share.version", 1)), version=version)
     assert [(one.feature, one.error_code, one.error_message) for one in response.results] == [
         ("share.version", ErrorCode.none, "NONE")
@@ -40,7 +40,7 @@ async def test_older_versions_are_answered_per_feature(broker: AdminBroker, vers
 
 
 @pytest.mark.parametrize("version", range(3))
-async def test_the_first_fault_is_told_and_nothing_is_changed(broker: AdminBroker, version: int) -> None:
+async def test_the_first_fault_is_the_error_and_nothing_changes(broker: AdminBroker, version: int) -> None:
     response = await ask(broker, handle_update_features, request(update("share.version", 0)), version=version)
     assert response.error_code is ErrorCode.invalid_update_version
     assert response.error_message == (
@@ -52,7 +52,7 @@ async def test_the_first_fault_is_told_and_nothing_is_changed(broker: AdminBroke
     assert broker.metadata.image.feature_level("share.version") == 1
 
 
-async def test_of_a_feature_given_twice_the_last_level_counts(broker: AdminBroker) -> None:
+async def test_the_last_level_of_a_duplicate_feature_counts(broker: AdminBroker) -> None:
     both = request(update("transaction.version", 0, 2), update("transaction.version", 1, 2))
     await ask(broker, handle_update_features, both)
     assert broker.metadata.image.feature_level("transaction.version") == 1

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials and DescribeUserScramCredentials: mechanisms are told of, credentials are not."""
+"""AlterUserScramCredentials and DescribeUserScramCredentials: mechanisms are shown, credentials are not."""
 
 from kio.schema.alter_user_scram_credentials.v0.request import (
     AlterUserScramCredentialsRequest,
@@ -46,7 +46,7 @@ async def describe(broker: AdminBroker, *users: str) -> list[Result]:
     ]
 
 
-async def test_a_users_mechanisms_are_told_of_until_they_are_deleted(broker: AdminBroker) -> None:
+async def test_the_mechanisms_of_a_user_are_described_until_they_are_deleted(broker: AdminBroker) -> None:
     assert await alter(broker, upsertion("a", 2, 8192)) == [("a", ErrorCode.none)]
     assert await alter(broker, upsertion("a", 1)) == [("a", ErrorCode.none)]
     assert await describe(broker) == [("a", ErrorCode.none, [(1, 4096), (2, 8192)])]
@@ -55,7 +55,7 @@ async def test_a_users_mechanisms_are_told_of_until_they_are_deleted(broker: Adm
     assert await describe(broker, "a") == [("a", ErrorCode.none, [(1, 4096)])]
 
 
-async def test_users_who_have_none_or_are_asked_for_twice_are_refused(broker: AdminBroker) -> None:
+async def test_unknown_and_duplicate_users_are_refused(broker: AdminBroker) -> None:
     await alter(broker, upsertion("a"))
     assert await describe(broker, "a", "b", "a") == [
         ("a", ErrorCode.duplicate_resource, []),

@@ -88,7 +88,11 @@ async def test_errors_of_the_batches(one: AckBatch, code: ErrorCode) -> None:
 async def test_results_are_complete_when_everything_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = await holding()
     recorded = Completion[None]()
-    monkeypatch.setattr(stage.store.decisions_of(PARTITION, stage.log), "record", lambda *_: recorded)
+
+    def record(*_: object) -> Completion[None]:
+        return recorded
+
+    monkeypatch.setattr(stage.store.decisions_of(PARTITION, stage.log), "record", record)
     partitions = [AckPartition(0, [batch(0, 1)]), AckPartition(1, [batch(0, 1)])]
     got = send(stage, AckTopic(TOPIC_ID, partitions))
     seen: list[Results] = []

@@ -1,0 +1,83 @@
+"""The common part of OffsetCommit and TxnOffsetCommit: the partitions of a request, and their results.
+
+A partition that does not exist has an error of its own and is not part of the commit: UNKNOWN_TOPIC_ID for an
+unknown topic id, else UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from barnabas.coordinator.offsets.requests import OffsetToCommit
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.primitive import i32
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.metadata.image import MetadataImage, Topic
+
+_NO_ID = UUID(int=0)
+
+ResultT = TypeVar("ResultT")
+
+Place = tuple[int, int]
+"""The positions of a topic and of its partition in the request."""
+
+
+class ResolvedOffsets(NamedTuple):
+    """The offsets that can be committed, and the errors of the other partitions."""
+
+    offsets: dict[Place, OffsetToCommit]
+    refused: dict[Place, ErrorCode]
+
+    def with_codes(self, codes: Iterable[ErrorCode]) -> Mapping[Place, ErrorCode]:
+        """The error codes of all partitions; `codes` are those of `offsets`."""
+        return {**self.refused, **dict(zip(self.offsets, codes, strict=True))}
+
+    def with_error(self, code: ErrorCode) -> Mapping[Place, ErrorCode]:
+        """The error codes of all partitions if the commit has failed as a whole."""
+        return {**self.refused, **dict.fromkeys(self.offsets, code)}
+
+
+def resolve_offsets(image: MetadataImage, asked_topics: Sequence[Any], *, by_id: bool) -> ResolvedOffsets:
+    """The partitions of a request, whose topics have an id or a name."""
+    resolved = ResolvedOffsets({}, {})
+    unknown = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
+    for topic_position, asked in enumerate(asked_topics):
+        topic = _find_topic(image, asked, by_id=by_id)
+        for position, one in enumerate(asked.partitions):
+            place = topic_position, position
+            if topic is None:
+                resolved.refused[place] = unknown
+            elif not 0 <= one.partition_index < len(topic.partitions):
+                resolved.refused[place] = ErrorCode.unknown_topic_or_partition
+            else:
+                resolved.offsets[place] = OffsetToCommit(
+                    topic.name,
+                    topic.topic_id,
+                    one.partition_index,
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.committed_metadata or "",
+                )
+    return resolved
+
+
+def _find_topic(image: MetadataImage, asked: Any, *, by_id: bool) -> Topic | None:
+    if by_id:
+        return image.topics_by_id.get(asked.topic_id or _NO_ID)
+    return image.topics_by_name.get(asked.name)
+
+
+def partition_results(
+    asked_topics: Sequence[Any], codes: Mapping[Place, ErrorCode], result: Callable[..., ResultT]
+) -> Iterator[tuple[ResultT, ...]]:
+    """The results of each topic's partitions, in the order of the request."""
+    for topic_position, topic in enumerate(asked_topics):
+        yield tuple(
+            [
+                result(partition_index=i32(one.partition_index), error_code=codes[topic_position, position])
+                for position, one in enumerate(topic.partitions)
+            ]
+        )
