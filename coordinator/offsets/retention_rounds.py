@@ -1,5 +1,5 @@
-"""When which groups' offsets are looked at for their expiry: all groups once in an interval, part by part, so
-that others have their turn in between. Pure.
+"""The schedule of checks for expired offsets: all groups once per interval, in parts, so that other work runs
+in between. Pure.
 """
 
 from __future__ import annotations

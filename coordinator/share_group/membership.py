@@ -1,7 +1,7 @@
 """The operations of members on their groups, step by step: heartbeat, leave, end of a session.
 
-`heartbeat.py` decides what they write; here stands what happens around it: the share state made first, and
-the soft state (sessions, retries) noted once the records are in the log.
+`heartbeat.py` decides on the records. This module creates the share state before they are written, and
+updates the soft state (sessions, retries) after they are in the log.
 """
 
 from collections.abc import Iterable, Sequence
