@@ -21,11 +21,11 @@ RETRY_MS = 60_000
 
 @dataclass(slots=True)
 class _Uncovered:
-    """The records that no snapshot stands for."""
+    """The records that are in no snapshot."""
 
     size_bytes: int = 0
     superseded_count: int = 0
-    """How many records they put out of force."""
+    """How many earlier records they replaced or deleted."""
     since_ms: int | None = None
     """When the first of them was replayed (monotonic); None if there are none."""
 
@@ -37,7 +37,7 @@ class _Uncovered:
 
 
 class SnapshotSchedule:
-    """Counts what no snapshot stands for. Times are monotonic, in ms."""
+    """Counts the records that are in no snapshot. Times are monotonic, in ms."""
 
     def __init__(self, settings: SnapshotSettings) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class SnapshotSchedule:
         self._record_count = 0
 
     def loaded(self, record_count: int) -> None:
-        """A snapshot of so many records was read; what follows it is noted next."""
+        """A snapshot of this many records was loaded; the records after it are noted next."""
         self._record_count = record_count
 
     def note(self, size_bytes: int, superseded_count: int, now_ms: int) -> None:
@@ -67,7 +67,7 @@ class SnapshotSchedule:
         return uncovered.size_bytes >= settings.record_bytes and is_worth_it
 
     def next_deadline_ms(self) -> int | None:
-        """When `is_due` becomes true by itself; None if it doesn't."""
+        """When `is_due` becomes true without further records; None if it does not."""
         if self._under_way is not None or self._uncovered.since_ms is None:
             return None
         if self._retry_at_ms is not None:
@@ -76,16 +76,16 @@ class SnapshotSchedule:
         return self._uncovered.since_ms + interval_ms if interval_ms else None
 
     def begun(self) -> None:
-        """A snapshot of all that was noted so far is being written."""
+        """A snapshot of all records noted so far is being written."""
         self._under_way, self._uncovered = self._uncovered, _Uncovered()
 
     def succeeded(self, record_count: int) -> None:
-        """It is on the disk, with so many records."""
+        """The snapshot is on the disk, with this many records."""
         self._under_way = self._retry_at_ms = None
         self._record_count = record_count
 
     def failed(self, now_ms: int) -> None:
-        """It is not: what it would have stood for waits on, and is tried again after a pause."""
+        """The snapshot could not be written: its records wait on, and it is tried again after a pause."""
         assert self._under_way is not None, "nothing is under way"
         self._uncovered.add(self._under_way)
         self._under_way = None
