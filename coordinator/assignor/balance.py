@@ -75,7 +75,7 @@ class Balance:
         """How many turns were skipped because the member held the slot."""
 
     def run(self) -> None:
-        """Revoke what exceeds the quotas and sharings, then fill the gaps."""
+        """Revoke slots beyond the quotas and sharings, then fill the gaps."""
         self._trim_members()
         self._trim_slots()
         # No member exceeds its quota any more, so equal sums mean that no member is below it.

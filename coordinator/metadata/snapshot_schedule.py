@@ -1,14 +1,11 @@
 """When a metadata snapshot is due (KIP-630, "When to Snapshot"; KIP-876 for the interval). Pure.
 
-It is due as soon as either is true of the records that no snapshot stands for yet:
+Among the records that are in no snapshot yet, either of these makes one due: (1) they have `record_bytes`,
+and at least `cleanable_ratio` of the newest snapshot's records was replaced or deleted: by a new value of a
+setting, or by the deletion of a topic with all that belonged to it. A record that only adds does not count.
+Without a snapshot the bytes are enough. (2) The first of them is `interval_ms` old.
 
-- they have `record_bytes`, and at least `cleanable_ratio` of the newest snapshot's records has changed. What
-  counts as changed is each record that was put out of force: by a new value of a setting, or by the deletion
-  of a topic with all that belonged to it. A record that only adds does not count. Without a snapshot the
-  bytes are enough;
-- the first of them is `interval_ms` old.
-
-So a log that only grows is not written twice for nothing, and a ratio of 0 leaves Kafka's own rule.
+So a log that only grows is not written again without need, and a ratio of 0 gives Kafka's own rule.
 """
 
 from dataclasses import dataclass

@@ -214,7 +214,7 @@ def subscriber_counts_after(
 ) -> dict[str, int]:
     """Topic name -> number of members that subscribe to it, once one member's topics changed."""
     result = dict(counts)
-    for name in sorted(after - before):  # What follows from it is written in the same order in every run.
+    for name in sorted(after - before):  # Sorted, so that every run writes records in the same order.
         result[name] = result.get(name, 0) + 1
     for name in before - after:
         result[name] -= 1
