@@ -1,1 +1,1 @@
-"""The topics in which the coordinators keep their records, and the coordinators at work over them."""
+"""The topics in which the coordinators keep their records, with the coordinators over them."""

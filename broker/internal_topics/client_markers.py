@@ -1,13 +1,14 @@
-"""Transaction markers that clients send (WriteTxnMarkers), and the ones that are refused (KIP-664).
+"""The checks of transaction markers from clients (WriteTxnMarkers; KIP-664).
 
-Any client may end a transaction that hangs: `kafka-transactions abort` does it. A client may not end a
-transaction that the coordinator holds open: its producer would be told of a commit that is none. Nor may it
-raise an epoch in a log above the one that the coordinator has given, which would shut the producer out. On
-one node there is no newer coordinator, so a marker of one is forged. A coordinator epoch that the log has
-already is taken: `kafka-transactions abort` sends the epoch that DescribeProducers has told it.
+Any client may end a hanging transaction, for example with `kafka-transactions abort`. A client may not end a
+transaction that the coordinator holds open, because its producer could then see a commit confirmed that did
+not happen. A client may not raise an epoch in a log above the coordinator's, because that would shut the
+producer out. One node has no newer coordinator, so a marker with a newer coordinator epoch is forged. A
+coordinator epoch that the log has already is accepted: `kafka-transactions abort` sends the epoch from
+DescribeProducers.
 
-TRANSACTION_COORDINATOR_FENCED and INVALID_PRODUCER_EPOCH are the errors that Kafka's clients explain to
-their users, and don't try again.
+TRANSACTION_COORDINATOR_FENCED and INVALID_PRODUCER_EPOCH are the errors that Kafka's clients explain to their
+users and do not retry.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def check_client_marker(
 ) -> None:
     """Raises ApiError unless the client's marker may be written to the partition.
 
-    `own_epoch` is that of this node's coordinator, `log_entry` the producer as the partition's log knows it,
-    `damage` why some transactions are not known until a person has repaired their topic.
-    INVALID_REQUEST, TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH; COORDINATOR_LOAD_IN_PROGRESS
-    while it isn't known which transactions are open.
+    `own_epoch` is that of this node's coordinator, `log_entry` the producer in the partition's log, `damage`
+    the reason why some transactions are unknown until a person has repaired their topic. INVALID_REQUEST,
+    TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH; COORDINATOR_LOAD_IN_PROGRESS while the open
+    transactions are unknown.
     """
     if min(marker.producer) < 0:
         raise ApiError(ErrorCode.invalid_request, "No producer has such an id, or such an epoch.")

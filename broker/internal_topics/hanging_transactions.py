@@ -1,9 +1,9 @@
-"""Transactions that hang in the log of a partition: consumers of committed records stop before them.
+"""Hanging transactions in the log of a partition: consumers of committed records stop before them.
 
-Each log that is opened with open transactions is looked at once. A transaction that the coordinator has open
-as well is ended by it. If the coordinator has it no longer, but `__transaction_state` still names its
-outcome, the marker is written now. Any other is reported and left to an administrator, who aborts it with
-`kafka-transactions abort`.
+Each log that is opened with open transactions is examined once. If the coordinator has the transaction open
+too, the coordinator ends it. If not, and `__transaction_state` still names its outcome, its marker is written
+now. Any other transaction is logged and left to an administrator, who aborts it with `kafka-transactions
+abort`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = get_logger("transactions")
 
 
 class _Open(NamedTuple):
-    """A transaction that is open in a log, beginning at `first_offset`."""
+    """An open transaction in a log, which begins at `first_offset`."""
 
     log: PartitionLog
     partition: TopicNamePartition
@@ -44,7 +44,7 @@ class _Open(NamedTuple):
 
 
 class HangingTransactions:
-    """Looks at the logs that were opened, once the coordinator knows all of its transactions."""
+    """Examines the logs that were opened, once the coordinator has loaded all of its transactions."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class HangingTransactions:
         self._examining: asyncio.Task[None] | None = None
 
     def log_opened(self, partition: TopicNamePartition, log: PartitionLog) -> None:
-        """The log is open and serves from now on."""
+        """The log was opened, and serves from now on."""
         if log.open_transactions():
             self._waiting[partition] = log
             self.examine()
 
     def examine(self) -> None:
-        """Look at the logs that wait for it, if the coordinator has loaded everything."""
+        """Examine the logs that wait, if the coordinator has loaded all partitions."""
         if self._waiting and self._examining is None and self._coordinator.is_loaded:
             self._examining = asyncio.get_running_loop().create_task(self._examine_all())
 
     async def close(self) -> None:
-        """Look at no other log."""
+        """Examine no other log, and wait for the one under way."""
         self._waiting.clear()
         if self._examining is not None:
             await asyncio.wait([self._examining])
@@ -90,7 +90,7 @@ class HangingTransactions:
             self._examining = None
 
     async def _examine(self, opened: _Open) -> None:
-        """StorageError if the log cannot be read: it is looked at again when it is opened anew."""
+        """StorageError if the log cannot be read: it is examined again when it is reopened."""
         known = self._coordinator.of_producer(opened.producer_id)
         if known is not None and self._is_ended_by_coordinator(opened, known):
             return
@@ -103,7 +103,7 @@ class HangingTransactions:
             await self._end(opened, decision)
 
     def _is_ended_by_coordinator(self, opened: _Open, known: Transaction) -> bool:
-        """Whether what is open in the log is what the coordinator has open: an older epoch isn't."""
+        """Whether the coordinator has the same transaction open. An older epoch is another one."""
         entry = opened.log.producer(opened.producer_id)
         if entry is None or not is_held_open(known, opened.partition):
             return False
@@ -114,7 +114,7 @@ class HangingTransactions:
         return None if hanging is None else named_outcome(await self._history(transactional_id), hanging)
 
     def _describe(self, opened: _Open) -> HangingTransaction | None:
-        """None if the first batch is gone."""
+        """The transaction's epochs; None if its first batch was deleted."""
         entry = opened.log.producer(opened.producer_id)
         if entry is None or opened.first_offset < opened.log.log_start_offset:
             return None
@@ -130,7 +130,7 @@ class HangingTransactions:
         )
 
     async def _history(self, transactional_id: str) -> list[Transaction]:
-        """What the log still has of one transactional id, oldest first."""
+        """The states of one transactional id in the log, oldest first."""
         history: list[Transaction] = []
         for stored in await self._topic.read(self._coordinator.partition_of(transactional_id)):
             if isinstance(stored, StoredMarker) or stored.key is None:
@@ -142,7 +142,7 @@ class HangingTransactions:
         return history
 
     def _is_as_before(self, opened: _Open, known: Transaction | None) -> bool:
-        """Whether nothing has changed while the records were read."""
+        """Whether the log and the coordinator are unchanged since the records were read."""
         is_open = (opened.producer_id, opened.first_offset) in opened.log.open_transactions()
         return is_open and self._coordinator.of_producer(opened.producer_id) is known
 

@@ -1,8 +1,8 @@
-"""A topic of the broker's own: where the records of a coordinator are kept, as its log.
+"""An internal topic as a coordinator's log.
 
-The topic is created with its first record, if it isn't there yet, and each partition's log with the first
-record that belongs there. What was decided before a log went offline is never appended once it
-is open again: its coordinator begins from what it holds then.
+The topic is created with its first record, unless it exists, and each partition's log with the partition's
+first record. A record that was decided before a log went offline is never appended after the log was
+reopened, because the coordinator then begins from the log's records.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from barnabas.storage.log.partition_log import PartitionLog
 logger = get_logger("internal_topic")
 
 _READ_BYTES = 32 * 1024
-"""At a time: others wait while the records of so many bytes are taken apart."""
+"""Bytes per read: other requests wait while the records of one read are decoded."""
 
 
 class InternalTopic:
-    """Appends to and reads the partitions of one such topic (`CoordinatorLog`)."""
+    """Appends to and reads the partitions of one internal topic (`CoordinatorLog`)."""
 
     def __init__(
         self, spec: InternalTopicSpec, controller: Controller, logs: PartitionLogs, clock: Clock
@@ -52,9 +52,9 @@ class InternalTopic:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
         self.append_ms = Histogram(MS_BOUNDS)
-        """How long appends took, also those that failed."""
+        """Durations of appends, including failed ones."""
         self.load_ms = Histogram(MS_BOUNDS)
-        """How long partitions took to load."""
+        """Durations of loading a partition."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class InternalTopic:
 
     @property
     def partition_count(self) -> int:
-        """As the topic has it, or would have if it were created now."""
+        """The topic's partitions, or those that it would get if it were created now."""
         topic = self._topic()
         return self._spec.partition_count if topic is None else len(topic.partitions)
 
@@ -76,7 +76,7 @@ class InternalTopic:
         records: list[tuple[bytes, bytes | None]],
         producer: ProducerIdentity | None = None,
     ) -> Append:
-        """See `CoordinatorLog.append`. One that finds its log offline fails, and has the log opened anew."""
+        """See `CoordinatorLog.append`. An append to an offline log fails, and reopens the log."""
         keyed: list[KeyValue] = [*records]
 
         def write(log: PartitionLog) -> Append:
@@ -85,7 +85,7 @@ class InternalTopic:
         return self._write(partition, write)
 
     def append_marker(self, partition: int, marker: TransactionMarker) -> Append:
-        """See `CoordinatorLog.append_marker`; an offline log as with `append`."""
+        """See `CoordinatorLog.append_marker`; an offline log is reopened as by `append`."""
 
         def write(log: PartitionLog) -> Append:
             return log.append_marker(
@@ -102,7 +102,7 @@ class InternalTopic:
         """Every record of a partition, and the end of every transaction, oldest first. StorageError,
         CorruptBatch with the offset; RecordFormatError.
 
-        What is being appended has ended before.
+        Waits for the appends under way.
         """
         await self.drained()
         topic = self._topic()
@@ -111,16 +111,16 @@ class InternalTopic:
         return await _read_all(await self._logs.open(topic, partition))
 
     def delete_before(self, partition: int, offset: int) -> None:
-        """Let go of the records below `offset`, if the partition's log is open; nobody waits for it.
+        """Delete the records below `offset`, if the partition's log is open. The caller does not wait.
 
-        What stands for them is made safe first: a loss of power must not take both.
+        The newer records that replace them are flushed first, so that a power failure cannot lose both.
         """
         log = self._find_log(partition)
         if log is not None:
             self._start(self._delete_before(log, offset))
 
     async def drained(self) -> None:
-        """Wait for what is being appended or deleted."""
+        """Wait for the appends and deletions under way."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -161,7 +161,7 @@ class InternalTopic:
         try:
             topic = await ensure_topic(self._controller, self._spec)
             if len(topic.partitions) != partition_count:
-                # An administrator was faster: what is to be written belongs to another partition.
+                # An administrator created the topic first, so the records belong to another partition.
                 raise LogClosed(f"{self.name} was created with {len(topic.partitions)} partitions.")
             appended = await write(await self._open_first(topic, partition))
         except Exception as error:
@@ -170,9 +170,9 @@ class InternalTopic:
             append.complete(appended)
 
     async def _open_first(self, topic: Topic, partition: int) -> PartitionLog:
-        """The partition's log, if this is the first time that it is open.
+        """The partition's log, if it is opened for the first time.
 
-        The append has waited, so any other log has taken the place of one that went offline: LogClosed.
+        The append has waited, so any other log has replaced one that went offline: LogClosed.
         """
         log = await self._logs.open(topic, partition)
         if self._logs.was_replaced(TopicIdPartition(topic.topic_id, partition)):
@@ -181,8 +181,8 @@ class InternalTopic:
 
 
 async def _read_all(log: PartitionLog) -> list[Stored]:
-    """As `InternalTopic.read`. Others have their turn before each piece and never behind the last, so what it
-    gives is what the log holds when it ends.
+    """All records of the log, as `InternalTopic.read`. Other work runs before each read and never after the
+    last one, so the result is the log's content when this returns.
     """
     found: list[Stored] = []
     offset = log.log_start_offset
@@ -192,8 +192,8 @@ async def _read_all(log: PartitionLog) -> list[Stored]:
         offset = max(offset, log.log_start_offset)
         data = _read_piece(log, offset)
         if not data:
-            # The cleaner leaves no such log: the last batch of each segment that it writes stays. But damaged
-            # batches may have been given up at the end, and nothing will ever come in their place.
+            # The cleaner never causes this: it keeps the last batch of each segment. But damaged batches at
+            # the end may have been dropped, and no other batch will take their place.
             break
         for position, header in iterate_headers(data):
             found += [one for one in _stored_in_batch(data, position, header) if one.offset >= offset]
@@ -202,7 +202,7 @@ async def _read_all(log: PartitionLog) -> list[Stored]:
 
 
 def _read_piece(log: PartitionLog, offset: int) -> bytes:
-    """Some whole batches, from the one that holds `offset` or follows it on; nothing behind the last."""
+    """Some whole batches, beginning with the one that holds `offset` or comes after it; empty after the last."""
     try:
         return b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
     except CorruptBatch as error:

@@ -1,8 +1,9 @@
-"""The topics of the broker's own, as they are made: `__consumer_offsets`, `__transaction_state` and
+"""The specifications of the internal topics: `__consumer_offsets`, `__transaction_state` and
 `__share_group_state`.
 
-Each is made when a client looks up one of its coordinators, with its first record, or by an administrator,
-who says how many partitions it has. Later nobody changes that: keys are looked for by it.
+A topic is created when a client looks up one of its coordinators, with its first record, or by an
+administrator, who chooses the number of partitions. After that the number never changes, because it decides
+the partition of each key.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class InternalTopicSpec(NamedTuple):
-    """What the topic is created with, unless an administrator says otherwise."""
+    """The settings with which the topic is created, unless an administrator chooses others."""
 
     name: str
     partition_count: int
@@ -31,7 +32,7 @@ class InternalTopicSpec(NamedTuple):
 
 
 def offsets_topic(config: BrokerConfig) -> InternalTopicSpec:
-    """`__consumer_offsets` as Kafka creates it: groups are kept however old their records are."""
+    """`__consumer_offsets` as Kafka creates it: records of groups are kept at any age."""
     configs: Mapping[str, str | None] = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
@@ -41,7 +42,9 @@ def offsets_topic(config: BrokerConfig) -> InternalTopicSpec:
 
 
 def share_state_topic(config: BrokerConfig) -> InternalTopicSpec:
-    """`__share_group_state` as Kafka creates it: records go when newer ones stand for them, not by age."""
+    """`__share_group_state` as Kafka creates it: records are deleted when newer ones replace them, not by
+    age.
+    """
     configs: Mapping[str, str | None] = {
         "cleanup.policy": "delete",
         "compression.type": "producer",
@@ -65,9 +68,9 @@ def transactions_topic(config: BrokerConfig) -> InternalTopicSpec:
 
 
 async def ensure_topic(controller: Controller, spec: InternalTopicSpec) -> Topic:
-    """The topic, which is created if it isn't there; COORDINATOR_NOT_AVAILABLE if it cannot be.
+    """The topic, created if it does not exist; COORDINATOR_NOT_AVAILABLE if that fails.
 
-    If somebody else creates it at the same time, it may have another number of partitions.
+    If another request creates it at the same time, it may have another number of partitions.
     """
     topics = controller.image.topics_by_name
     topic = topics.get(spec.name)
@@ -88,7 +91,7 @@ async def ensure_topic(controller: Controller, spec: InternalTopicSpec) -> Topic
 
 
 class InternalTopics:
-    """All of these topics, by name."""
+    """The specifications of all internal topics, by name."""
 
     def __init__(self, config: BrokerConfig, controller: Controller) -> None:
         self._controller = controller
@@ -103,13 +106,13 @@ class InternalTopics:
         return await ensure_topic(self._controller, self._specs[name])
 
     def auto_created(self, name: str) -> NewTopic:
-        """A topic of any name, as it is created for a client that has only said the name."""
+        """A new topic of any name, for a client that has sent only the name."""
         spec = self._specs.get(name)
         return NewTopic(name) if spec is None else NewTopic(name, spec.partition_count, configs=spec.configs)
 
     def completed(self, new_topic: NewTopic) -> NewTopic:
-        """A topic that an administrator creates. One of these keeps the settings that it needs, as far as
-        the administrator doesn't give others: with those of ordinary topics it would lose its records.
+        """A topic that an administrator creates. An internal topic gets the settings that it needs, except
+        those that the administrator gives: with the settings of ordinary topics it would lose its records.
         """
         spec = self._specs.get(new_topic.name)
         if spec is None:

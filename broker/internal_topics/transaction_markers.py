@@ -1,7 +1,7 @@
-"""Where transaction markers go: into the logs of the partitions, and for committed offsets to the groups,
-which have to hear of them.
+"""Writes transaction markers into the logs of partitions; those for committed offsets go through the groups,
+which replay them.
 
-A topic that is gone, or a partition that it never had, needs no marker.
+A deleted topic, or a partition that does not exist, needs no marker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = get_logger("transactions")
 
 
 class TransactionMarkers:
-    """Writes markers: those of this node's coordinator (`MarkerWriter`), and those of clients."""
+    """Writes markers of this node's coordinator (`MarkerWriter`), and of clients."""
 
     def __init__(self, image: MetadataImage, logs: PartitionLogs, groups: Groups, clock: Clock) -> None:
         self._image = image
@@ -36,13 +36,13 @@ class TransactionMarkers:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
-        """See `MarkerWriter.write_marker`. A refusal is logged, since it never comes of clients that work."""
+        """See `MarkerWriter.write_marker`. A refusal is logged, because correct clients never cause one."""
         reply = self.pass_on(partition, marker)
         reply.when_done(partial(_report_refusal, partition, marker))
         return reply
 
     def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
-        """The same for the marker of a client, which is told of a refusal."""
+        """The same for the marker of a client, which gets the refusal as its answer."""
         topic = self.topic_of(partition)
         if topic is None:
             return Completion.of(None)
@@ -65,7 +65,7 @@ class TransactionMarkers:
         return topic if topic is not None and 0 <= partition.partition < len(topic.partitions) else None
 
     async def drained(self) -> None:
-        """Wait for what is being written."""
+        """Wait for the writes under way."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -91,7 +91,7 @@ class TransactionMarkers:
 
 
 def _nothing(_: Appended) -> None:
-    """A marker's place in the log is nobody's concern."""
+    """Drops the marker's offset, which no caller needs."""
 
 
 def _report_refusal(

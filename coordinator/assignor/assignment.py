@@ -1,4 +1,4 @@
-"""What assignors make: which partitions a member is to read."""
+"""The result of an assignor: the partitions that a member is to read."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,11 +1,11 @@
-"""Spreading partitions over members, keeping what they hold: the core of the simple assignor.
+"""Spreads partitions over members and keeps the pairs that exist: the core of the simple assignor.
 
-It knows only numbers: of members, and of *slots*, the partitions. The homogeneous assignment is one balance
-over all topics' partitions, the heterogeneous one is a balance per topic. Large groups come to a million
-pairs of member and slot, most of which stay as they were: those are counted and passed over, not copied.
+It uses only numbers: of members, and of *slots*, the partitions. The homogeneous assignment is one balance
+over all topics' partitions, the heterogeneous one is a balance per topic. Large groups have a million pairs
+of member and slot, most of which stay; those are counted and skipped, not copied.
 
-Every tie is broken as Apache Kafka 4.3.1 breaks it, by hash map order, including one habit of its filling
-step: a partition that wants more members than there are unfilled ones may count the same member twice and so
+Every tie is broken as in Apache Kafka 4.3.1, by hash map order. That includes one property of its filling
+step: a partition that needs more members than there are unfilled ones may count the same member twice, and so
 stay below its sharing.
 """
 
@@ -30,9 +30,9 @@ def sharing_of(member_count: int, partition_count: int) -> int:
 
 @lru_cache(maxsize=128)
 def quotas_of(member_count: int, partition_count: int) -> tuple[int, ...]:
-    """How many partitions each member should have, by the member's number among the subscribed ones.
+    """The number of partitions that each member should have, by its number among the subscribed members.
 
-    Floating point on purpose: the vectors hold the rounding of Kafka's doubles.
+    Floating point on purpose: the test vectors contain the rounding of Kafka's doubles.
     """
     if not member_count:
         return ()
@@ -42,7 +42,7 @@ def quotas_of(member_count: int, partition_count: int) -> tuple[int, ...]:
 
 
 class Balance:
-    """One run of the algorithm. `changes` (member -> all its slots now) is the result once `run` returns."""
+    """One run of the algorithm. `changes` (member -> all its slots now) is the result of `run`."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Balance:
     ) -> None:
         """Prepare to balance.
 
-        `previous` is what members held before, each member's slots in the order of its old set; `targets` are
-        the assignable slots in the order of their insertion; `quotas` names every subscribed member. Both
-        mappings are in ascending order of the members. `hash_of` gives a slot's Java hash.
+        `previous` is the slots that each member held before, in the order of its old set; `targets` are the
+        assignable slots in the order of their insertion; `quotas` names every subscribed member. Both
+        mappings are in ascending order of the members. `hash_of` returns a slot's Java hash.
         """
         insertions = Counter(chain.from_iterable(previous.values()))
         self.changes: dict[int, list[int]] = {}
@@ -70,20 +70,20 @@ class Balance:
         self._insertions = insertions
         self._holder_counts = {slot: insertions[slot] for slot in self.slots}
         self._rooms: dict[int, int] = {}
-        """What each member that was below its quota when the filling began still lacks."""
+        """The number of slots that each member below its quota still needs."""
         self._skips = 0
-        """How many turns were passed over because the member held the slot."""
+        """How many turns were skipped because the member held the slot."""
 
     def run(self) -> None:
-        """Take what is too much, then give what is too little."""
+        """Revoke slots beyond the quotas and sharings, then fill the gaps."""
         self._trim_members()
         self._trim_slots()
-        # With nobody above the quota any more, equal sums say that nobody is below.
+        # No member exceeds its quota any more, so equal sums mean that no member is below it.
         if sum(self._holder_counts.values()) != sum(self._quotas.values()):
             self._fill()
 
     def _trim_members(self) -> None:
-        """Take from each member what exceeds its quota, first in its set's order."""
+        """Revoke from each member the slots beyond its quota, first in its set's order."""
         quota_of = self._quotas.get
         above = [member for member, slots in self._previous.items() if len(slots) > quota_of(member, 0)]
         for member in above:
@@ -95,7 +95,7 @@ class Balance:
                 self._holder_counts[slot] -= 1
 
     def _trim_slots(self) -> None:
-        """Take from each slot the members that exceed the sharing, first in its set's order."""
+        """Revoke from each slot the members beyond the sharing, first in its set's order."""
         crowded = [slot for slot, count in self._holder_counts.items() if count > self._sharing]
         if not crowded:
             return
@@ -130,7 +130,7 @@ class Balance:
                 return
 
     def _turns(self) -> Iterator[int]:
-        """The members below their quota, round after round, until nobody is left or could take anything."""
+        """The members below their quota, round after round, until none is left or none could take a slot."""
         rooms = self._rooms
         unfilled = list(rooms)
         while unfilled:
@@ -141,14 +141,14 @@ class Balance:
             unfilled = [member for member in unfilled if rooms[member]]
 
     def _give(self, slot: int, holders: Container[int], turns: Iterator[int]) -> bool:
-        """Give the slot to as many members as it misses; whether there were as many."""
+        """Give the slot to as many members as it lacks; returns whether there were enough."""
         missing = self._sharing - self._holder_counts[slot]
         for member in turns:
             if member in holders:
                 self._skips += 1
                 continue
             slots = self._changeable(member)
-            # Given twice in two rounds over the same slot, it is the last one.
+            # A member that got the slot twice, in two rounds, counts as the last one.
             if not slots or slots[-1] != slot:
                 slots.append(slot)
                 self._rooms[member] -= 1
@@ -161,7 +161,7 @@ class Balance:
         """The slots with fewer members than the sharing, in map order."""
         missing = [slot for slot in self.slots if self._holder_counts[slot] < self._sharing]
         capacity = presized_capacity(self._target_count, len(self.slots))
-        # Compute-if-absent puts a new key at the front of its bucket: of two in a bucket the younger comes
+        # Compute-if-absent puts a new key at the front of its bucket: of two in a bucket the younger one is
         # first.
         return walk_order(reversed(missing), self._hash_of, capacity)
 

@@ -1,6 +1,6 @@
-"""What the assignors of consumer groups have in common: each partition goes to one member (KIP-848).
+"""The common parts of the assignors of consumer groups: each partition goes to one member (KIP-848).
 
-Which of them there are is in `consumer_assignors`. Pure: no clock, no chance.
+`consumer_assignors` lists them. Pure: no clock, no chance.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from barnabas.coordinator.assignor.assignment import Assignment
 
 
 class ExclusiveMember(NamedTuple):
-    """What an assignor knows of a member."""
+    """A member, as an assignor sees it."""
 
     topic_ids: Collection[UUID]
-    """The topics that it reads and that exist, without repetition."""
+    """The existing topics that it reads, each once."""
     previous: Assignment
-    """Its place in the last target assignment."""
+    """Its partitions in the last target assignment."""
     instance_id: str | None = None
 
 
 PartitionCounts: TypeAlias = Mapping[UUID, int]
-"""How many partitions each topic has that some member reads."""
+"""The number of partitions of each topic that a member reads."""
 
 ExclusiveAssignor: TypeAlias = Callable[
     [Mapping[str, ExclusiveMember], PartitionCounts, bool], dict[str, Assignment]
 ]
-"""Called with the members by id, in hash map order, the topics, and whether all members read the same ones.
-Members that get nothing may be left out of the result."""
+"""Called with the members by id, in hash map order, the topics, and whether all members read the same topics.
+The result may leave out members without partitions.
+"""
 
 
 def as_assignment(partitions: Mapping[UUID, Collection[int]]) -> Assignment:

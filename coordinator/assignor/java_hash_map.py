@@ -1,8 +1,8 @@
-"""The order in which Java's `HashMap` and `HashSet` walk their keys.
+"""The order in which Java's `HashMap` and `HashSet` iterate over their keys.
 
-Apache Kafka's assignor breaks ties by the order of its hash maps, so two coordinators agree partition by
-partition only if both walk in that order. This file computes the order from the documented table layout: a
-power of two of buckets, each a chain. It is no map itself, and it leaves out tree bins (a chain of eight keys
+Apache Kafka's assignor breaks ties by the order of its hash maps, so two coordinators agree on every
+partition only if both use that order. This module computes the order from the documented table layout: a
+power of two of buckets, each a chain. It is not a map, and it leaves out tree bins (a chain of eight keys
 that share a bucket in a table of 64 or more).
 """
 
@@ -41,7 +41,7 @@ def topic_partition_hash(topic_hash: int, partition: int) -> int:
 
 
 def default_capacity(key_count: int) -> int:
-    """The table size of a map made empty that took `key_count` keys by put."""
+    """The table size of a map that was created empty and got `key_count` keys by put."""
     capacity = _DEFAULT_CAPACITY
     while key_count > capacity * 3 // 4:
         capacity *= 2
@@ -49,10 +49,9 @@ def default_capacity(key_count: int) -> int:
 
 
 def presized_capacity(expected_count: int, key_count: int) -> int:
-    """The table size of a map made for `expected_count` keys that took `key_count` by compute-if-absent.
+    """The table size of a map created for `expected_count` keys that got `key_count` by compute-if-absent.
 
-    Compute-if-absent looks at the load before it inserts, so such a table doubles one key later than with
-    put.
+    Compute-if-absent checks the load before it inserts, so such a table doubles one key later than with put.
     """
     capacity = 1 << (int((expected_count + 1) / 0.75 + 1) - 1).bit_length()
     while key_count - 1 > capacity * 3 // 4:
@@ -61,7 +60,7 @@ def presized_capacity(expected_count: int, key_count: int) -> int:
 
 
 def map_copy_capacity(copied_count: int, key_count: int) -> int:
-    """The table size of a map made as a copy of another, that then has `key_count` keys by compute."""
+    """The table size of a copy of another map that then has `key_count` keys by compute."""
     if not copied_count:
         return _DEFAULT_CAPACITY
     capacity = 1 << (int(copied_count / 0.75 + 1) - 1).bit_length()
@@ -71,7 +70,7 @@ def map_copy_capacity(copied_count: int, key_count: int) -> int:
 
 
 def copied_capacity(key_count: int) -> int:
-    """The table size of a set made as a copy of `key_count` keys."""
+    """The table size of a set created as a copy of `key_count` keys."""
     return 1 << (max(int(key_count / 0.75) + 1, _DEFAULT_CAPACITY) - 1).bit_length()
 
 
@@ -86,10 +85,10 @@ def walk_order(keys: Iterable[_K], hash_of: Callable[[_K], int], capacity: int) 
 
 
 def timeline_order(keys: Iterable[str]) -> list[str]:
-    """Strings in the order in which Kafka's own `TimelineHashMap` walks them, if it never held more.
+    """Strings in the order in which Kafka's own `TimelineHashMap` iterates over them, if it never had more.
 
     Its slots are the upper bits of a multiplicative hash, and it grows at three quarters of a key more than
-    there are slots. Two keys of one slot come in the reverse of the order given.
+    there are slots. Two keys of one slot come in the reverse of the given order.
     """
     names = list(keys)
     names.reverse()
@@ -106,8 +105,9 @@ def _timeline_slot(name: str, slot_bits: int) -> int:
 
 
 def int_walk_order(keys: Sequence[int], capacity: int) -> list[int]:
-    """`walk_order` of ints from 0, each its own hash; several times as fast if all are below 65536, since
-    those have no upper half to mix in."""
+    """`walk_order` of ints from 0, each its own hash. It is several times as fast if all are below 65536,
+    because those have no upper half to mix in.
+    """
     if max(keys, default=0) >> 16:
         return walk_order(keys, int, capacity)
     return sorted(keys, key=(capacity - 1).__and__)

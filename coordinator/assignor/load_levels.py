@@ -1,8 +1,8 @@
-"""Who of some members has least and who has most, while partitions are handed from one to the other. Pure.
+"""The members with the least and the greatest loads, while partitions move from one to the other. Pure.
 
-Members stand in a row by their load. Those at the front with equal loads get one partition each before the
-next level is tried, those at the back give up one each; so a whole level rises or sinks at a time, and nobody
-has to be sorted again. The loads themselves are kept by the caller, who moves a partition after each step.
+Members stand in a row by their load. The first ones with equal loads get one partition each before the next
+level is tried, and the last ones give up one each. So a whole level rises or falls at a time, and the row is
+never sorted again. The caller keeps the loads, and moves a partition after each step.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 class LoadLevels:
-    """The levels of members that are given by number; `loads` is each member's count of partitions, as it is
-    at any time."""
+    """The levels of members, by number; `loads` is each member's number of partitions at any time."""
 
     __slots__ = (
         "_least_end",
@@ -28,12 +27,12 @@ class LoadLevels:
     )
 
     def __init__(self, members: Iterable[int], loads: Sequence[int]) -> None:
-        """There is at least one member."""
+        """Needs at least one member."""
         self._loads = loads
         self._row = sorted(members, key=lambda number: (loads[number], number))
         least, most = loads[self._row[0]], loads[self._row[-1]]
         self.spread = most - least
-        """How much more the first one had than the last one."""
+        """The difference between the loads of the first and the last member."""
         # The front level is row[:least_end], the back level row[most_start:most_end]; both begin empty.
         self._least_end = self._next_least = 0
         self._least_load = least - 1
@@ -42,7 +41,7 @@ class LoadLevels:
         self._next_most = len(self._row) - 1
 
     def are_even(self) -> bool:
-        """Whether the levels have come so near that a move would change nothing."""
+        """Whether the levels are so close that a move would change nothing."""
         return self._most_load - self._least_load <= 1
 
     def next_least(self) -> int:
@@ -57,7 +56,7 @@ class LoadLevels:
         return number
 
     def next_most(self, can_give: Callable[[int], bool]) -> int | None:
-        """The member to give one up; None if nobody can any more. Who cannot is not asked again."""
+        """The member to give one up; None if none can any more. A member that cannot is not asked again."""
         while True:
             if self._next_most < self._most_start:
                 self._sink()
@@ -70,7 +69,7 @@ class LoadLevels:
             self._exclude(self._next_most + 1)
 
     def _sink(self) -> None:
-        """The back level has given up one each: it goes down by one, and may meet others there."""
+        """Each member of the back level has given up one: the level falls by one, and may join others there."""
         is_empty = self._most_end <= self._most_start
         if is_empty and self._most_start > 0:
             self._most_load = self._load_at(self._most_start - 1)

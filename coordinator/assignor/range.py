@@ -1,8 +1,8 @@
-"""The assignor named "range" (KIP-848): of each topic, a member gets partitions that follow one another.
+"""The assignor named "range" (KIP-848): of each topic, a member gets consecutive partitions.
 
-Members stand in the order of their instance ids, those without one behind them in the order of their member
-ids. So members that read the same topics get the same partitions of all topics that have equally many, which
-joins need. What a member held before counts for nothing. Pure.
+Members are in the order of their instance ids; members without one follow in the order of their member ids.
+So members that read the same topics get the same partitions of all topics with equal partition counts, which
+joins need. Earlier assignments do not matter. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME: Final = "range"
 def assign(
     members: Mapping[str, ExclusiveMember], partition_counts: PartitionCounts, homogeneous: bool
 ) -> dict[str, Assignment]:
-    """Assign the partitions of the topics that are read. It is all one whether the group is homogeneous."""
+    """Assign the partitions of the topics that members read. The result does not depend on `homogeneous`."""
     readers: dict[UUID, list[str]] = {}
     for member_id in sorted(members, key=lambda one: _place(one, members[one].instance_id)):
         for topic_id in members[member_id].topic_ids:

@@ -1,12 +1,13 @@
-"""The assignor named "simple" (KIP-932, "Share group assignment"): every partition to at least one member,
-evenly.
+"""The assignor named "simple" (KIP-932, "Share group assignment"): every partition goes to at least one
+member, evenly.
 
-A share group may give one partition to many members, so the goal is twofold: every partition has about the
-same number of members, and every member about the same number of partitions. What a member holds stays with
-it where that allows. `balance.py` says how; this file turns topics and member ids into its numbers and back.
-Pure: no clock, no chance.
+A share group may give one partition to many members, so there are two goals: every partition has about the
+same number of members, and every member about the same number of partitions. A member keeps its partitions
+where that is possible. `balance.py` has the algorithm; this module turns topics and member ids into its
+numbers and back. Pure: no clock, no chance.
 
-Topics are looked up by their name or their id's `int`: a `UUID` computes its hash in Python at every look-up.
+Topics are looked up by their name or their id's `int`, because a `UUID` computes its hash in Python at every
+look-up.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,15 +23,16 @@ NAME = "simple"
 
 
 class AssignableTopic(NamedTuple):
-    """A topic that exists, and those of its partitions that may be assigned, ascending."""
+    """An existing topic, and its assignable partitions, ascending."""
 
     topic_id: UUID
     partitions: tuple[int, ...]
 
 
 class MemberSpec(NamedTuple):
-    """What the assignor knows of a member: the names of the topics that it reads, and its place in the last
-    target assignment."""
+    """A member, as the assignor sees it: the names of the topics that it reads, and its partitions in the
+    last target assignment.
+    """
 
     subscribed: Collection[str]
     previous: Assignment
@@ -39,12 +41,11 @@ class MemberSpec(NamedTuple):
 def assign(
     members: Mapping[str, MemberSpec], topics: Mapping[str, AssignableTopic], *, homogeneous: bool
 ) -> dict[str, Assignment]:
-    """Assign the partitions of the subscribed topics, which are given by name, to the members.
+    """Assign the partitions of the subscribed topics, given by name, to the members.
 
-    Members are numbered, and topics walked, in the order given, and the result depends on it; a coordinator
-    passes them in hash map order (see `target_assignment.py`). A name that is no topic's counts for nothing.
-    `homogeneous` says that all members read the same topics. The result has an entry for each member, or none
-    at all if there is no member or no subscription.
+    The result depends on the order of members and topics; a coordinator passes them in hash map order (see
+    `target_assignment.py`). Names without a topic are ignored. With `homogeneous` all members read the same
+    topics. The result has an entry for each member, or is empty without members or subscriptions.
     """
     if not any(spec.subscribed for spec in members.values()):
         return {}
@@ -56,8 +57,7 @@ def _assign_homogeneous(
 ) -> dict[str, Assignment]:
     """All topics' partitions in one pool.
 
-    A partition that a member holds and that ceased to be assignable stays with it as long as the topic is
-    subscribed.
+    A member keeps a partition that is no longer assignable as long as the topic is subscribed.
     """
     subscribed = frozenset(next(iter(members.values())).subscribed)
     pool = _Pool([topic for name, topic in topics.items() if name in subscribed])
@@ -72,7 +72,7 @@ def _assign_homogeneous(
 
 
 class _Pool:
-    """Partitions of many topics, numbered in the order in which they are first asked for."""
+    """Partitions of many topics, numbered in the order of their first use."""
 
     def __init__(self, topics: Sequence[AssignableTopic]) -> None:
         self.hashes: list[int] = []
@@ -81,7 +81,7 @@ class _Pool:
         self._slots: dict[int, dict[int, int]] = {topic.topic_id.int: {} for topic in topics}
 
     def slots_of(self, assignment: Assignment) -> list[int]:
-        """The slots of an assignment's partitions, as far as their topics are in the pool."""
+        """The slots of an assignment's partitions, without topics that are not in the pool."""
         return [
             slot
             for topic_id, partitions in assignment.items()
@@ -110,13 +110,13 @@ class _Pool:
 
 
 _Holders: TypeAlias = dict[int, dict[int, tuple[int, ...]]]
-"""The `int` of the id of each topic that is read -> member number -> partitions that it held."""
+"""The `int` of each read topic's id -> member number -> partitions that it held."""
 
 
 def _assign_heterogeneous(
     members: Mapping[str, MemberSpec], topics: Mapping[str, AssignableTopic]
 ) -> dict[str, Assignment]:
-    """Each topic alone, over the members that read it. A topic that nobody reads any more is dropped."""
+    """Each topic separately, over the members that read it. A topic without readers is dropped."""
     specs = members.values()
     subscribers = _subscribers(specs, topics)
     holders: _Holders = {topics[name].topic_id.int: {} for name in subscribers}
@@ -131,7 +131,7 @@ def _assign_heterogeneous(
 
 
 def _subscribers(specs: Iterable[MemberSpec], topics: Collection[str]) -> dict[str, list[int]]:
-    """Each topic that is read -> the numbers of its members, ascending."""
+    """Each read topic -> the numbers of its members, ascending."""
     subscribers: dict[str, list[int]] = {name: [] for name in topics}
     for number, spec in enumerate(specs):
         for name in spec.subscribed:
@@ -141,7 +141,7 @@ def _subscribers(specs: Iterable[MemberSpec], topics: Collection[str]) -> dict[s
 
 
 def _enter_holdings(number: int, previous: Assignment, holders: _Holders) -> dict[UUID, tuple[int, ...]]:
-    """Enter with each topic what a member held of it; returns its first changes: those that nobody reads."""
+    """Record the partitions that a member held, by topic; returns its first changes: topics without readers."""
     dropped: dict[UUID, tuple[int, ...]] = {}
     for topic_id, partitions in previous.items():
         members = holders.get(topic_id.int)
@@ -153,7 +153,7 @@ def _enter_holdings(number: int, previous: Assignment, holders: _Holders) -> dic
 
 
 def _changed(previous: Assignment, changes: Assignment) -> Assignment:
-    """An assignment with some topics' partitions replaced: by none, if the topic is to go."""
+    """An assignment with some topics' partitions replaced; an empty replacement removes the topic."""
     if not previous or not changes:
         return previous or changes
     merged = {**previous, **changes}

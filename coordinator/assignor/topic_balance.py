@@ -1,6 +1,7 @@
-"""One topic's partitions over the members that read it: a heterogeneous group is balanced topic by topic.
+"""Assigns one topic's partitions to the members that read it: a heterogeneous group is balanced topic by
+topic.
 
-Members are numbers here, too, and a partition's index is its slot.
+Members are numbers here too, and a partition's index is its slot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,14 +10,14 @@ from typing import TypeAlias
 from barnabas.coordinator.assignor.balance import Balance, quotas_of, sharing_of
 
 Changes: TypeAlias = dict[int, tuple[int, ...]]
-"""Each member whose part in a topic changes -> all its partitions now, ascending, maybe none."""
+"""Each member whose part of a topic changes -> all its partitions now, ascending, perhaps none."""
 
 
 class TopicBalances:
     """The balances of one group's topics.
 
-    Only the choice between members that held a partition depends on who a member is. So topics that nobody
-    held are shared out alike if they are of a size, and only the first of a size is work.
+    Only the choice between members that held a partition depends on who the member is. So topics that no
+    member held get equal results if they have equal sizes, and only the first one of a size is computed.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class TopicBalances:
     ) -> Changes:
         """Balance a topic.
 
-        `subscribers` are the members that read it, `previous` is who held which partitions, `targets` are the
+        `subscribers` are the members that read it, `previous` the partitions that each held, `targets` the
         assignable ones; members and partitions are ascending.
         """
         if previous:
@@ -44,7 +45,7 @@ def _balanced(
     quotas = dict(zip(subscribers, quotas_of(len(subscribers), len(targets)), strict=True))
     balance = Balance(previous, targets, sharing_of(len(subscribers), len(targets)), quotas)
     balance.run()
-    # Most members of a widely shared topic hold one partition: those share one tuple, which spares the
+    # Most members of a widely shared topic hold one partition. They share one tuple, which saves work of the
     # garbage collector.
     singles = {slot: (slot,) for slot in balance.slots}
     return {

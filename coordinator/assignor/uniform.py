@@ -1,8 +1,8 @@
-"""The assignor named "uniform" (KIP-848): about as many partitions for each member, as few moves as possible.
+"""The assignor named "uniform" (KIP-848): about as many partitions for each member, with few moves.
 
-Members that read the same topics share one pool (this file); otherwise each topic is spread over those that
-read it, and the loads are evened out (`uniform_mixed`). Both break ties as Apache Kafka does, so that a group
-is assigned alike by both. Pure.
+Members that read the same topics share one pool (this module). Otherwise each topic is spread over its
+readers, and the loads are evened out (`uniform_mixed`). Both break ties as Apache Kafka does, so that a group
+gets the same assignment from both brokers. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME: Final = "uniform"
 def assign(
     members: Mapping[str, ExclusiveMember], partition_counts: PartitionCounts, homogeneous: bool
 ) -> dict[str, Assignment]:
-    """Assign the partitions of the topics that are read; nothing at all if none is."""
+    """Assign the partitions of the topics that members read; empty without such topics."""
     if not any(member.topic_ids for member in members.values()):
         return {}
     if not homogeneous:
@@ -46,7 +46,7 @@ class _Room(NamedTuple):
 
 
 class _Pool:
-    """All partitions, for members that read all topics: those that have too many give some up."""
+    """All partitions, for members that read all topics; members with too many give some up."""
 
     def __init__(self, members: Mapping[str, ExclusiveMember], partition_counts: PartitionCounts) -> None:
         self._members = members
@@ -78,11 +78,11 @@ class _Pool:
                     yield topic_id, partition
 
     def _is_last(self, number: int) -> bool:
-        """Whether the members from this one on are no more than the extra partitions that are left."""
+        """Whether the members from this one on are at most as many as the extra partitions that are left."""
         return len(self._members) - number <= self._extras
 
     def _keep(self, member_id: str, previous: Assignment, *, is_last: bool) -> int:
-        """What a member keeps of what it had; answers how many more it is to get."""
+        """The partitions that a member keeps; returns how many more it is to get."""
         may_have_extra = self._extras > 0
         room = self._least + may_have_extra
         kept = self._kept[member_id] = {}
@@ -94,7 +94,7 @@ class _Pool:
             kept[topic_id] = set(partitions[:kept_count])
             self._free.extend((topic_id, partition) for partition in partitions[kept_count:])
         if may_have_extra and room > 0 and not is_last:
-            # The extra partition is left to a member that has it already.
+            # A member that already has the extra partition keeps it.
             may_have_extra = False
             room -= 1
         self._extras -= may_have_extra

@@ -1,9 +1,9 @@
 """The "uniform" assignor for members that read different topics (KIP-848).
 
-Members keep what they had of the topics that they still read. What nobody has is handed out topic by topic,
-those first that have most partitions for each reader, to whoever has least. Then partitions of each topic are
-moved from those of its readers that have most to those that have least, until no move helps or the rounds are
-used up. Ties are broken as Apache Kafka does. Pure.
+Members keep their partitions of topics that they still read. Partitions without a member are assigned topic
+by topic, topics with the most partitions per reader first, to the reader with the least load. Then partitions
+of each topic move from its readers with the greatest loads to those with the least, until no move helps or
+the rounds are used up. Ties are broken as in Apache Kafka. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.coordinator.assignor.exclusive import ExclusiveMember, PartitionCo
 from barnabas.coordinator.assignor.load_levels import LoadLevels
 
 ROUNDS_MAX: Final = 16
-"""Rounds over all topics in which loads are evened out; groups in use are even after one or two."""
+"""Rounds over all topics that even out the loads; groups in use need one or two."""
 
 _NOBODY = -1
 
@@ -25,12 +25,12 @@ _NOBODY = -1
 def assign(
     members: Mapping[str, ExclusiveMember], partition_counts: PartitionCounts
 ) -> dict[str, Assignment]:
-    """Assign the partitions of the topics that are read, at least one of which is."""
+    """Assign the partitions of the topics that members read; there is at least one."""
     return _Mixed(members, partition_counts).assign()
 
 
 class _Mixed:
-    """Members are numbered in the order given."""
+    """Members are numbered in the given order."""
 
     def __init__(self, members: Mapping[str, ExclusiveMember], partition_counts: PartitionCounts) -> None:
         self._members = members
@@ -72,7 +72,7 @@ class _Mixed:
                 self._give(topic_id, partition, levels.next_least())
 
     def _even_out(self) -> None:
-        """Until every topic was looked at since the last move."""
+        """Repeat until every topic was tried since the last move."""
         topic_ids = self._in_order(topic for topic, readers in self._readers.items() if len(readers) > 1)
         last_moved = None
         for _ in range(ROUNDS_MAX):
@@ -83,7 +83,7 @@ class _Mixed:
                     last_moved = topic_id
 
     def _even_out_topic(self, topic_id: UUID) -> bool:
-        """Whether a partition of the topic was moved."""
+        """Returns whether a partition of the topic was moved."""
         levels = LoadLevels(self._readers[topic_id], self._loads)
         if levels.spread <= 1:
             return False
@@ -111,7 +111,7 @@ class _Mixed:
         self._loads[number] += 1
 
     def _in_order(self, topic_ids: Iterable[UUID]) -> list[UUID]:
-        """Most partitions for each reader first, then fewest readers, then by id."""
+        """Most partitions per reader first, then fewest readers, then by id."""
 
         def place(topic_id: UUID) -> tuple[float, int, tuple[int, int]]:
             reader_count = len(self._readers[topic_id])

@@ -1,9 +1,9 @@
 """Classic groups: the protocol of JoinGroup and SyncGroup (KIP-62, KIP-345, KIP-394, KIP-429, KIP-800,
 KIP-814).
 
-A group's members join, one of them is told of all and assigns, each syncs to get its part. What the parts
-mean the coordinator doesn't know. `group` holds who is there and in which state, `rebalance` moves a group
-from one generation to the next, `membership` decides on each request; `offsets` says who may commit in the
-group's name. `coordinator` is the way in. Everything is pure but for the replies: what is appended goes
-through `coordinator.runtime`.
+A group's members join, the leader gets the list of members and assigns, and each member syncs to get its
+part. The coordinator does not interpret the parts. `group` holds the members and the state, `rebalance` moves
+a group from one generation to the next, `membership` decides on each request, `offsets` has the rules for
+commits. `coordinator` is the entry point. Everything is pure except the replies; records are appended through
+`coordinator.replay`.
 """

@@ -1,5 +1,6 @@
-"""What classic requests need of consumer groups: the APIs of the classic protocol serve groups of both
-types."""
+"""The needs of classic requests from consumer groups: the APIs of the classic protocol serve groups of both
+types.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ from barnabas.runtime.completion import Completion
 
 
 class ConsumerGroups(Protocol):
-    """The consumer groups beside the classic ones. Methods that name a group are for those that exist, and
-    raise their refusals as ApiError."""
+    """The consumer groups. Methods other than the first three need a group that exists, and raise refusals as
+    ApiError.
+    """
 
     def exists(self, group_id: str) -> bool: ...
 
@@ -32,7 +34,7 @@ class ConsumerGroups(Protocol):
         ...
 
     def tombstones(self, group_id: str) -> list[AnyGroupRecord]:
-        """What removes a group without members; nothing if there is no such group. NON_EMPTY_GROUP."""
+        """The tombstones of a group without members; empty if there is no such group. NON_EMPTY_GROUP."""
         ...
 
     def join(self, request: JoinRequest, reply: Completion[JoinResult], moment: Moment) -> Steps[None]: ...

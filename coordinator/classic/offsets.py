@@ -1,7 +1,8 @@
-"""Who may commit and delete a classic group's offsets, and how long these are kept (KIP-211).
+"""The rules of classic groups for offsets: who may commit and delete them, and how long they are kept
+(KIP-211).
 
-Members commit under their generation. Who names none is an administrator or a consumer that uses no group: it
-may commit as long as nobody has joined, and makes a "simple" group by it.
+Members commit with their generation. A request without a generation comes from an administrator, or from a
+consumer that uses no group: it may commit while the group has no members, and creates a "simple" group.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class ClassicOffsetRules:
         return self._groups.get(group_id) is not None
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
-        """See `check_commit` and `check_transactional_commit`; COORDINATOR_NOT_AVAILABLE where there may be
-        no more groups, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION where none is made."""
+        """See `check_commit` and `check_transactional_commit`; COORDINATOR_NOT_AVAILABLE if there are too
+        many groups, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION if the commit does not create a group.
+        """
         group = self._groups.get(request.group_id)
         if group is None:
             self._check_new_group(request)
@@ -53,17 +55,17 @@ class ClassicOffsetRules:
         raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """Whoever commits is there: the member's session begins anew."""
+        """A commit restarts the member's session."""
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is not None and member is not None:
             self._rebalance.expect_heartbeat(group, member, now_ms)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may: readers name neither member nor generation to classic groups."""
+        """Always allowed: a fetch names neither member nor generation of a classic group."""
 
     def check_deletion(self, group_id: str) -> None:
-        """NON_EMPTY_GROUP if members are there of whom nobody knows what they read; GROUP_ID_NOT_FOUND."""
+        """NON_EMPTY_GROUP if the group has members whose topics are unknown; GROUP_ID_NOT_FOUND."""
         group = self._groups.existing(group_id)
         if group.state is not ClassicGroupState.EMPTY and not group.uses_consumer_protocol:
             raise ApiError(ErrorCode.non_empty_group, "The group has members.")
@@ -73,8 +75,9 @@ class ClassicOffsetRules:
         return group.state is not ClassicGroupState.EMPTY and group.is_subscribed_to(topic_name)
 
     def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
-        """For a group whose members have gone, from when the last one went. For one with consumers, and for
-        simple ones, from the commit."""
+        """For a group whose members have left, from the time when the last one left. For a group with
+        consumers, and for simple groups, from the commit.
+        """
         group = self._groups.existing(group_id)
         if group.members and group.is_subscribed_to(topic_name):
             return None
@@ -92,17 +95,18 @@ class ClassicOffsetRules:
 
 
 def check_transactional_commit(group: ClassicGroup, identity: MemberIdentity, generation_id: int) -> None:
-    """As `check_commit`, but what the group is doing doesn't matter, and older producers name no member."""
+    """As `check_commit`, but in any state of the group. Older producers send no member id."""
     if generation_id < 0 and (group.state is ClassicGroupState.EMPTY or identity.is_nobody):
         return
     _check_member(group, identity, generation_id)
 
 
 def check_commit(group: ClassicGroup, identity: MemberIdentity, generation_id: int) -> None:
-    """Whether this member, or nobody, may commit now; see `ClassicGroup.check_member` and:
+    """Whether this member, or a client that is no member, may commit now; see `ClassicGroup.check_member`
+    and:
 
-    ILLEGAL_GENERATION; UNKNOWN_MEMBER_ID for nobody while there are members; REBALANCE_IN_PROGRESS between
-    the joining and the assignment.
+    ILLEGAL_GENERATION; UNKNOWN_MEMBER_ID if the request names no member and the group has members;
+    REBALANCE_IN_PROGRESS between the joining and the assignment.
     """
     if generation_id < 0 and group.state is ClassicGroupState.EMPTY:
         return

@@ -45,7 +45,7 @@ class Rebalance:
         self._timers.restart(timer, now_ms + member.session_timeout_ms)
 
     def begin_or_go_on(self, group: ClassicGroup, moment: Moment) -> Steps[None]:
-        """Members have changed: begin a rebalance, or end the joining phase if nobody else is awaited."""
+        """Members have changed: begin a rebalance, or end the joining phase if no other member is awaited."""
         if group.state in _MAY_REBALANCE:
             yield from self.begin(group, moment)
         else:
@@ -68,7 +68,7 @@ class Rebalance:
             self._expect_joins(group, moment.now_ms + group.rebalance_timeout_ms)
 
     def go_on(self, group: ClassicGroup, moment: Moment) -> Steps[None]:
-        """End the joining phase if nobody else is awaited."""
+        """End the joining phase if no other member is awaited."""
         is_joining = group.state is ClassicGroupState.PREPARING_REBALANCE
         if is_joining and not group.is_initial and group.all_have_joined:
             yield from self._end_joining(group, moment)

@@ -1,4 +1,4 @@
-"""What is asked of a classic group, and what is answered, in the order of the protocol's fields."""
+"""Requests to classic groups, and their answers, with fields in the order of the protocol."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""
-"""The member id of who has none yet."""
+"""The member id in a request of a member that has none yet."""
 NO_GENERATION = -1
 NO_LEADER = ""
 
 
 class Moment(NamedTuple):
-    """Now: monotonic, which measures timeouts, and the time of day, which is stored."""
+    """The present time: monotonic, which measures timeouts, and the time of day, which is stored."""
 
     now_ms: int
     wall_ms: int
@@ -34,20 +34,20 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: Mapping[str, bytes]
     requires_known_member_id: bool
-    """Whether a new dynamic member is given its id first and has to ask again (version 4, KIP-394)."""
+    """Whether a new dynamic member first gets its id and then has to ask again (version 4, KIP-394)."""
     can_skip_assignment: bool
-    """Whether a leader may be told to leave the assignment as it is (version 9, KIP-814)."""
+    """Whether the answer may tell a leader to leave the assignment unchanged (version 9, KIP-814)."""
 
 
 def has_too_long_names(request: JoinRequest) -> bool:
-    """Whether a name is too long for a record; a member id is made of those of client and instance."""
+    """Whether a name is too long for a record; member ids contain the client id or the instance id."""
     prefixes = (request.client_id, request.group_instance_id or "")
     longest_ids = (f"{prefix}-{UUID(int=0)}" for prefix in prefixes)
     return any(map(is_too_long, (*longest_ids, request.protocol_type, *request.protocols)))
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader hears of it."""
+    """A member in the leader's list."""
 
     member_id: str
     group_instance_id: str | None
@@ -55,7 +55,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinResult(NamedTuple):
-    """The answer to JoinGroup; `members` are for the leader alone."""
+    """The answer to JoinGroup; only the leader gets `members`."""
 
     error_code: ErrorCode
     member_id: str
@@ -89,7 +89,7 @@ class SyncResult(NamedTuple):
 
 
 class LeftMember(NamedTuple):
-    """What became of one who leaves."""
+    """The outcome for one member that leaves."""
 
     identity: MemberIdentity
     error_code: ErrorCode

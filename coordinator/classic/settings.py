@@ -1,10 +1,11 @@
-"""The values that steer classic groups, under Kafka's names; they come from outside."""
+"""The settings of classic groups, under Kafka's names. The caller reads the configuration."""
 
 from dataclasses import dataclass
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a new member's JoinGroup may wait: it has no id yet to send heartbeats with. A client that is
-still there asks again (Kafka's `group.new.member.join.timeout.ms`, which is no public setting there)."""
+still there asks again. (Kafka's `group.new.member.join.timeout.ms`, which is not a public setting there.)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,6 @@ class ClassicSettings:
     max_size: int = 2**31 - 1
     """`group.max.size`: members of a group; one more is refused with GROUP_MAX_SIZE_REACHED."""
     max_groups: int = 10_000
-    """`group.classic.max.groups` (Kafka has none): groups of this coordinator; the one that would be created
-    beyond it is refused with GROUP_MAX_SIZE_REACHED, or COORDINATOR_NOT_AVAILABLE where offsets are
-    committed."""
+    """`group.classic.max.groups` (Kafka has none): groups of this coordinator; one more is refused with
+    GROUP_MAX_SIZE_REACHED, or with COORDINATOR_NOT_AVAILABLE for a commit of offsets.
+    """

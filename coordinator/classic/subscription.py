@@ -1,4 +1,4 @@
-"""Which topics a classic group's members read, as far as their metadata can be read."""
+"""The topics that a classic group's members read, if their metadata can be decoded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One consumer group as the log has it (KIP-848), and the replay of its kinds of record.
+"""One consumer group as the log has it (KIP-848), changed by the replay of its records.
 
-State changes by `replay` alone, in log order, live and after a restart alike. Reading is free; deciding what
-to write is for others. What a restart may forget is kept apart in `SoftState`. Pure: no clock, no I/O.
+State changes by `replay` only, in log order, live and after a restart. Other modules decide which records are
+written. State that a restart may lose is kept apart in `SoftState`. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class ConsumerGroupState(Enum):
     ASSIGNING = "Assigning"
     """Something has changed since the target assignment was computed."""
     RECONCILING = "Reconciling"
-    """There is a target, and not all members are there."""
+    """There is a target, and not all members have reached it."""
     STABLE = "Stable"
 
 
 @dataclass(slots=True)
 class SoftState:
-    """What is known of a group beyond its records; a restart begins with these defaults."""
+    """State of a group that is not in its records; a restart begins with these defaults."""
 
     topic_changes: int = 0
-    """How often topics that the group reads have been created, deleted or grown."""
+    """How often topics that the group reads were created, deleted or grew."""
     topic_changes_seen: int = -1
-    """How many of them the group epoch takes account of."""
+    """How many of these changes the group epoch accounts for."""
     is_resolving: bool = False
     """Whether its regular expressions are about to be resolved."""
 
@@ -100,7 +100,7 @@ class ConsumerGroup:
         self._static_members: dict[str, str] = {}
         self._owners: dict[UUID, dict[int, str]] = {}
 
-    # What there is
+    # Questions
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -118,7 +118,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def is_owned(self, topic_id: UUID, partition: int) -> bool:
-        """Whether some member has the partition, or has not given it up yet."""
+        """Whether a member has the partition, or has not given it up yet."""
         return partition in self._owners.get(topic_id, {})
 
     def is_subscribed_to(self, topic_name: str) -> bool:
@@ -127,7 +127,9 @@ class ConsumerGroup:
     # Replay
 
     def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
-        """Apply one record of this group, but for the one that deletes it. What isn't there stays so."""
+        """Apply one record of this group, except the tombstone of the group. Tombstones of unknown members
+        are ignored.
+        """
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
                 self.group_epoch = value.epoch
@@ -268,7 +270,7 @@ def _state_of(number: int) -> MemberState:
 
 
 def _partition_epochs(topics: Iterable[OwnedPartitions], member_epoch: int) -> PartitionEpochs:
-    """With the member's own epoch where a record has none for each partition: older ones don't."""
+    """The partitions with their epochs. Older records have no epochs; then it is the member's."""
     result: dict[UUID, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs

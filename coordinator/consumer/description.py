@@ -17,7 +17,7 @@ PROTOCOL_TYPE = "consumer"
 
 
 class DescribedMember(NamedTuple):
-    """A member; topics that are gone are left out of its assignments."""
+    """A member; deleted topics are left out of its assignments."""
 
     member_id: str
     instance_id: str | None
@@ -28,7 +28,7 @@ class DescribedMember(NamedTuple):
     subscribed_topic_names: list[str]
     subscribed_topic_regex: str
     assignment: list[DescribedTopic]
-    """What it has, and what it has not given up yet."""
+    """Its partitions, including those that it has not given up yet."""
     target_assignment: list[DescribedTopic]
     is_classic: bool
     """Whether it uses the classic protocol."""

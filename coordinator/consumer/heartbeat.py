@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat is, who may send it, and what it is answered (KIP-848; API 68).
+"""ConsumerGroupHeartbeat: the request, its checks, and its answer (KIP-848; API 68).
 
 The checks and their order are Apache Kafka 4.3's (GroupCoordinatorService, GroupMetadataManager).
 Authorization is checked before, at the edge.
@@ -27,7 +27,8 @@ UNCHANGED_TIMEOUT_MS = -1
 
 class HeartbeatRequest(NamedTuple):
     """A heartbeat as the wire has it, with the client's id and host; None for a field that the member left
-    unchanged."""
+    unchanged.
+    """
 
     group_id: str
     member_id: str
@@ -47,14 +48,14 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the member says everything of itself, as after an error."""
+        """Whether the request has every field, as after an error."""
         has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
         has_timeout = self.rebalance_timeout_ms != UNCHANGED_TIMEOUT_MS
         return has_timeout and has_subscription and self.owned is not None
 
 
 class HeartbeatResult(NamedTuple):
-    """The answer; an assignment of None means that the member keeps what it was told last."""
+    """The answer; an assignment of None means that the member keeps its last one."""
 
     member_id: str
     member_epoch: int
@@ -63,7 +64,7 @@ class HeartbeatResult(NamedTuple):
 
 
 def validate_heartbeat(request: HeartbeatRequest, assignors: Collection[str]) -> None:
-    """Refuse what no group could accept, with INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+    """Refuse a request that is invalid for any group, with INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
     needs_member_id = request.names_itself or request.member_epoch > 0 or request.member_epoch == LEAVE_EPOCH
     if needs_member_id and _is_blank(request.member_id):
         raise _invalid("MemberId can't be empty.")
@@ -106,7 +107,7 @@ def _validate_join(request: HeartbeatRequest) -> None:
 
 
 def _is_blank(text: str) -> bool:
-    """As Java trims: of spaces and control characters."""
+    """Whether the text is empty after Java's trim of spaces and control characters."""
     return all(character <= " " for character in text)
 
 
@@ -115,8 +116,10 @@ def _invalid(message: str) -> ApiError:
 
 
 def check_epoch(member: ConsumerMember, member_epoch: int, owned: Owned | None) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is 0, the member's, or the one before while the member knows of
-    nothing that it got since: then the answer may have been lost."""
+    """FENCED_MEMBER_EPOCH unless the epoch is 0, the member's, or the one before. The one before is accepted
+    only if the request names the owned partitions and all of them are assigned: the last answer may have been
+    lost.
+    """
     if member_epoch in (JOIN_EPOCH, member.member_epoch):
         return
     if member_epoch == member.previous_member_epoch < member.member_epoch and _is_part(owned, member):
@@ -139,7 +142,7 @@ def _is_part(owned: Owned | None, member: ConsumerMember) -> bool:
 
 
 def updated_member(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMember:
-    """The member with what the heartbeat says of it."""
+    """The member after the changes that the heartbeat names."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms, assignor = request.rebalance_timeout_ms, request.server_assignor
     return member._replace(

@@ -1,4 +1,4 @@
-"""What consumer groups need from outside: the topics by name, and the classic groups beside them."""
+"""The needs of consumer groups: the topics by name, and the classic groups."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from barnabas.coordinator.replay.interfaces import TopicCatalog
 
 
 class TopicDirectory(TopicCatalog, Protocol):
-    """The topics, and when the last one came."""
+    """The topics, with a version."""
 
     def topic_names(self) -> Collection[str]:
-        """All names, at any time."""
+        """All names; may be read at any time."""
         ...
 
     def version(self) -> int:
-        """The offset in the metadata log as of which this is."""
+        """The offset of this state in the metadata log."""
         ...
 
 
 class ClassicGroups(Protocol):
-    """The classic groups, one of which a consumer group may come from, or become."""
+    """The classic groups; a group may change from one type to the other."""
 
     def find(self, group_id: str) -> ClassicGroup | None:
         """The group, if there is one."""

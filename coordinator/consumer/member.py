@@ -1,4 +1,4 @@
-"""One member of a consumer group, as the log has it (KIP-848). Pure."""
+"""One member of a consumer group as the log has it (KIP-848). Pure."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ NO_PARTITIONS: PartitionEpochs = MappingProxyType({})
 
 
 class MemberState(IntEnum):
-    """How far a member has come on the way to its target."""
+    """A member's progress towards its target."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It is to give up partitions before it comes to the next epoch."""
+    """It has to give up partitions before it reaches the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """It is at the newest epoch, and waits for partitions that others have not given up yet."""
+    """It is at the newest epoch, and waits for partitions that others have not given up."""
     UNKNOWN = 127
     """A state that a newer version wrote."""
 
 
 class ClassicMetadata(NamedTuple):
-    """What a member of the classic protocol said in its JoinGroup."""
+    """The JoinGroup fields of a member of the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -41,7 +41,9 @@ class ClassicMetadata(NamedTuple):
 
 
 class ConsumerMember(NamedTuple):
-    """A member. `previous_member_epoch` is accepted once more in case the answer that ended it was lost."""
+    """A member. `previous_member_epoch` is accepted too, because the answer with the newer epoch may have
+    been lost.
+    """
 
     member_id: str
     member_epoch: int = 0
@@ -61,14 +63,14 @@ class ConsumerMember(NamedTuple):
     """None for a member of the consumer protocol."""
     assigned: PartitionEpochs = NO_PARTITIONS
     revoking: PartitionEpochs = NO_PARTITIONS
-    """What it is to give up, and may still have."""
+    """Partitions that it is to give up, and may still have."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Whether it has all of its target of that epoch."""
+        """Whether it has reached the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
-        """The epoch at which it got a partition that it has, or is giving up; None for any other."""
+        """The epoch at which it got a partition that it has or is giving up; None for any other partition."""
         for partitions in (self.assigned, self.revoking):
             epoch = partitions.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -77,4 +79,4 @@ class ConsumerMember(NamedTuple):
 
 
 NOBODY = ConsumerMember("")
-"""Stands for a member that isn't there yet, or any more."""
+"""Stands for a member before it joins or after it leaves."""

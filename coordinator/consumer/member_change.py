@@ -1,8 +1,8 @@
-"""What follows when a member of a consumer group comes, or says something new: its records, the group's
-epoch, the target, its next step (KIP-848).
+"""The decision when a member of a consumer group joins or changes: its records, the group's epoch, the
+target, the member's next step (KIP-848).
 
-Members of both protocols go this way. A decision changes nothing; its records are replayed once they are
-written.
+Members of both protocols use it. A decision changes no state; its records are replayed once they are
+appended.
 """
 
 from __future__ import annotations
@@ -35,28 +35,30 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class RegexChange(Enum):
-    """What a member's regular expression has to do with the change."""
+    """How the member's regular expression changes."""
 
     NONE = "none"
     UNRESOLVED = "unresolved"
-    """It is another one, and nobody knows yet what it matches."""
+    """A new expression that is not resolved yet."""
     RESOLVED = "resolved"
-    """It is another one that is resolved, or none any more."""
+    """Another expression that is resolved, or none any more."""
 
 
 class Circumstances(NamedTuple):
-    """What a change depends on beyond its group and the member."""
+    """The inputs of a change besides its group and its member."""
 
     catalog: TopicDirectory
     settings: ConsumerSettings
     assignment_interval_ms: int
     topics_came_at: int
-    """The version of the catalog at which the last topic came."""
+    """The version of the catalog at which the last topic was created."""
     wall_ms: int
 
 
 class MemberChange:
-    """One change. `note` first, then `decide_epoch`, `decide_target` and `step`; `records` in that order."""
+    """One change. Call `note` first, then `decide_epoch`, `decide_target` and `step`; `records` are in that
+    order.
+    """
 
     def __init__(
         self,
@@ -67,7 +69,9 @@ class MemberChange:
         *,
         replaced: ConsumerMember | None = None,
     ) -> None:
-        """`before` is a new member without subscription, or one in the place of `replaced`, if it joins."""
+        """`before` is the member as it was. If it joins, that is a new member without subscription, or one
+        that takes the place of `replaced`.
+        """
         self.records: list[AnyGroupRecord] = []
         self.member = after
         self.group_epoch = group.group_epoch
@@ -76,7 +80,7 @@ class MemberChange:
         self.names_changed = after.subscribed_topic_names != before.subscribed_topic_names
         self.regex_change = RegexChange.NONE
         self.topic_changes_seen = group.soft.topic_changes_seen
-        """How many changes of topics the group's epoch takes account of."""
+        """How many changes of topics the group's epoch accounts for."""
         self._group = group
         self._before = before
         self._around = around
@@ -90,10 +94,10 @@ class MemberChange:
     def subscription_changed(self) -> bool:
         return self.names_changed or self.regex_change is not RegexChange.NONE
 
-    # What the member said
+    # The member's request
 
     def note(self) -> None:
-        """Its metadata, if it has changed. INVALID_REGULAR_EXPRESSION."""
+        """Write the member's metadata if it has changed. INVALID_REGULAR_EXPRESSION."""
         if self.member != self._before:
             self.records.append(member_metadata(self._group.group_id, self.member))
         must_resolve = self._note_regex()
@@ -101,7 +105,7 @@ class MemberChange:
             self._decide_resolving(must_resolve=must_resolve)
 
     def _note_regex(self) -> bool:
-        """Answers whether the member brings a regular expression that nobody has yet."""
+        """Returns whether the member has a regular expression that no other member has."""
         old, new = self._before.subscribed_topic_regex, self.member.subscribed_topic_regex
         if old == new:
             return False
@@ -117,7 +121,7 @@ class MemberChange:
         return False
 
     def _decide_resolving(self, *, must_resolve: bool) -> None:
-        """All together, so that the group is assigned anew once."""
+        """Resolve all expressions together, so that the group gets one new assignment."""
         resolved = self._group.subscriptions.resolved
         last = next(iter(resolved.values()), None)
         since_last_ms = None if last is None else self._around.wall_ms - last.timestamp_ms
@@ -135,17 +139,17 @@ class MemberChange:
         ):
             self.regexes_due = frozenset(self._regexes_after)
 
-    # What the group makes of it
+    # The group
 
     def changes_assignor(self) -> bool:
-        """Whether most members ask for another assignor now than before."""
+        """Whether the assignor with the most votes is now another one."""
         if self.member.server_assignor == self._before.server_assignor:
             return False
         default = self._around.settings.assignors[0]
         return changes_assignor(self._group, self.member, self._replaced_id, default)
 
     def decide_epoch(self, *, bump: bool) -> None:
-        """The group epoch, at most one more than it was: also if topics that are read have changed."""
+        """The group epoch, raised by one at most; also if topics that members read have changed."""
         soft = self._group.soft
         if not bump and soft.topic_changes_seen == soft.topic_changes:
             return
@@ -156,12 +160,12 @@ class MemberChange:
             self.records.append(group_metadata(self._group.group_id, self.group_epoch, topics_hash))
 
     def decide_target(self) -> Target:
-        """Where the member is to come: by a new target for all, if one is due, or by the last one."""
+        """The target to reach: a new one for all members if one is due, or else the last one."""
         group = self._group
         is_due = assignment_is_due(
             group.assignment_timestamp_ms, self._around.assignment_interval_ms, self._around.wall_ms
         )
-        # An interval of 0 helps out of a clock that was set back.
+        # An interval of 0 also works after a clock was set back.
         is_due = is_due or self._around.assignment_interval_ms == 0
         if group.assignment_epoch >= self.group_epoch or not is_due:
             return self.last_target()
@@ -196,7 +200,7 @@ class MemberChange:
     # The member's next step
 
     def step(self, target: Target, owned: Owned | None) -> None:
-        """Lead the member towards its target, given what it says it owns. FENCED_MEMBER_EPOCH."""
+        """Lead the member towards its target, given the partitions that it owns. FENCED_MEMBER_EPOCH."""
         around = Surroundings(
             self._topic_ids(self._subscriptions.topics_of(self.member)),
             self.subscription_changed,

@@ -1,8 +1,7 @@
-"""The operations of members on consumer groups, step by step: heartbeat, leave, and what time does.
+"""The operations of members on consumer groups, step by step: heartbeat, leave, timeouts.
 
-`heartbeat.py` and `member_change.py` decide what they write; here stands what happens around it: groups that
-change their protocol first, and the soft state (timers, what is known of topics) noted once the records are
-in the log.
+`heartbeat.py` and `member_change.py` decide on the records. This module converts a classic group before that,
+and updates the soft state (timers, known changes of topics) after the records are in the log.
 """
 
 from __future__ import annotations
@@ -58,21 +57,21 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class Opened(NamedTuple):
-    """The group that a member joins, and what it takes to have it."""
+    """The group that a member joins, and the records that create it."""
 
     group: ConsumerGroup
     records: list[AnyGroupRecord]
     from_classic: ClassicGroup | None = None
-    """The classic group that it comes from."""
+    """The classic group from which it was converted."""
 
 
 class Subscriber(NamedTuple):
-    """The member that a request is about, as it was; a new one has no subscription."""
+    """The member of a request, as it was; a new one has no subscription."""
 
     member: ConsumerMember
     records: list[AnyGroupRecord]
     replaced: ConsumerMember | None = None
-    """The static member in whose place it comes."""
+    """The static member that it replaces."""
 
 
 class Membership:
@@ -96,9 +95,9 @@ class Membership:
         self._settings = settings
         self._new_uuid = new_uuid
         self.topics_came_at = catalog.version()
-        """The version of the catalog at which the last topic came."""
+        """The version of the catalog at which the last topic was created."""
         self.on_regexes_due: Callable[[str, Collection[str]], None] = lambda _group_id, _regexes: None
-        """Called with a group's id and its regular expressions when they are to be resolved."""
+        """Called with a group's id and its regular expressions when they have to be resolved."""
 
     # Heartbeat
 
@@ -139,7 +138,7 @@ class Membership:
         return Opened(upgraded, records, classic)
 
     def check_room(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-        """GROUP_MAX_SIZE_REACHED if the group is full and this is none of its members, nor a static one that
+        """GROUP_MAX_SIZE_REACHED if the group is full and has no such member, and no static member that
         returns.
         """
         returns = instance_id is not None and group.static_member(instance_id) is not None
@@ -162,7 +161,7 @@ class Membership:
         check_epoch(member, request.member_epoch, request.owned)
         return Subscriber(member, [])
 
-    # Whose request it is
+    # Finding the member
 
     def new_member_id(self) -> str:
         """As Kafka writes ids: 22 characters of base64."""
@@ -192,9 +191,9 @@ class Membership:
     def joining_static(
         self, group: ConsumerGroup, member_id: str, instance_id: str, *, is_classic: bool
     ) -> Subscriber:
-        """A static member that is new, or takes the place of the one that had the instance id.
+        """A static member that is new, or takes the place of the one with its instance id.
 
-        UNRELEASED_INSTANCE_ID if that one has not left, and neither of them is of the classic protocol.
+        UNRELEASED_INSTANCE_ID if that one has not left, and neither of them uses the classic protocol.
         """
         replaced = group.static_member(instance_id)
         if replaced is None:
@@ -216,7 +215,7 @@ class Membership:
         ]
         return Subscriber(member, records, replaced)
 
-    # What a change of a member needs
+    # Changes of a member
 
     def change(
         self,
@@ -237,9 +236,9 @@ class Membership:
     def note_changed(
         self, opened: ConsumerGroup, change: MemberChange, subscriber: Subscriber, moment: Moment
     ) -> None:
-        """The records of the change are in the log."""
+        """Update the soft state after the records of the change are in the log."""
         group_id = opened.group_id
-        # A group that was new has become the registry's own only now; it has heard of no change until then.
+        # A new group is in the registry only now; until then no change of topics was counted for it.
         group = self._registry.existing(group_id)
         if group is opened:
             group.soft.topic_changes_seen = change.topic_changes_seen
@@ -251,10 +250,10 @@ class Membership:
             group.soft.is_resolving = True
             self.on_regexes_due(group_id, change.regexes_due)
 
-    # Members that go
+    # Members that leave
 
     def leave(self, request: HeartbeatRequest, moment: Moment) -> Steps[HeartbeatResult]:
-        """A heartbeat with the epoch -1, or -2 of a static member that will be back."""
+        """A heartbeat with the epoch -1, or -2 of a static member that will come back."""
         group = self._registry.existing(request.group_id)
         if request.instance_id is None:
             member = self.dynamic_member(group, request.member_id, may_be_new=False)
@@ -268,7 +267,8 @@ class Membership:
         return result
 
     def _gone_for_now(self, group: ConsumerGroup, member: ConsumerMember) -> AnyGroupRecord:
-        # Whoever comes back has another member id, so that it had its partitions from the beginning.
+        # The member that comes back has another id. With epoch 0 the partitions count as its own from the
+        # beginning.
         left = member._replace(
             member_epoch=STATIC_LEAVE_EPOCH,
             assigned={topic: dict.fromkeys(ones, 0) for topic, ones in member.assigned.items()},
@@ -279,7 +279,7 @@ class Membership:
     def remove(
         self, group: ConsumerGroup, members: Collection[ConsumerMember], moment: Moment
     ) -> Steps[None]:
-        """Remove members; if only those of the classic protocol are left, the group becomes a classic one."""
+        """Remove members; if only members of the classic protocol remain, the group becomes a classic one."""
         if not members:
             return
         member_ids = list(group.members)
@@ -308,7 +308,7 @@ class Membership:
         group_epoch = group.group_epoch + 1
         records.append(group_metadata(group.group_id, group_epoch, topics_hash))
         if len(group.members) == len(members):
-            # There is nothing to assign any more.
+            # No member is left to assign to.
             records.append(target_assignment_metadata(group.group_id, group_epoch, NEVER_ASSIGNED))
         return records
 

@@ -1,8 +1,9 @@
-"""A group of one protocol turned into one of the other, with its members (KIP-848, "Online migration").
+"""Converts a group of one protocol into a group of the other, with its members (KIP-848, "Online migration").
 
-Upwards when the first member of the consumer protocol joins a classic group, downwards when the last one
-goes; as far as `group.consumer.migration.policy` and the group's size allow. Members of the classic protocol
-go on as they are: their subscriptions and assignments are read out of what they sent, and written back. Pure.
+A classic group is upgraded when the first member of the consumer protocol joins, and a consumer group is
+downgraded when the last such member leaves, if `group.consumer.migration.policy` and the group's size allow
+it. Members of the classic protocol continue unchanged: their subscriptions and assignments are decoded from
+their metadata, and encoded again. Pure.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from barnabas.protocol.varint import RecordFormatError
 def upgraded(
     classic: ClassicGroup, settings: ConsumerSettings, catalog: TopicCatalog
 ) -> tuple[ConsumerGroup, list[AnyGroupRecord]]:
-    """The consumer group that a classic group with members becomes, and the records that make it.
+    """The consumer group that a classic group with members becomes, and the records that create it.
 
-    GROUP_ID_NOT_FOUND if it cannot: then it stays what it is.
+    GROUP_ID_NOT_FOUND if that is not possible; the group stays a classic one.
     """
     _check_upgrade(classic, settings)
     try:
@@ -73,7 +74,7 @@ def _no_upgrade(classic: ClassicGroup, reason: str) -> ApiError:
 
 
 def _upgraded_member(classic: ClassicGroup, member: ClassicMember, catalog: TopicCatalog) -> ConsumerMember:
-    """A member at the group's generation, with what it was assigned last."""
+    """A member at the group's generation, with its last assignment."""
     assigned: Assignment = EMPTY_ASSIGNMENT
     if member.assignment:
         assignment = consumer_protocol.decode_assignment(member.assignment)
@@ -97,7 +98,7 @@ def _upgraded_member(classic: ClassicGroup, member: ClassicMember, catalog: Topi
 
 
 def _metadata(classic: ClassicGroup, member: ClassicMember) -> bytes:
-    """What the member said for the group's protocol; before there is one, for its own favourite."""
+    """The member's metadata for the group's protocol; before one is selected, for its own favourite."""
     favourite = next(iter(member.protocols))
     return member.protocols.get(classic.protocol_name or favourite, member.protocols[favourite])
 
@@ -105,7 +106,7 @@ def _metadata(classic: ClassicGroup, member: ClassicMember) -> bytes:
 def _creation(
     group_id: str, epoch: int, members: Iterable[ConsumerMember], catalog: TopicCatalog
 ) -> list[ConsumerGroupRecord]:
-    """The records of a group whose members all have what they are to have."""
+    """The records of a group whose members have reached their target."""
     members = list(members)
     topics = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
     return [
@@ -130,14 +131,14 @@ def _plain(member: ConsumerMember) -> Mapping[UUID, Collection[int]]:
 def may_become_classic(
     group: ConsumerGroup, leaving: Collection[ConsumerMember], settings: ConsumerSettings
 ) -> bool:
-    """Whether only members of the classic protocol are left once some have left."""
+    """Whether only members of the classic protocol remain after these have left."""
     leaving_ids = {member.member_id for member in leaving}
     left = [member for member_id, member in group.members.items() if member_id not in leaving_ids]
     return bool(left) and _is_allowed(left, settings)
 
 
 def may_become_classic_by(group: ConsumerGroup, replaced: ConsumerMember, settings: ConsumerSettings) -> bool:
-    """Whether a member of the classic protocol in the place of this one is the last of them."""
+    """Whether only members of the classic protocol remain if one takes the place of this member."""
     others = [member for member in group.members.values() if member.member_id != replaced.member_id]
     has_room = len(group.members) <= settings.classic_max_size
     return replaced.classic is None and has_room and _is_allowed(others, settings)
@@ -201,7 +202,7 @@ def _downgraded_member(member: ConsumerMember) -> ClassicMember:
     )
 
 
-# What members of the classic protocol send and get
+# Metadata of members of the classic protocol
 
 
 def read_subscription(protocols: Mapping[str, bytes]) -> Subscription:
@@ -214,7 +215,7 @@ def read_subscription(protocols: Mapping[str, bytes]) -> Subscription:
 
 
 def assignment_of(partitions: Iterable[NamedPartitions], catalog: TopicCatalog) -> Assignment:
-    """Partitions of topics by name, as far as the topics exist."""
+    """Partitions by topic id, for topics given by name; unknown topics are left out."""
     by_id: dict[UUID, set[int]] = {}
     for named in partitions:
         shape = catalog.topic_by_name(named.topic)
@@ -224,9 +225,9 @@ def assignment_of(partitions: Iterable[NamedPartitions], catalog: TopicCatalog) 
 
 
 def encoded_assignment(assignment: Assignment, metadata: bytes, catalog: TopicCatalog) -> bytes:
-    """An assignment as a member with this metadata reads it; topics that are gone are left out.
+    """An assignment, encoded for a member with this metadata; deleted topics are left out.
 
-    They stand in the order of Kafka's hash maps, so that the bytes are the same.
+    The topics are in the order of Kafka's hash maps, so that the bytes are the same.
     """
     topic_ids = walk_order(assignment, uuid_hash, default_capacity(len(assignment)))
     shapes = [(catalog.topic_by_id(topic_id), assignment[topic_id]) for topic_id in topic_ids]

@@ -1,7 +1,8 @@
-"""Who may commit and read a consumer group's offsets, and which of them may go (KIP-848, KIP-1251, KIP-211).
+"""The rules of consumer groups for offsets: which members may commit and read them, and which offsets may be
+deleted (KIP-848, KIP-1251, KIP-211).
 
-Members name their epoch. An older one is taken as long as the partition has been the member's since then, or
-before: an answer that brought the newer epoch may be under way.
+Members send their epoch. An older epoch is accepted if the partition has been the member's since that epoch
+or before: the answer with the newer epoch may be under way.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class ConsumerOffsetRules:
         return self._registry.get(group_id) is not None
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
-        """See `check_commit`. A producer may name no member. To one that doesn't know the errors of consumer
-        groups, a wrong epoch is ILLEGAL_GENERATION."""
+        """See `check_commit`. A producer may send no member id. A client that does not know the errors of
+        consumer groups gets ILLEGAL_GENERATION for a wrong epoch.
+        """
         if in_transaction and request.identity.is_nobody and request.generation_id < 0:
             return
         try:
@@ -52,13 +54,13 @@ class ConsumerOffsetRules:
             raise
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """Heartbeats alone keep a member in its group."""
+        """Does nothing: only heartbeats keep a member in its group."""
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         check_fetch(self._registry.existing(group_id), member_id, member_epoch)
 
     def check_deletion(self, group_id: str) -> None:
-        """Anybody may: what members read is known."""
+        """Always allowed, because the topics that members read are known."""
 
     def is_read(self, group_id: str, topic_name: str) -> bool:
         return self._registry.existing(group_id).is_subscribed_to(topic_name)
@@ -79,11 +81,11 @@ def check_commit(
     *,
     knows_epochs: bool,
 ) -> None:
-    """Whether this member, or nobody, may commit for these partitions by topic id.
+    """Whether this member, or a client that is no member, may commit for these partitions by topic id.
 
-    `knows_epochs` says that the request is of a version that has member epochs (9 of OffsetCommit), or that
-    it doesn't matter. UNKNOWN_MEMBER_ID; UNSUPPORTED_VERSION; STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a
-    member of the classic protocol.
+    `knows_epochs` is true if the request's version has member epochs (OffsetCommit from version 9 on), or if
+    that does not matter. UNKNOWN_MEMBER_ID; UNSUPPORTED_VERSION; STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION
+    for a member of the classic protocol.
     """
     if member_epoch < 0 and not group.members:
         return
@@ -102,8 +104,9 @@ def check_commit(
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Whether this member, or nobody, may read the offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or
-    ILLEGAL_GENERATION."""
+    """Whether this member, or a client that is no member, may read the offsets: UNKNOWN_MEMBER_ID,
+    STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
+    """
     if member_id is None and member_epoch < 0:
         return
     member = _member(group, member_id or "")

@@ -1,8 +1,8 @@
 """A member's next step towards its target (KIP-848, "Reconciliation"). Pure.
 
-A member first gives up what is not in its target, and says so by no longer naming it among the partitions
-that it owns; only then does it come to the target's epoch. It gets what is free at once, and waits for what
-others still have. So a partition never has two owners.
+A member first gives up the partitions that are not in its target. It confirms that when it no longer names
+them among the partitions that it owns; only then it reaches the target's epoch. It gets free partitions at
+once, and waits for partitions that others still have. So a partition never has two owners.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from barnabas.coordinator.consumer.member import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 Owned: TypeAlias = Mapping[UUID, Collection[int]]
-"""The partitions that a member says it owns, by topic id."""
+"""The partitions that a member names as its own, by topic id."""
 
 
 class Target(NamedTuple):
-    """Where a member is to come."""
+    """The assignment that a member has to reach, and its epoch."""
 
     epoch: int
     assignment: Assignment
 
 
 class Surroundings(NamedTuple):
-    """What else a step depends on."""
+    """The other inputs of a step."""
 
     subscribed: Collection[UUID]
-    """The topics that the member reads now, as far as they exist."""
+    """The existing topics that the member reads now."""
     subscription_changed: bool
-    """Whether that has changed just now."""
+    """Whether its subscription has just changed."""
     owned: Owned | None
-    """None if the member didn't say: it still has what it had."""
+    """None if the member named none: it still has its partitions."""
     is_owned: Callable[[UUID, int], bool]
-    """Whether some member of the group has a partition, or has not given it up yet."""
+    """Whether a member of the group has a partition, or has not given it up yet."""
 
 
 def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
-    """The member after the step; the same one if it cannot go on yet, or is there.
+    """The member after the step; unchanged if it cannot take one yet, or has reached the target.
 
-    FENCED_MEMBER_EPOCH if a newer version left it in a state that is not known here, and it has partitions.
+    FENCED_MEMBER_EPOCH if the member has partitions and its state, written by a newer version, is unknown
+    here.
     """
     if not around.subscription_changed and member.is_reconciled_to(target.epoch):
         return member
@@ -75,7 +76,7 @@ def _still_has(revoking: PartitionEpochs, owned: Owned | None) -> bool:
 
 
 def _keep_subscribed(member: ConsumerMember, around: Surroundings) -> ConsumerMember:
-    """Take away what the member does not read any more, without a look at the target."""
+    """Revoke the partitions of topics that the member no longer reads, for any target."""
     kept = {topic: epochs for topic, epochs in member.assigned.items() if topic in around.subscribed}
     if len(kept) == len(member.assigned):
         return member
@@ -92,7 +93,9 @@ def _keep_subscribed(member: ConsumerMember, around: Surroundings) -> ConsumerMe
 def _go_on(
     member: ConsumerMember, as_of: ConsumerMember, target: Target, around: Surroundings
 ) -> ConsumerMember:
-    """To what the target leaves and gives. `as_of` has the epoch of a member that is to revoke first."""
+    """Revoke partitions outside of the target, or add free ones. `as_of` has the epoch of a member that has
+    to revoke first.
+    """
     wanted = {topic: set(ones) for topic, ones in target.assignment.items() if topic in around.subscribed}
     kept = _part(member.assigned, lambda topic, one: one in wanted.get(topic, ()))
     revoking = _part(member.assigned, lambda topic, one: one not in wanted.get(topic, ()))
@@ -120,12 +123,12 @@ def _with_what_is_free(
     epoch: int,
     around: Surroundings,
 ) -> tuple[PartitionEpochs, bool]:
-    """What the member has with all that it can get now, and whether that is all that it is to have."""
+    """The member's partitions with all that it can get now, and whether these are its whole target."""
     assigned: dict[UUID, dict[int, int]] = {topic: dict(epochs) for topic, epochs in kept.items()}
     is_complete = True
     for topic_id, partitions in wanted.items():
         for partition in sorted(set(partitions).difference(kept.get(topic_id, ()))):
-            # What it was itself to give up has no other owner.
+            # A partition that the member itself was to give up has no other owner.
             is_own = partition in member.revoking.get(topic_id, {})
             if around.is_owned(topic_id, partition) and not is_own:
                 is_complete = False

@@ -98,7 +98,7 @@ def regular_expression_tombstone(group_id: str, regex: str) -> ConsumerGroupReco
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[ConsumerGroupRecord]:
-    """What removes a member, in Kafka's order."""
+    """The tombstones of a member, in Kafka's order."""
     return [
         (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         (ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -107,7 +107,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[ConsumerGroupRecord
 
 
 def group_tombstones(group: ConsumerGroup, member_ids: Iterable[str]) -> list[ConsumerGroupRecord]:
-    """What removes a group with these members, in Kafka's order."""
+    """The tombstones of a group with these members, in Kafka's order."""
     group_id, members = group.group_id, list(member_ids)
     return [
         *(

@@ -1,8 +1,7 @@
-"""Which topics a group's regular expressions stand for: found out beside the heartbeats, all together
-(KIP-848).
+"""Resolves the regular expressions of a group to topics: all together, in an operation of its own (KIP-848).
 
-Every topic's name counts, internal ones too. What has come out makes the group's epoch grow if it differs
-from before. Pure.
+All topics' names are matched, also those of internal topics. A result that differs from the last one raises
+the group's epoch. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 
 
 def resolve(regexes: Collection[str], catalog: TopicDirectory, wall_ms: int) -> Mapping[str, ResolvedRegex]:
-    """The topics of each regular expression; one of another broker that cannot be read here has none."""
+    """The topics that match each regular expression. An expression that another broker wrote and that is
+    invalid here matches none.
+    """
     return {
         regex: ResolvedRegex(_matching(regex, catalog.topic_names()), catalog.version(), wall_ms)
         for regex in sorted(regexes)
@@ -37,7 +38,7 @@ def _matching(regex: str, names: Collection[str]) -> frozenset[str]:
 def resolution_records(
     group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], catalog: TopicDirectory
 ) -> list[ConsumerGroupRecord]:
-    """What to write of it, for the regular expressions that some member still has."""
+    """The records of the result, for the regular expressions that a member still has."""
     subscriptions = group.subscriptions
     news = {regex: found for regex, found in resolved.items() if regex in subscriptions.regexes}
     records = [regular_expression(group.group_id, regex, found) for regex, found in news.items()]

@@ -1,8 +1,8 @@
-"""Regular expressions that clients bring: of topics to read (KIP-848), of ids to list (KIP-1152).
+"""Regular expressions from clients: of topics to read (KIP-848), of ids to list (KIP-1152).
 
-They are RE2's, as Apache Kafka's RE2/J has them: matching takes time that grows with the text alone, so that
-none can hold the loop up, as some would with Python's own. What is longer than `LENGTH_MAX`, or needs more
-than `MEMORY_BYTES_MAX` once compiled, is refused.
+The syntax is RE2's, as in Apache Kafka (RE2/J): the time of a match grows linearly with the text, so no
+expression can block the loop, as some would with Python's `re`. An expression that is longer than
+`LENGTH_MAX`, or needs more than `MEMORY_BYTES_MAX` once compiled, is refused.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import Any, Final
 
 LENGTH_MAX: Final = 1_000
-"""Characters of an expression: compiling takes time that grows with their square."""
+"""Characters of an expression; the time to compile one grows with their square."""
 MEMORY_BYTES_MAX: Final = 1024 * 1024
-"""Of what an expression is compiled to."""
+"""Memory of a compiled expression."""
 
 
 class RegexError(ValueError):
-    """The text is no regular expression, or too large a one."""
+    """The text is not a regular expression, or the expression is too large."""
 
 
 class RegularExpression:
@@ -29,7 +29,7 @@ class RegularExpression:
         """Raises `RegexError`."""
         if len(expression) > LENGTH_MAX:
             raise RegexError(f"it has more than {LENGTH_MAX} characters")
-        # Only here: a broker that meets no expression does without the library. It has no types.
+        # Imported here, so that a broker without expressions does not load the library. It has no types.
         re2: Any = import_module("re2")
         options = re2.Options()
         options.log_errors = False
@@ -40,7 +40,7 @@ class RegularExpression:
             raise RegexError(_reason(error)) from error
 
     def matches(self, text: str) -> bool:
-        """Whether all of the text matches."""
+        """Whether the whole text matches."""
         return self._compiled.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""The values that steer consumer groups, under Kafka's names; they come from outside."""
+"""The settings of consumer groups, under Kafka's names. The caller reads the configuration."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from barnabas.coordinator.assignor import range as range_assignor
 from barnabas.coordinator.assignor import uniform
 
 REGEX_REFRESH_PAUSE_MS = 10_000
-"""How long regular expressions rest at least until they are resolved again, as in Kafka."""
+"""The least time between two resolutions of regular expressions, as in Kafka."""
 
 
 class MigrationPolicy(StrEnum):
-    """Which groups with members may go from one protocol to the other."""
+    """Which groups with members may change their protocol."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -36,14 +36,17 @@ class ConsumerSettings:
     max_size: int = 2**31 - 1
     """`group.consumer.max.size`: members of a group; one more is refused with GROUP_MAX_SIZE_REACHED."""
     max_groups: int = 10_000
-    """`group.consumer.max.groups` (Kafka has none): groups of this coordinator; the one that would be created
-    beyond it is refused with GROUP_MAX_SIZE_REACHED."""
+    """`group.consumer.max.groups` (Kafka has none): groups of this coordinator; one more is refused with
+    GROUP_MAX_SIZE_REACHED.
+    """
     assignors: tuple[str, ...] = (uniform.NAME, range_assignor.NAME)
-    """`group.consumer.assignors`: those that members may ask for; the first one where nobody does."""
+    """`group.consumer.assignors`: the assignors that members may choose; the first one if no member chooses.
+    """
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     """`group.consumer.migration.policy`"""
     regex_refresh_interval_ms: int = 600_000
-    """`group.consumer.regex.refresh.interval.ms`: how often regular expressions are resolved again though no
-    topic has come."""
+    """`group.consumer.regex.refresh.interval.ms`: how often regular expressions are resolved again without a
+    new topic.
+    """
     classic_max_size: int = 2**31 - 1
-    """`group.max.size`: members of a group that is to become a classic one."""
+    """`group.max.size`: members of a group that becomes a classic one."""

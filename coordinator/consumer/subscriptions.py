@@ -1,7 +1,6 @@
-"""Which topics a consumer group reads, by name and by regular expression (pure).
+"""The topics that a consumer group reads, by name and by regular expression (pure).
 
-A regular expression stands for the topics that it was last found to match; one that nobody has looked up yet
-for none.
+A regular expression stands for the topics of its last resolution; an unresolved one stands for none.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from barnabas.coordinator.consumer.member import ConsumerMember
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that matched: as of which metadata offset, and at what time of day."""
+    """The topics that matched, with the metadata offset and the time of day of the resolution."""
 
     topics: frozenset[str]
     version: int
@@ -22,16 +21,16 @@ class ResolvedRegex(NamedTuple):
 
 
 class Subscriptions(NamedTuple):
-    """All members' subscriptions together."""
+    """The subscriptions of all members together."""
 
     names: Mapping[str, int] = MappingProxyType({})
     """Topic name -> members that name it."""
     regexes: Mapping[str, int] = MappingProxyType({})
-    """Regular expression -> members that have it."""
+    """Regular expression -> members that use it."""
     resolved: Mapping[str, ResolvedRegex] = MappingProxyType({})
 
     def changed(self, before: ConsumerMember, after: ConsumerMember) -> Subscriptions:
-        """Once one member's subscription has changed; what is resolved stays."""
+        """The subscriptions after one member's has changed; resolutions stay."""
         names, regexes = dict(self.names), dict(self.regexes)
         for name in sorted(after.subscribed_topic_names - before.subscribed_topic_names):
             names[name] = names.get(name, 0) + 1
@@ -45,7 +44,7 @@ class Subscriptions(NamedTuple):
         return self._replace(names=names, regexes=regexes)
 
     def unused(self) -> list[str]:
-        """The regular expressions that are resolved, and nobody has any more."""
+        """The resolved regular expressions that no member has any more."""
         return sorted(set(self.resolved).difference(self.regexes))
 
     def without_unused(self) -> Subscriptions:
@@ -55,11 +54,11 @@ class Subscriptions(NamedTuple):
         return self._replace(resolved={one: self.resolved[one] for one in self.resolved if one not in unused})
 
     def topics(self) -> frozenset[str]:
-        """The names of all topics that are read, whether they exist or not."""
+        """The names of all topics that members read, whether they exist or not."""
         return frozenset(self.names).union(*(one.topics for one in self.resolved.values()))
 
     def has_topic(self, topic_name: str) -> bool:
-        """Whether a topic is read."""
+        """Whether a member reads the topic."""
         return topic_name in self.names or any(topic_name in one.topics for one in self.resolved.values())
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
@@ -69,7 +68,7 @@ class Subscriptions(NamedTuple):
         return names if resolved is None else names | resolved.topics
 
     def is_homogeneous(self, member_count: int) -> bool:
-        """Whether all members are known to read the same topics: by name, or by one regular expression."""
+        """Whether all members are known to read the same topics: by name, or by the same regular expression."""
         if not self.regexes:
             return all(count == member_count for count in self.names.values())
         return not self.names and next(iter(self.regexes.values())) == member_count

@@ -1,7 +1,8 @@
-"""A consumer group's target assignment: what each member should read, once the assignor has run (KIP-848).
+"""A consumer group's target assignment: the partitions that each member is to read, by the assignor
+(KIP-848).
 
-Members go to the assignor in the order of Kafka's hash maps, so that the outcome is the one that Kafka
-reaches for the same group. Pure.
+Members go to the assignor in the order of Kafka's hash maps, so that the result is Kafka's for the same
+group. Pure.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def preferred_assignor(
     others: Iterable[ConsumerMember],
     default: str,
 ) -> str:
-    """The assignor that most members ask for, of those that were there `before` when one of them is updated.
+    """The assignor with the most votes, among the members `before` with one of them updated.
 
-    Of two that are asked for equally often it is the first one in the hash map that Kafka copies its counts
-    into, where the one that only the updated member asks for is put in anew: to the front of its bucket.
+    Of two with equal votes it is the first one in the hash map into which Kafka copies its counts. There, an
+    assignor that only the updated member asks for is inserted again, at the front of its bucket.
     """
     known, wishes = _wishes(before.values()), _wishes(others)
     wish = updated.server_assignor
@@ -49,7 +50,7 @@ def preferred_assignor(
 
 
 def described_assignor(members: Iterable[ConsumerMember], default: str) -> str:
-    """The assignor that most members ask for; ties are broken in another order, as Kafka does."""
+    """The assignor with the most votes; ties are resolved in another order, as in Kafka."""
     wishes = _wishes(members)
     return max(timeline_order(sorted(wishes)), key=wishes.__getitem__, default=default)
 
@@ -61,7 +62,7 @@ def _wishes(members: Iterable[ConsumerMember]) -> Counter[str]:
 def _members_with(
     group: ConsumerGroup, updated: ConsumerMember, replaced_id: str | None
 ) -> dict[str, ConsumerMember]:
-    """The group's members with one changed, or new, perhaps in another's place."""
+    """The group's members with one changed, or with a new one that may replace another."""
     members = {**group.members, updated.member_id: updated}
     if replaced_id is not None and replaced_id != updated.member_id:
         members.pop(replaced_id, None)
@@ -77,10 +78,10 @@ def compute_target(
     default_assignor: str,
     catalog: TopicCatalog,
 ) -> dict[str, Assignment]:
-    """The new target of every member, in hash map order; `previous` is the last one of the member that has
+    """The new target of every member, in hash map order. `previous` is the last target of the member that has
     changed, or takes another's place.
 
-    Topics that don't exist are passed over.
+    Topics that do not exist are skipped.
     """
     shapes = [
         shape
@@ -114,16 +115,16 @@ def _assignor(
 def changes_assignor(
     group: ConsumerGroup, updated: ConsumerMember, replaced_id: str | None, default: str
 ) -> bool:
-    """Whether the assignor that most members ask for is another one with the member as updated.
+    """Whether the update of a member changes the assignor with the most votes.
 
-    Kafka also takes one for another where two are asked for equally often (decision 5).
+    Kafka may also see a change where two have equal votes (decision 5).
     """
     before = described_assignor(group.members.values(), default)
     return _assignor(group, _members_with(group, updated, replaced_id), updated, default) != before
 
 
 def _topic_ids_of(shapes: Iterable[TopicShape]) -> Callable[[frozenset[str]], Mapping[UUID, None]]:
-    """A look-up of topics' ids by their names, done once for all members that read the same ones."""
+    """A look-up of topics' ids by their names, done once for all members that read the same topics."""
     ids = {shape.name: shape.topic_id for shape in shapes}
 
     @cache

@@ -1,1 +1,1 @@
-"""What groups of every type have in common: where their records stand, how they are listed and configured."""
+"""The common parts of groups of every type: their records, registry, timers, lists and configurations."""

@@ -1,12 +1,12 @@
-"""What each share or consumer group may be configured with by itself. It comes from outside: nothing here
-reads a configuration."""
+"""The configuration of single share and consumer groups. The caller reads it."""
 
 from typing import Protocol
 
 
 class GroupConfigs(Protocol):
-    """The configuration of each share or consumer group (resource type GROUP), read anew at every use since
-    it may change at any time."""
+    """The configuration of each share or consumer group (resource type GROUP). It may change at any time, so
+    it is read at every use.
+    """
 
     def session_timeout_ms(self, group_id: str) -> int:
         """`share.session.timeout.ms`, `consumer.session.timeout.ms`"""

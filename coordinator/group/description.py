@@ -1,4 +1,6 @@
-"""Groups of every type as administrators see them: what ListGroups and the describing requests share."""
+"""Groups of every type as administrators see them: the common types of ListGroups and the describing
+requests.
+"""
 
 from typing import NamedTuple
 from uuid import UUID

@@ -1,11 +1,12 @@
-"""Who a member of a group says that it is."""
+"""The identity that a member sends."""
 
 from typing import NamedTuple
 
 
 class MemberIdentity(NamedTuple):
-    """A member by its id, empty for nobody, and its instance id if it is a static one; an administrator names
-    a static member without its member id."""
+    """A member by its id, and by its instance id if it is a static one. An administrator names a static
+    member without its member id, which is empty then.
+    """
 
     member_id: str
     group_instance_id: str | None

@@ -1,4 +1,4 @@
-"""The records in `__consumer_offsets`: of groups of every type, and of offsets that were committed."""
+"""The records in `__consumer_offsets`: of groups of every type, and of committed offsets."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ AnyGroupRecord: TypeAlias = ShareGroupRecord | ClassicGroupRecord | ConsumerGrou
 
 
 def is_offset(record: AnyGroupRecord) -> TypeGuard[OffsetRecord]:
-    """Whether a record is an offset that was committed, by a group of any type."""
+    """Whether a record is a committed offset."""
     return isinstance(record[0], OffsetCommitKey)
 
 
 def is_classic(record: AnyGroupRecord) -> TypeGuard[ClassicGroupRecord]:
-    """Whether a record is a classic group's."""
+    """Whether a record belongs to a classic group."""
     return isinstance(record[0], GroupMetadataKey)
 
 
 def is_consumer(record: AnyGroupRecord) -> TypeGuard[ConsumerGroupRecord]:
-    """Whether a record is a consumer group's."""
+    """Whether a record belongs to a consumer group."""
     return isinstance(record[0], ConsumerGroupKey)
 
 
 def decode_record(key: Buffer, value: Buffer | None) -> AnyGroupRecord | None:
-    """A record of any type of group that there is here, or None. RecordFormatError if it is malformed."""
+    """The record; None if its type is unknown. RecordFormatError if it is malformed."""
     return (
         decode_classic_record(key, value)
         or decode_consumer_group_record(key, value)

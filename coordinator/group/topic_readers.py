@@ -1,4 +1,4 @@
-"""Which groups read a topic, whether it exists or not. Pure."""
+"""The groups that read a topic, whether the topic exists or not. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 class TopicReaders:
-    """Group ids by the name of a topic that some member of the group reads."""
+    """Group ids by the name of a topic that a member of the group reads."""
 
     def __init__(self) -> None:
         self._group_ids: dict[str, set[str]] = {}
@@ -15,7 +15,7 @@ class TopicReaders:
         return self._group_ids.get(topic_name, ())
 
     def change(self, group_id: str, before: Collection[str], after: Collection[str]) -> None:
-        """A group read the topics `before`, and reads those of `after` now."""
+        """A group read the topics `before`, and now reads those of `after`."""
         for name in set(after).difference(before):
             self._group_ids.setdefault(name, set()).add(group_id)
         for name in set(before).difference(after):

@@ -1,7 +1,7 @@
-"""Client quotas: whom one is for, which keys there are, and whether one may be set (KIP-13, KIP-546).
+"""Client quotas: their entities and keys, and the checks of a change (KIP-13, KIP-546).
 
 A quota belongs to an *entity*: a user, a client id, both, or an IP address, each by name or, with None, by
-default. What a quota does to a client is the affair of the broker that enforces it. Pure.
+default. The broker enforces quotas. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
 class _WholeNumber(NamedTuple):
-    """A quota that has no fraction."""
+    """A quota that must be a whole number."""
 
     type_name: str
     greatest: int
@@ -43,13 +43,13 @@ _KEYS_OF_ADDRESSES: Final[Mapping[str, _WholeNumber | None]] = {
 }
 _FRACTION_MAX = 1e-6
 _NAME_LENGTH_MAX = 32_767
-"""No client id can be longer, and no user has to be."""
+"""The longest client id; user names are limited to it too."""
 
 
 class QuotaAlteration(NamedTuple):
-    """What to change for one entity, given as (type, name) pairs: by key the new value, or None to remove it.
+    """The changes for one entity, given as (type, name) pairs: by key the new value, or None to remove it.
 
-    `has_duplicates` says that a key was given twice.
+    With `has_duplicates` the request named a key twice.
     """
 
     entity: QuotaEntity
@@ -62,7 +62,7 @@ def quota_entity(parts: Mapping[str, str | None]) -> QuotaEntity:
 
 
 def describe_entity(entity: QuotaEntity) -> str:
-    """As Apache Kafka writes it in its messages."""
+    """The entity as Apache Kafka writes it in messages."""
     parts = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
     return f"ClientQuotaEntity(entries={{{parts}}})"
 
@@ -70,8 +70,8 @@ def describe_entity(entity: QuotaEntity) -> str:
 def decide_alter_client_quotas(
     current: Mapping[QuotaEntity, Mapping[str, float]], alterations: Sequence[QuotaAlteration]
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
-    """The records that change the quotas of those entities where all changes are allowed, and each one's
-    error. An entity that is there twice is refused.
+    """The records for the entities whose changes are all allowed, and the error of each entity. An entity
+    that the request names twice is refused.
     """
     counts: dict[QuotaEntity, int] = {}
     for alteration in alterations:
@@ -111,7 +111,7 @@ def quota_record(entity: QuotaEntity, key: str, value: float | None) -> ClientQu
 
 
 def _keys_of(entity: QuotaEntity) -> Mapping[str, _WholeNumber | None]:
-    """The keys that an entity may have; raises `ApiError` if it is none."""
+    """The keys that the entity may have; raises `ApiError` for an invalid entity."""
     parts = dict(entity)
     if not parts:
         raise _invalid("Invalid empty client quota entity")
@@ -134,7 +134,7 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, _WholeNumber | None]:
 
 
 def _is_address(name: str | None) -> bool:
-    """Whether it is the default, or an address; names of hosts are not looked up."""
+    """Whether it is the default, or an address; host names are not resolved."""
     try:
         return name is None or bool(ip_address(name))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Whether settings of topics, brokers and groups may be changed, and the records that do it.
+"""Changes of the settings of topics, brokers and groups: whether they are allowed, and their records.
 
-KIP-339 (IncrementalAlterConfigs) as Apache Kafka's `ConfigurationControlManager` decides it, with its errors
-and words: all changes of one resource are made, or none. Which settings exist and what they take is the
-business of `ConfigRules`, which the edge brings. Pure.
+KIP-339 (IncrementalAlterConfigs), decided as by Apache Kafka's `ConfigurationControlManager`, with its errors
+and messages: either all changes of one resource are made, or none. `ConfigRules`, which the edge passes in,
+knows the settings and their values. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _VALUE_LENGTH_MAX = 32767
 
 
 class Operation(IntEnum):
-    """What to do with one setting, by its id on the wire."""
+    """The operation on one setting, by its id on the wire."""
 
     SET = 0
     DELETE = 1
@@ -34,40 +34,39 @@ class SettingChange(NamedTuple):
 
 
 class ResourceChange(NamedTuple):
-    """The settings to change of one resource."""
+    """The changes of one resource's settings."""
 
     resource: ConfigResource
     changes: Sequence[SettingChange]
 
 
 class ResourceReplacement(NamedTuple):
-    """All the settings that a resource is to have of its own."""
+    """All settings that a resource is to have of its own."""
 
     resource: ConfigResource
     configs: Mapping[str, str]
 
 
 class ConfigRules(Protocol):
-    """Which settings exist and what they take."""
+    """The settings and their valid values."""
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Refuse settings that `resource` must not have, alone or together; raises `ApiError`.
 
-        `configs` are all that it would have of its own. Whether it exists is not asked here.
+        `configs` are all settings that it would have of its own. This does not check whether the resource
+        exists.
         """
         ...
 
     def list_default(self, resource_type: int, name: str) -> str | None:
-        """The default of a setting that is a list, its items joined by commas; None for a setting
-        that is none.
-        """
+        """The default of a setting that is a list, its items joined by commas; None for any other setting."""
         ...
 
 
 def decide_new_topic_configs(
     name: str, configs: Mapping[str, str | None], rules: ConfigRules
 ) -> list[MetadataRecord]:
-    """The records that give a topic about to be created its settings; raises `ApiError`."""
+    """The records with the settings of a new topic; raises `ApiError`."""
     unset = [key for key, value in configs.items() if value is None]
     if unset:
         raise ApiError(
@@ -82,9 +81,7 @@ def decide_new_topic_configs(
 def decide_alter_configs(
     image: MetadataImage, requests: Sequence[ResourceChange], rules: ConfigRules
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
-    """The records that change the settings of those resources where all changes are allowed, and each
-    one's error.
-    """
+    """The records for the resources whose changes are all allowed, and the error of each resource."""
     records: list[MetadataRecord] = []
     errors: list[ApiError | None] = []
     for request in requests:
@@ -99,7 +96,7 @@ def decide_alter_configs(
 def decide_replace_configs(
     image: MetadataImage, requests: Sequence[ResourceReplacement], rules: ConfigRules
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
-    """The same for resources that are to have these settings, and no others."""
+    """The same for resources that are to have exactly these settings."""
     return decide_alter_configs(image, [_as_change(image, request) for request in requests], rules)
 
 

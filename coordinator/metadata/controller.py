@@ -1,12 +1,12 @@
-"""The controller: takes decisions about the metadata, appends them, replays them, and answers.
+"""The controller: decides about the metadata, appends the records, replays them, and answers.
 
-KIP-500's controller of a cluster of one node. A decision is made against the image, which holds everything
-that is in the log, so decisions that come while an append is in flight wait for it; most appends end at once
-and nothing waits. Replies are released after replay and after the listeners were told, in the order of the
+KIP-500's controller of a cluster of one node. A decision is made against the image, which holds everything in
+the log. So decisions that come while an append is in flight wait for it; most appends end at once, and then
+no decision waits. Replies are sent after the replay and after the listeners were called, in the order of the
 log.
 
-Registration: each start counts the node's epoch up and registers the node anew, before anything else is
-served. That epoch is the leader epoch of its partitions and of the metadata log's own batches.
+Registration: each start raises the node's epoch by one and registers the node again, before any other request
+is served. That epoch is the leader epoch of its partitions and of the metadata log's own batches.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ from barnabas.storage.log.appended import Append, Appended
 
 PRODUCER_IDS_PER_BLOCK = 1000
 QUEUED_DECISIONS_MAX = 1000
-"""Decisions that may wait for an append; a further one is refused (THROTTLING_QUOTA_EXCEEDED, which clients
+"""Decisions that may wait for an append; one more is refused (THROTTLING_QUOTA_EXCEEDED, which clients
 retry).
 """
 
@@ -66,7 +66,7 @@ _T = TypeVar("_T")
 
 
 class Node(NamedTuple):
-    """The node whose metadata this is: its id, its data directory's id, and where clients reach it."""
+    """The node of this metadata: its id, its data directory's id, and its address for clients."""
 
     node_id: int
     directory_id: UUID
@@ -76,12 +76,12 @@ class Node(NamedTuple):
 class Controller:
     """Decides about topics, settings and producer ids.
 
-    `listeners` are called with what a decision changed, once it is in the image. Every method that changes
-    something answers with a `Completion`, which fails with an `ApiError` only if nothing could be
-    written at all, or if the whole of what was asked for is refused.
+    `listeners` are called with the changes of a decision, once they are in the image. Every method that
+    changes the metadata returns a `Completion`. It fails with an `ApiError` only if no record could be
+    written, or if the whole request is refused.
 
-    `on_failed` is called, once, with the StorageError of an append that failed: what of it will be found at
-    the next start nobody knows, so the image may no longer be what the log says, and the node should stop.
+    `on_failed` is called, once, with the StorageError of a failed append. It is unknown how much of the
+    append the next start will find, so the image may differ from the log, and the node should stop.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Controller:
         new_id: Callable[[], UUID],
         wall_ms: Callable[[], int],
     ) -> None:
-        """`image` is empty until `start`; `new_id` gives random version 4 ids; `default_partition_count` is
+        """`image` is empty until `start`; `new_id` returns random version 4 ids; `default_partition_count` is
         num.partitions.
         """
         self.image = image
@@ -113,7 +113,7 @@ class Controller:
         self._failed = False
 
     async def start(self) -> None:
-        """Load what is on the disk and register the node; raises `StorageError` if either fails."""
+        """Load the metadata from the disk and register the node; raises `StorageError` if either fails."""
         await self._log.load(self.image)
         node_epoch = self.node_epoch + 1
         self._log.become_leader(node_epoch)
@@ -123,17 +123,17 @@ class Controller:
             raise StorageError(f"The node could not be registered: {error}") from error
 
     async def close(self) -> None:
-        """Leave a snapshot behind. No decision may be waiting any more."""
+        """Write a last snapshot. No decision may be waiting any more."""
         await self._log.close()
 
     @property
     def log(self) -> MetadataLog:
-        """The log behind the image, for those who follow it."""
+        """The log behind the image, for its followers."""
         return self._log
 
     @property
     def node_epoch(self) -> int:
-        """How often this node has started before, counting from 0: the leader epoch of its partitions."""
+        """The number of earlier starts of this node, which is the leader epoch of its partitions."""
         return self.image.broker_epoch(self._node.node_id)
 
     @property
@@ -152,8 +152,8 @@ class Controller:
         validate_only: bool = False,
         charge: Charge = free_of_charge,
     ) -> Completion[list[TopicCreation]]:
-        """Create topics, each of another name. With `validate_only` nothing is made, but the answer
-        is the same.
+        """Create topics, each with another name. With `validate_only` the answer is the same, and no topic is
+        created.
         """
         return self._submit(
             lambda: decide_create_topics(
@@ -168,7 +168,7 @@ class Controller:
         )
 
     def check_partition_count(self, new_topics: Sequence[NewTopic]) -> None:
-        """For a request that is carried out in pieces: POLICY_VIOLATION if all of it is too much."""
+        """For a request that is carried out in parts: POLICY_VIOLATION if it is too large as a whole."""
         too_many = too_many_partitions(new_topics, self._default_partition_count)
         if too_many is not None:
             raise too_many
@@ -203,7 +203,7 @@ class Controller:
     def replace_configs(
         self, requests: Sequence[ResourceReplacement], *, validate_only: bool = False
     ) -> Completion[list[ApiError | None]]:
-        """Give resources, each given once, these settings and no others."""
+        """Replace all settings of resources, each given once."""
         return self._submit(
             lambda: decide_replace_configs(self.image, requests, self._rules), validate_only=validate_only
         )
@@ -220,7 +220,7 @@ class Controller:
     def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> Completion[list[ApiError | None]]:
-        """Change the quotas of entities; one given twice is refused."""
+        """Change the quotas of entities; an entity given twice is refused."""
         return self._submit(
             lambda: decide_alter_client_quotas(self.image.client_quotas, alterations),
             validate_only=validate_only,
@@ -229,13 +229,13 @@ class Controller:
     def alter_scram_credentials(
         self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
     ) -> Completion[dict[str, ApiError | None]]:
-        """Delete and set credentials; the answer is by user."""
+        """Delete and set credentials; the answers are by user."""
         return self._submit(
             lambda: decide_alter_credentials(self.image.scram_credentials, deletions, upsertions)
         )
 
     def allocate_producer_id_block(self) -> Completion[range]:
-        """Producer ids that nobody has had and nobody else will get, also after a crash."""
+        """A block of producer ids that are never given out again, also not after a crash."""
         return self._submit(self._decide_producer_id_block)
 
     def _decide_producer_id_block(self) -> tuple[list[MetadataRecord], range]:
@@ -269,7 +269,7 @@ class Controller:
         return [*newly_supported(self._known_features()), registration]
 
     def _known_features(self) -> Iterable[str]:
-        """Those that were decided upon before: a feature that came with a new release wasn't."""
+        """The features that the log has a decision about: not those that came with a new release."""
         last = self.image.brokers.get(self._node.node_id)
         if last is None:
             return SUPPORTED_FEATURES if self.image.features else ()
@@ -311,7 +311,7 @@ class Controller:
             self._appending = bool(records) and not validate_only
             append = self._log.append(records, self._wall_ms()) if self._appending else None
         except Exception as error:
-            # An ApiError is the answer. Anything else is our bug: it surfaces where the reply is taken.
+            # An ApiError is the answer. Anything else is a defect: the caller of the operation gets it.
             self._appending = False
             reply.fail(error)
             return
@@ -333,7 +333,7 @@ class Controller:
         self._decide_next()
 
     def _note_failure(self, error: Exception) -> None:
-        # Of an append that a full queue or a full disk refused nothing is there, which leaves no doubt.
+        # An append that a full queue or a full disk refused has written nothing, so the image is right.
         in_doubt = isinstance(error, StorageError) and not isinstance(error, AppendQueueFull | DiskFull)
         if in_doubt and not self._failed:
             self._failed = True

@@ -1,8 +1,7 @@
-"""The features of the cluster: which there are, in which levels, and whether one may be set (KIP-584,
-KIP-1022).
+"""The features of the cluster: their levels, and the checks of a change (KIP-584, KIP-1022).
 
-A feature's finalized level says what clients may count on; level 0 is "not there". What a level switches on
-or off is the affair of those who serve it: `MetadataImage.feature_level` tells them. Pure.
+A feature's finalized level tells clients what they may use; level 0 means that the feature is off. The parts
+of the broker read the level with `MetadataImage.feature_level`. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,17 +30,18 @@ SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
     SHARE_VERSION: Levels(0, 1),
     TRANSACTION_VERSION: Levels(0, 2),
 }
-"""As Apache Kafka 4.4 has them, except for share.version: level 2 means dead letters, which are not served.
+"""As in Apache Kafka 4.4, except share.version: its level 2 means dead letters, which Barnabas does not
+support.
 
-A new cluster gets the greatest level of each; a cluster that exists keeps its levels.
+A new cluster gets the greatest level of each; an existing cluster keeps its levels.
 """
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
-"""Levels of metadata.version that brought records, or fields of them, that the level below can't hold."""
+"""Levels of metadata.version with new records or fields, which the level below cannot store."""
 
 
 class UpgradeType(IntEnum):
-    """What a change may do, by its id on the wire; the two kinds of downgrade differ for metadata.version."""
+    """The kind of a change, by its id on the wire; the two kinds of downgrade differ for metadata.version."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -49,7 +49,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """A level to finalize. `upgrade_type` may be one that doesn't exist."""
+    """A level to finalize. `upgrade_type` may be an unknown one."""
 
     name: str
     level: int
@@ -57,7 +57,7 @@ class FeatureUpdate(NamedTuple):
 
 
 def newly_supported(known: Iterable[str]) -> list[MetadataRecord]:
-    """The records that finalize, at their greatest levels, the features that aren't `known` yet."""
+    """The records that finalize the features that are not `known` yet, at their greatest levels."""
     passed_over = frozenset(known)
     return [
         FeatureLevelRecord(name=name, feature_level=levels.greatest)
@@ -69,8 +69,8 @@ def newly_supported(known: Iterable[str]) -> list[MetadataRecord]:
 def decide_update_features(
     finalized: Mapping[str, int], updates: Sequence[FeatureUpdate], node_id: int
 ) -> list[MetadataRecord]:
-    """The records that set the levels, all of them or none; raises `ApiError` for the first that may not be
-    set.
+    """The records that set the levels, all of them or none; raises `ApiError` for the first one that is not
+    allowed.
     """
     return [_decide(finalized.get(update.name, 0), update, node_id) for update in updates]
 

@@ -1,8 +1,8 @@
-"""Who follows the metadata log, and how far each has come. Pure.
+"""The followers of the metadata log, and how far each has come. Pure.
 
-A follower is known by its fetches alone. While it reads a snapshot it counts as having come to that one's
-end, so that the snapshot stays until it is read. One that hasn't been heard of for `FOLLOWER_SESSION_MS` is
-forgotten, and comes back with its next fetch.
+A follower is known by its fetches only. While it reads a snapshot it counts as having the records up to the
+snapshot's end, so that the snapshot stays until it is read. A follower without a fetch for
+`FOLLOWER_SESSION_MS` is forgotten; its next fetch brings it back.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 FOLLOWER_SESSION_MS = 300_000
-"""As long as Kafka's leader counts an observer among its followers."""
+"""The same time for which Kafka's leader counts an observer among its followers."""
 
 FOLLOWERS_MAX = 1_000
-"""Beyond it the one that was silent longest is forgotten: the log no longer waits for it."""
+"""With more followers the one that was silent longest is forgotten: the log no longer waits for it."""
 
 
 class FollowerKey(NamedTuple):
@@ -24,13 +24,13 @@ class FollowerKey(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a follower said last. Times are monotonic, in ms."""
+    """The state of a follower after its last fetch. Times are monotonic, in ms."""
 
     offset: int
-    """It has everything below."""
+    """It has all records below."""
     at_ms: int
     caught_up_at_ms: int | None
-    """When it had everything there was; None if it never had."""
+    """When it last had all records; None if never."""
 
 
 class Followers:
@@ -38,13 +38,13 @@ class Followers:
 
     def __init__(self) -> None:
         self._heard: dict[FollowerKey, Heard] = {}
-        """Those silent longest first."""
+        """Ordered by the time of the last fetch, oldest first."""
 
     def __len__(self) -> int:
         return len(self._heard)
 
     def heard(self, key: FollowerKey, offset: int, now_ms: int, *, caught_up: bool = False) -> None:
-        """The follower has everything below `offset`; with `caught_up` that is all there is."""
+        """The follower has all records below `offset`; with `caught_up` there are no others."""
         before = self._heard.pop(key, None)
         caught_up_before_ms = None if before is None else before.caught_up_at_ms
         self._heard[key] = Heard(offset, now_ms, now_ms if caught_up else caught_up_before_ms)
@@ -52,7 +52,7 @@ class Followers:
             del self._heard[next(iter(self._heard))]
 
     def live(self, now_ms: int) -> Mapping[FollowerKey, Heard]:
-        """Those that aren't forgotten."""
+        """The followers that are not forgotten."""
         while self._heard:
             silent_longest = next(iter(self._heard))
             if now_ms - self._heard[silent_longest].at_ms < FOLLOWER_SESSION_MS:
@@ -61,5 +61,5 @@ class Followers:
         return self._heard
 
     def replicated_offset(self, now_ms: int) -> int | None:
-        """What all live followers have ends here; None if there are none."""
+        """All live followers have the records below this offset; None without followers."""
         return min((heard.offset for heard in self.live(now_ms).values()), default=None)

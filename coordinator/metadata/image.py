@@ -1,9 +1,9 @@
-"""The cluster's metadata as it is after the records so far: changed only by `MetadataImage.replay`, but for
-the deleted topics that it remembers until their logs are gone.
+"""The cluster's metadata after the replayed records. Only `MetadataImage.replay` changes it, except the list
+of deleted topics whose logs are not removed yet.
 
-KIP-631 gives the records. One rule is ours: a node leads its partitions with the epoch of its registration,
-which counts up with each start of the node, so that a start is one record however many partitions there are,
-and a client can tell that the tail of a log may have been lost with the crash before it. Pure.
+The records are KIP-631's. One rule is Barnabas's own: a node leads its partitions with the epoch of its
+registration, which each start of the node raises. So a start is one record for any number of partitions, and
+a client can tell that the tail of a log may have been lost in the crash before it. Pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _LEADER_UNCHANGED = -2
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to, by its id on the wire and in records."""
+    """The kind of a configuration's owner, by its id on the wire and in records."""
 
     TOPIC = 2
     BROKER = 4
@@ -72,8 +72,8 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """One topic; partition `i` is `partitions[i]`. A topic deleted and made again is another object with
-    another id.
+    """One topic; partition `i` is `partitions[i]`. A topic that was deleted and created again is another
+    object with another id.
     """
 
     name: str
@@ -87,22 +87,20 @@ class Topic:
 
 @dataclass(slots=True)
 class MetadataChanges:
-    """What the records of one decision changed, for those who are to be told."""
+    """The changes of one decision's records, for the listeners."""
 
     created: list[Topic] = field(default_factory=list[Topic])
     deleted: list[Topic] = field(default_factory=list[Topic])
     grown: list[Topic] = field(default_factory=list[Topic])
-    """Those that got partitions, each once."""
+    """Topics with new partitions, each once."""
     configs: list[ConfigResource] = field(default_factory=list[ConfigResource])
-    """Resources with a changed setting, each once. A deleted topic's settings go with it and are not
-    named.
-    """
+    """Resources with a changed setting, each once. The settings of a deleted topic are not listed."""
     features: list[str] = field(default_factory=list[str])
-    """Features whose finalized level was set, also if it was the same before."""
+    """Features whose finalized level was set, also to the same value."""
     client_quotas: list[QuotaEntity] = field(default_factory=list[QuotaEntity])
-    """Whose quotas changed, once for each of them."""
+    """The entities whose quotas changed, each once."""
     superseded_count: int = 0
-    """How many records that made the image what it was are out of force: replaced, or gone with a topic."""
+    """The number of earlier records that are no longer in force: replaced, or deleted with a topic."""
     _created_ids: set[UUID] = field(default_factory=set[UUID])
     _configured: set[ConfigResource] = field(default_factory=set[ConfigResource])
 
@@ -111,7 +109,7 @@ class MetadataChanges:
         self._created_ids.add(topic.topic_id)
 
     def note_partition(self, topic: Topic) -> None:
-        """A topic got a partition, which is news unless the topic is new itself or has got others."""
+        """A topic got a partition. That is listed unless the topic itself is new or is listed already."""
         has_grown = bool(self.grown) and self.grown[-1] is topic
         if topic.topic_id not in self._created_ids and not has_grown:
             self.grown.append(topic)
@@ -125,38 +123,39 @@ class MetadataChanges:
 class MetadataImage:
     """Topics by name and by id, settings, features, nodes, quotas, credentials, and the next producer id.
 
-    The image is one object for the broker's whole life; read it at any time between two awaits.
+    The image is one object for the broker's whole life. It may be read at any time; it may change at an
+    await.
     """
 
     def __init__(self) -> None:
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
         self.deleted_topics: dict[UUID, str] = {}
-        """By id the names of deleted topics whose logs may still be on the disk."""
+        """By id, the names of deleted topics whose logs may still be on the disk."""
         self.features: dict[str, int] = {}
-        """Finalized levels; a feature at level 0 is not in it."""
+        """Finalized levels; a feature at level 0 is not listed."""
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.next_producer_id = 0
         """The first id of the next block."""
         self.config_revision = 0
-        """Grows with every changed setting, for those who keep what they computed from settings."""
+        """Raised by every changed setting, for caches of values computed from settings."""
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
-        """By entity its quotas by key; none of them is empty."""
+        """Quotas by key, by entity; no entity is empty."""
         self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
         self.topics_revision = 0
-        """Grows with every topic or partition that comes or goes, for those who keep what they looked up."""
+        """Raised by every new or deleted topic or partition, for caches of look-ups."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._names_by_collision_key: dict[str, list[str]] = {}
 
     # --- reading ----------------------------------------------------------------------------------
 
     def broker_epoch(self, broker_id: int) -> int:
-        """How often the node has started before, counting from 0; -1 if it never has."""
+        """The number of earlier starts of the node; -1 before the first one."""
         registration = self.brokers.get(broker_id)
         return -1 if registration is None else registration.broker_epoch
 
     def feature_level(self, name: str) -> int:
-        """The finalized level of a feature; 0 if it has none."""
+        """The finalized level of a feature; 0 without one."""
         return self.features.get(name, 0)
 
     def has_topic(self, topic_id: UUID) -> bool:
@@ -167,26 +166,24 @@ class MetadataImage:
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
     def configs(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The settings that were given to the resource itself; empty if none were, or it doesn't exist."""
+        """The resource's own settings; empty without any, or if it does not exist."""
         return self._configs.get(ConfigResource(resource_type, name), _NO_CONFIGS)
 
     def configured_names(self, resource_type: int) -> list[str]:
-        """The names of the resources of a type that have settings of their own."""
+        """The names of the resources of a type with settings of their own."""
         return [resource.name for resource in self._configs if resource.resource_type == resource_type]
 
     def colliding_name(self, name: str) -> str | None:
-        """A topic whose name differs from `name` only in '.' and '_', or is the same; None if there
-        is none.
-        """
+        """A topic with this name, or with a name that differs only in '.' and '_'; None if there is none."""
         names = self._names_by_collision_key.get(collision_key(name))
         return names[0] if names else None
 
     def to_records(self) -> Iterator[MetadataRecord]:
-        """The records that make this image out of an empty one. `metadata.version` comes first, as
-        readers expect.
+        """The records that make this image from an empty one. `metadata.version` is the first, as readers
+        expect.
 
-        A deleted topic whose logs may still be there comes and goes, before those that may have its name: a
-        start after a crash has to know that it was deleted.
+        A deleted topic whose logs may still exist is created and deleted in them, before topics that may have
+        its name: a start after a crash has to know that it was deleted.
         """
         for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
@@ -211,13 +208,13 @@ class MetadataImage:
             yield ProducerIdsRecord(broker_id=-1, next_producer_id=self.next_producer_id)
 
     def logs_removed(self, topic_id: UUID) -> None:
-        """Nothing of a deleted topic is on the disk any more, for good."""
+        """All logs of a deleted topic were removed from the disk, durably."""
         self.deleted_topics.pop(topic_id, None)
 
     # --- replay -----------------------------------------------------------------------------------
 
     def replay(self, record: MetadataRecord, changes: MetadataChanges) -> None:
-        """Apply one record, in the order of the log, noting in `changes` what others want to know."""
+        """Apply one record, in the order of the log, and add its changes to `changes`."""
         match record:
             case TopicRecord():
                 self._replay_topic(record, changes)
@@ -346,7 +343,7 @@ class MetadataImage:
 
 
 def partition_record(topic_id: UUID, partition: Partition) -> PartitionRecord:
-    """The record that creates `partition` as it is."""
+    """The record that creates `partition` in its present state."""
     return PartitionRecord(
         partition_id=partition.index,
         topic_id=topic_id,

@@ -1,4 +1,4 @@
-"""What the metadata log asks of its surroundings: the log that holds its records, and the time."""
+"""The needs of the metadata log: the log that holds its records, and the time."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,9 +16,9 @@ class Slice(Protocol):
 
 
 class LogStore(Protocol):
-    """What is asked of the log, which `storage.log.PartitionLog` offers.
+    """The log, which `storage.log.PartitionLog` implements.
 
-    `leader_epoch` is set once, when the node's epoch of this start is known; appends from then on carry it.
+    `leader_epoch` is set once, when the node's epoch of this start is known; later appends carry it.
     """
 
     @property
@@ -54,7 +54,7 @@ class LogStore(Protocol):
 
 
 class Clock(Protocol):
-    """Wall time for what is stored, monotonic time for what is waited for; both in ms."""
+    """Wall time for stored times, monotonic time for waits; both in ms."""
 
     def wall_ms(self) -> int: ...
 

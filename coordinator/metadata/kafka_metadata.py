@@ -1,8 +1,8 @@
-"""What a metadata log of Apache Kafka says of topics, settings and producer ids: for taking its data over.
+"""Topics, settings and producer ids in a metadata log of Apache Kafka, for an import of its data.
 
-Unlike `image.py`, which refuses what it doesn't know, this passes over whatever concerns Kafka's own cluster:
-controllers, quotas, users, tokens, ACLs. Which node led a partition is passed over, too; its leader epoch is
-not, since epochs must go on from there. Pure.
+Unlike `image.py`, which refuses unknown records, this skips records about Kafka's own cluster: controllers,
+quotas, users, tokens, ACLs. It also skips which node led a partition, but not the leader epoch, because
+epochs must continue from there. Pure.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _TYPES_TAKEN = frozenset({2, 3, 4, 5, 9, 11, 14, 15, 22, 23, 24, 25})
 """TopicRecord, PartitionRecord, ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, those of credentials
 and quotas, ProducerIdsRecord and those of transactions, by Kafka's numbers."""
 _ACCESS_RULE, _REMOVED_ACCESS_RULE = 18, 19
-"""AccessControlEntryRecord and RemoveAccessControlEntryRecord: counted, not taken."""
+"""AccessControlEntryRecord and RemoveAccessControlEntryRecord: counted, not imported."""
 _LEADER_UNCHANGED = -2
 _TOPIC_RESOURCE = 2
 
 
 @dataclass(slots=True)
 class KafkaTopic:
-    """A topic; `leader_epochs` by partition, which need not be complete while its records are replayed."""
+    """A topic; `leader_epochs` by partition, incomplete while its records are replayed."""
 
     name: str
     topic_id: UUID
@@ -56,7 +56,7 @@ class KafkaTopic:
 
 class KafkaMetadata:
     """Topics by id, settings by resource type and name, quotas by entity, credentials by user and mechanism,
-    and the first producer id never given out.
+    and the first producer id that was never given out.
     """
 
     def __init__(self) -> None:
@@ -66,11 +66,11 @@ class KafkaMetadata:
         self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
         self.next_producer_id = 0
         self.access_rule_count = 0
-        """The ACLs that Kafka has. An import leaves them out and says so."""
+        """The number of ACLs. An import leaves them out and reports it."""
         self._transaction: list[MetadataRecord] | None = None
 
     def replay_snapshot(self, data: Buffer) -> None:
-        """Take in a snapshot file; RecordFormatError if it is damaged or has no end."""
+        """Read a snapshot file; RecordFormatError if it is damaged or has no end."""
         footer = None
         for position, header in iterate_headers(data):
             if header.is_control:
@@ -81,9 +81,9 @@ class KafkaMetadata:
         self.replay_log(data, 0)
 
     def replay_log(self, data: Buffer, from_offset: int) -> None:
-        """Take in the records at or above `from_offset` of a segment, as far as its batches are whole.
+        """Read the records at or above `from_offset` of a segment, up to the last whole batch.
 
-        RecordFormatError if one is malformed, or about a topic that isn't there.
+        RecordFormatError if one is malformed, or belongs to an unknown topic.
         """
         try:
             self._replay_records(self._records(data, from_offset))
@@ -91,7 +91,7 @@ class KafkaMetadata:
             raise RecordFormatError(f"There is no topic or partition {error}.") from error
 
     def _records(self, data: Buffer, from_offset: int) -> Iterator[MetadataRecord]:
-        """The records of the types that are taken, in the order of the log."""
+        """The records of the imported types, in the order of the log."""
         for position, header in iterate_headers(data):
             if header.is_control or header.last_offset < from_offset:
                 continue
@@ -143,7 +143,7 @@ class KafkaMetadata:
                 pass
 
     def _replay_client_quota(self, record: ClientQuotaRecord) -> None:
-        """One without a bound that counts, which Kafka takes, is none."""
+        """A quota without a limit that counts, which Kafka accepts, is left out."""
         entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
         quotas = self.client_quotas.setdefault(entity, {})
         quotas.pop(record.key, None)
@@ -159,7 +159,7 @@ class KafkaMetadata:
 
 
 def _type_of(value: Buffer) -> int:
-    """Kafka's number of a metadata record's type; it stands behind the version of the frame."""
+    """Kafka's number of a metadata record's type; it comes after the version of the frame."""
     _, after_version = read_unsigned_varint(value, 0)
     number, _ = read_unsigned_varint(value, after_version)
     return number

@@ -3,11 +3,13 @@
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 NO_LEADER_EPOCH = -1
-"""What a client sends that doesn't know the leader epoch."""
+"""Sent by a client that does not know the leader epoch."""
 
 
 def check_leader_epoch(leader_epoch: int, client_epoch: int) -> None:
-    """Refuse a client whose idea of the leader is older, or newer, than ours (KIP-320); raises `ApiError`."""
+    """Refuse a client that knows an older or a newer leader epoch than the partition's (KIP-320); raises
+    `ApiError`.
+    """
     if client_epoch in (NO_LEADER_EPOCH, leader_epoch):
         return
     older = client_epoch < leader_epoch

@@ -1,8 +1,8 @@
-"""Where the metadata log may begin (KIP-630, "When to Increase the Log Begin Offset"). Pure.
+"""The offset at which the metadata log may begin (KIP-630, "When to Increase the Log Begin Offset"). Pure.
 
-The log begins where a snapshot ends, and never behind the end of the newest but one: if the newest cannot be
-read, the one before it and the log from there on say the same. Beyond that, it waits for its live followers
-to have what it gives up, but not for ever, and not with too much on the disk.
+The log begins where a snapshot ends, and never after the end of the second newest one: if the newest cannot
+be read, the one before it and the log from there have the same content. The log also waits until its live
+followers have the records that it deletes, but not for ever, and not with too much on the disk.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ SNAPSHOTS_KEPT = 2
 
 
 class StoredSnapshot(NamedTuple):
-    """A snapshot on the disk; `last_timestamp_ms` (wall) is the time of the last record it stands for."""
+    """A snapshot on the disk; `last_timestamp_ms` (wall) is the time of the last record that it replaces."""
 
     snapshot_id: SnapshotId
     last_timestamp_ms: int
@@ -31,10 +31,10 @@ def decide_log_start(
     settings: SnapshotSettings,
     now_ms: int,
 ) -> int:
-    """The offset up to which the log start may move: `log_start_offset` itself if it may not.
+    """The offset up to which the log start may move: `log_start_offset` itself if it may not move.
 
-    `snapshots` are in the order in which they were taken; `replicated_offset` is what all live followers have
-    (None without any); `now_ms` is wall time.
+    `snapshots` are in the order in which they were taken; `replicated_offset` is the offset up to which all
+    live followers have the records (None without followers); `now_ms` is wall time.
     """
     stored_bytes = log_bytes + sum(snapshot.size_bytes for snapshot in snapshots)
     is_too_much = 0 <= settings.retention_bytes < stored_bytes
@@ -50,7 +50,7 @@ def decide_log_start(
 
 
 def waits_for_followers(snapshots: Sequence[StoredSnapshot], log_start_offset: int) -> bool:
-    """Whether there is a snapshot that the log could begin with, but for its followers."""
+    """Whether only followers keep the log from beginning at a later snapshot."""
     return any(
         snapshot.snapshot_id.end_offset > log_start_offset for snapshot in snapshots[: 1 - SNAPSHOTS_KEPT]
     )

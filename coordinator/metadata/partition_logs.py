@@ -1,7 +1,7 @@
-"""The open logs of this broker's partitions, each opened when it is first asked for.
+"""The open logs of this broker's partitions; each is opened at its first use.
 
-A request finds the logs that it needs open, or waits until they are; from then on it goes by the
-synchronous `get`. Everything that happens to a log is told to one listener, whoever caused it.
+A request finds the logs that it needs open, or waits until they are; after that it uses the synchronous
+`get`. Every change of a log is reported to one listener, for any cause.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from barnabas.storage.log_config import LogConfig
 log = get_logger("partition_logs")
 
 OPENED_AT_ONCE_MAX = 16
-"""So many logs are opened at a time for one request: enough to keep the threads busy and to have new logs
-share syncs of the data directory, few enough for others to get a thread in between."""
+"""Logs that are opened at a time for one request: enough to keep the threads busy and to let new logs share
+syncs of the data directory, few enough that other requests get a thread in between.
+"""
 
 
 class PartitionLogs:
@@ -42,11 +43,11 @@ class PartitionLogs:
         on_pinned: Callable[[TopicIdPartition, PartitionLog, frozenset[str]], None],
         on_replaced: Callable[[TopicIdPartition], None],
     ) -> None:
-        """`config_of` gives a topic's settings by its name.
+        """`config_of` returns a topic's settings by its name.
 
-        `on_opened` is told of each log that serves from now on, `on_moved` of high watermarks and log starts,
-        `on_pinned` that the checkpoints of some groups keep segments from going, `on_replaced` that a log was
-        opened anew after it went offline.
+        `on_opened` is called for each log that serves from now on, `on_moved` for high watermarks and log
+        starts, `on_pinned` when the checkpoints of some groups keep segments from deletion, `on_replaced`
+        when a log was reopened after it went offline.
         """
         self._directory = directory
         self._image = image
@@ -58,10 +59,10 @@ class PartitionLogs:
         self._on_replaced = on_replaced
         self._logs: dict[TopicIdPartition, PartitionLog] = {}
         self._replaced: set[TopicIdPartition] = set()
-        """Those whose log was opened anew after it went offline, once or more often."""
+        """Partitions whose log was reopened after it went offline, once or more often."""
         self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
         self._reported: dict[TopicIdPartition, tuple[str, int | None]] = {}
-        """Why a partition's log could not be opened when that was logged last, and where the log ended."""
+        """The last logged reason why a partition's log could not be opened, and the log's end then."""
         self._deleting: dict[str, asyncio.Task[None]] = {}
 
     def find(self, partition: TopicIdPartition) -> PartitionLog | None:
@@ -79,11 +80,11 @@ class PartitionLogs:
         return self.find(TopicIdPartition(topic.topic_id, index))
 
     def was_replaced(self, partition: TopicIdPartition) -> bool:
-        """Whether the partition's log is not the first, but was opened anew after it went offline."""
+        """Whether the partition's log was reopened after it went offline."""
         return partition in self._replaced
 
     async def open(self, topic: Topic, index: int) -> PartitionLog:
-        """The log, opened if need be; those who ask meanwhile wait for the same. Raises StorageError."""
+        """The log, opened if needed; other callers wait for the same opening. Raises StorageError."""
         partition = TopicIdPartition(topic.topic_id, index)
         opened = self.find(partition)
         if opened is not None:
@@ -91,23 +92,23 @@ class PartitionLogs:
         return await asyncio.shield(self._begin_to_open(topic, partition))
 
     def reopen(self, partition: TopicIdPartition) -> None:
-        """Begin to open a log that went offline; nobody waits for that."""
+        """Begin to reopen a log that went offline. The caller does not wait."""
         opened = self._logs.get(partition)
         topic = self._image.topics_by_id.get(partition.topic_id)
         if opened is not None and opened.offline is not None and topic is not None:
             self._begin_to_open(topic, partition).add_done_callback(_take_result)
 
     def why_unwritable(self, partition: TopicIdPartition) -> StorageError | None:
-        """What is known to keep the partition from being written now."""
+        """The known reason why the partition cannot be written now."""
         opened = self._logs.get(partition)
         if opened is not None and opened.offline is not None:
             return opened.offline
         return self._directory.full_disk.refusal()
 
     def open_all(self, partitions: Iterable[tuple[Topic, int]]) -> Awaitable[None] | None:
-        """Something to wait for until these are open; None if they are, which is the usual case.
+        """A completion that ends when these logs are open; None if they are, which is the usual case.
 
-        One that doesn't exist or cannot be opened is passed over: `get` says so afterwards.
+        A log that does not exist or cannot be opened is skipped: `get` raises the error afterwards.
         """
         closed = [
             (topic, index)
@@ -117,9 +118,7 @@ class PartitionLogs:
         return self._open_each(closed) if closed else None
 
     def delete(self, topic: Topic) -> None:
-        """The topic was deleted: its logs are closed and removed. One of the same name is opened after
-        that.
-        """
+        """The topic was deleted: close and remove its logs. A topic of the same name is opened after that."""
         for index in range(len(topic.partitions)):
             partition = TopicIdPartition(topic.topic_id, index)
             self._logs.pop(partition, None)
@@ -135,12 +134,12 @@ class PartitionLogs:
         task.add_done_callback(lambda done: self._deleted(topic.name, done))
 
     async def close(self) -> None:
-        """Wait for deletions; the logs themselves are closed by their directory."""
+        """Wait for deletions; the directory closes the logs."""
         if self._deleting:
             await asyncio.wait(self._deleting.values())
 
     def reconfigure(self, topics: Iterable[Topic]) -> None:
-        """Settings of these topics have changed: their open logs get what holds now."""
+        """Settings of these topics have changed: update their open logs."""
         for topic in topics:
             for index in range(len(topic.partitions)):
                 opened = self._logs.get(TopicIdPartition(topic.topic_id, index))
@@ -153,7 +152,7 @@ class PartitionLogs:
         await asyncio.gather(*(self._open_in_turn(waiting) for _ in range(count)))
 
     async def _open_in_turn(self, waiting: Iterator[tuple[Topic, int]]) -> None:
-        """Opens one after the other of what is left, as others do that share `waiting`."""
+        """Opens the rest one after the other, in parallel with other tasks that share `waiting`."""
         for topic, index in waiting:
             with suppress(StorageError):
                 await self.open(topic, index)
@@ -178,8 +177,8 @@ class PartitionLogs:
             raise
 
     def _report(self, partition: TopicIdPartition, name: str, reason: str) -> None:
-        """Once per reason for as long as nothing is written: clients ask for the partition again and again,
-        and on a full disk its log opens each time, only to go offline with the next write.
+        """Logged once per reason while nothing is written: clients ask for the partition again and again, and
+        on a full disk its log opens each time, and goes offline with the next write.
         """
         opened = self._logs.get(partition)
         failure = reason, None if opened is None else opened.log_end_offset
@@ -212,14 +211,15 @@ class PartitionLogs:
         return opened
 
     def _check_exists(self, topic: Topic) -> None:
-        """A topic may be deleted while its logs are opened; then they are the deletion's."""
+        """A topic may be deleted while its logs are opened; then the deletion owns them."""
         if topic.topic_id not in self._image.topics_by_id:
             raise LogClosed(f"{topic.name} was deleted.")
 
     async def _delete(self, topic: Topic, before: list[asyncio.Task[Any]]) -> None:
-        """Deletes what there is once `before` has ended: earlier deletions, and logs about to be there.
+        """Delete the logs once `before` has ended: earlier deletions, and logs that are being opened.
 
-        What fails, or is cut short by a crash, is done by the next start, which the metadata tells of it.
+        The next start repeats a deletion that failed or was interrupted by a crash, because the metadata
+        lists it.
         """
         if before:
             await asyncio.wait(before)
@@ -236,6 +236,6 @@ class PartitionLogs:
 
 
 def _take_result(task: asyncio.Task[PartitionLog]) -> None:
-    """Why it failed is logged where it failed."""
+    """The failure was logged where it happened."""
     if not task.cancelled():
         task.exception()

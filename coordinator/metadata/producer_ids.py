@@ -1,6 +1,6 @@
-"""Producer ids one by one, out of durable blocks (KIP-730).
+"""Producer ids, one by one, out of durable blocks (KIP-730).
 
-An id is never handed out twice, also not after a crash: what is left of a block is lost with the process.
+No id is given out twice, also not after a crash: the rest of a block is lost with the process.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from barnabas.runtime.completion import Completion
 
 
 class ProducerIds:
-    """Hands out ids; asks `allocate_block` for more when there are none left, once for all who wait."""
+    """Gives out ids; asks `allocate_block` for more when there are none left, once for all callers that wait."""
 
     def __init__(self, allocate_block: Callable[[], Completion[range]]) -> None:
         self._allocate_block = allocate_block
@@ -19,7 +19,7 @@ class ProducerIds:
         self._waiting: deque[Completion[int]] = deque()
 
     def next_id(self) -> Completion[int]:
-        """The next id; fails with `ApiError` if no block could be had."""
+        """The next id; fails with `ApiError` if no block could be allocated."""
         if self._left:
             return Completion.of(self._left.popleft())
         reply = Completion[int]()
@@ -37,7 +37,7 @@ class ProducerIds:
                 reply.fail(error)
             return
         for reply in waiting:
-            # More may wait than a block has ids for: the rest asks for the next one.
+            # More callers may wait than a block has ids; the others wait for the next block.
             if self._left:
                 reply.complete(self._left.popleft())
             else:

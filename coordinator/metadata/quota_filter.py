@@ -1,4 +1,4 @@
-"""Which entities with client quotas a description asks for (KIP-546). Pure."""
+"""The filter of a description of client quotas: the entities that it matches (KIP-546). Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 class MatchType(IntEnum):
-    """How a part of an entity is asked for, by its id on the wire."""
+    """The kind of match of one part of an entity, by its id on the wire."""
 
     EXACT = 0
     DEFAULT = 1
@@ -17,7 +17,7 @@ class MatchType(IntEnum):
 
 
 class FilterPart(NamedTuple):
-    """One type of entity that must be there; `match` is the name, for `EXACT` alone."""
+    """One type of entity that must be present; `match` is the name, for `EXACT` only."""
 
     entity_type: str
     match_type: int
@@ -25,10 +25,10 @@ class FilterPart(NamedTuple):
 
 
 class QuotaFilter:
-    """A filter put together once; raises `ApiError` if its parts make no sense."""
+    """A filter, checked once; raises `ApiError` if its parts contradict each other."""
 
     def __init__(self, parts: Sequence[FilterPart], *, strict: bool) -> None:
-        """With `strict` an entity must have no other types than those asked for."""
+        """With `strict` an entity must not have other types."""
         self._strict = strict
         self._names: dict[str, str | None] = {}
         self._specified: set[str] = set()

@@ -1,7 +1,7 @@
-"""What becomes of elections and reassignments where one node is all there is (KIP-455, KIP-460). Pure.
+"""Elections and reassignments in a cluster of one node (KIP-455, KIP-460). Pure.
 
-The node leads every partition and is its only replica, so no election is needed, no reassignment is ever
-under way, and one that asks for anything but what is there is refused, as by an Apache Kafka of one node.
+The node leads every partition and is its only replica. So no election is needed and no reassignment is ever
+under way. A request for another replica is refused, as by an Apache Kafka of one node.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from barnabas.coordinator.metadata.topic_decisions import check_replicas
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 _ELECTION_TYPES = ("preferred", "unclean")
-"""By their ids on the wire."""
+"""The types of elections, by their ids on the wire."""
 
 
 def check_election_type(election_type: int) -> None:
-    """Raises `ApiError` for a type that doesn't exist."""
+    """Raises `ApiError` for an unknown type."""
     if not 0 <= election_type < len(_ELECTION_TYPES):
         raise ApiError(ErrorCode.invalid_request, f"Unknown election type {election_type}")
 
 
 def election_refusal(image: MetadataImage, topic_name: str, index: int) -> ApiError:
-    """Why no leader is elected for a partition."""
+    """The reason why no leader is elected for a partition."""
     if topic_name not in image.topics_by_name:
         return ApiError(ErrorCode.unknown_topic_or_partition, f"No such topic as {topic_name}")
     if image.partition(topic_name, index) is None:
@@ -33,8 +33,8 @@ def election_refusal(image: MetadataImage, topic_name: str, index: int) -> ApiEr
 def check_reassignment(
     image: MetadataImage, topic_name: str, index: int, node_ids: Sequence[int] | None, node_id: int
 ) -> None:
-    """Raises `ApiError` unless the partition's replicas are to be what they are; None cancels what isn't
-    under way.
+    """Raises `ApiError` unless the partition's replicas stay the same; None cancels a reassignment, and none
+    is under way.
     """
     if topic_name not in image.topics_by_name:
         message = f"Unable to find a topic named {topic_name}."

@@ -1,7 +1,8 @@
-"""What the leader tells a follower of the metadata log that asks from some position (KIP-595, KIP-630). Pure.
+"""The leader's answer to a follower of the metadata log that fetches from a position (KIP-595, KIP-630).
+Pure.
 
 The rules are those of Kafka's `RaftLog.validateOffsetAndEpoch`, and of its leader, which sends a follower
-without any records to the newest snapshot straight away.
+without any records to the newest snapshot at once.
 """
 
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from barnabas.coordinator.metadata.snapshot import BOOTSTRAP_ID, SnapshotId
 
 
 class DivergingEpoch(NamedTuple):
-    """The newest epoch, and its end, that leader and follower may have in common: the follower cuts its log
-    there and asks again.
+    """The newest epoch, and its end, that leader and follower may have in common: the follower truncates its
+    log there and fetches again.
     """
 
     leader_epoch: int
@@ -20,7 +21,7 @@ class DivergingEpoch(NamedTuple):
 
 
 class EpochLog(Protocol):
-    """What is asked of the leader's log."""
+    """The questions to the leader's log."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -30,7 +31,7 @@ class EpochLog(Protocol):
 
     @property
     def latest_leader_epoch(self) -> int:
-        """That of the last record; -1 if there is none, or nobody knows."""
+        """The epoch of the last record; -1 if there is none, or it is unknown."""
         ...
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
@@ -41,8 +42,8 @@ class EpochLog(Protocol):
 def locate_follower(
     log: EpochLog, snapshot_ids: Sequence[SnapshotId], fetch_offset: int, last_fetched_epoch: int
 ) -> SnapshotId | DivergingEpoch | None:
-    """None if the log goes on at `fetch_offset` for a follower whose last record is of `last_fetched_epoch`;
-    else where it must go first: the snapshot to read, or where to cut its log.
+    """None if the log continues at `fetch_offset` for a follower whose last record has `last_fetched_epoch`.
+    Otherwise the next step: the snapshot to read, or where to truncate its log.
 
     `snapshot_ids` are in the order in which they were taken.
     """
@@ -60,7 +61,7 @@ def locate_follower(
 
 
 def _is_below(log: EpochLog, oldest: SnapshotId, fetch_offset: int, last_fetched_epoch: int) -> bool:
-    """Whether the log no longer has what tells this follower where it stands."""
+    """Whether the log no longer has the records that show this follower's position."""
     start_offset = log.log_start_offset
     return (
         fetch_offset < start_offset
@@ -70,10 +71,11 @@ def _is_below(log: EpochLog, oldest: SnapshotId, fetch_offset: int, last_fetched
 
 
 def _end_of(log: EpochLog, snapshot_ids: Sequence[SnapshotId], leader_epoch: int) -> tuple[int, int]:
-    """(epoch, end offset) of the newest epoch not above the asked one, as far as log and snapshots know."""
+    """(epoch, end offset) of the newest epoch not above the asked one, from the log and the snapshots."""
     found_epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
     if found_epoch == leader_epoch and snapshot_ids and end_offset == snapshot_ids[0].end_offset:
-        # It ends where the log begins: if it is not the oldest snapshot's, the log knows nothing of it.
+        # The epoch ends where the log begins: unless it is the oldest snapshot's, the log has no record of
+        # it.
         return snapshot_ids[0].epoch, end_offset
     if found_epoch >= 0:
         return found_epoch, end_offset

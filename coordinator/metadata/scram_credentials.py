@@ -1,7 +1,7 @@
-"""SCRAM credentials of users: whether one may be set or deleted, and what is kept of it (KIP-554, RFC 5802).
+"""SCRAM credentials of users: the checks of a change, and the stored form (KIP-554, RFC 5802).
 
-They are kept as Apache Kafka keeps them, so that tools work and a move to another broker brings them along;
-no listener of this broker asks for one. Pure.
+They are stored as in Apache Kafka, so that tools work and a move to another broker takes them along. No
+listener of this broker uses them. Pure.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 
 
 class ScramMechanism(IntEnum):
-    """By its id on the wire and in records."""
+    """A mechanism, by its id on the wire and in records."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -34,14 +34,14 @@ CredentialKey = tuple[str, int]
 
 
 class Deletion(NamedTuple):
-    """A credential to delete; the mechanism may be one that doesn't exist."""
+    """A credential to delete; the mechanism may be unknown."""
 
     name: str
     mechanism: int
 
 
 class Upsertion(NamedTuple):
-    """A credential to set; the mechanism may be one that doesn't exist."""
+    """A credential to set; the mechanism may be unknown."""
 
     name: str
     mechanism: int
@@ -51,7 +51,7 @@ class Upsertion(NamedTuple):
 
 
 def count_users(credentials: Mapping[CredentialKey, UserScramCredentialRecord]) -> int:
-    """How many users have a credential, of whichever mechanism."""
+    """The number of users with a credential of any mechanism."""
     return len({name for name, _ in credentials})
 
 
@@ -60,9 +60,9 @@ def decide_alter_credentials(
     deletions: Sequence[Deletion],
     upsertions: Sequence[Upsertion],
 ) -> tuple[list[MetadataRecord], dict[str, ApiError | None]]:
-    """The records that make the changes that are allowed, and by user what became of theirs.
+    """The records of the allowed changes, and the outcome by user.
 
-    Only one credential of a user can be changed at a time: with two none is.
+    Only one credential of a user can be changed at a time: with two changes none is made.
     """
     records: dict[str, MetadataRecord] = {}
     errors: dict[str, ApiError | None] = {}
@@ -101,7 +101,7 @@ def _decide(
 
 
 def _credential(change: Upsertion) -> UserScramCredentialRecord:
-    """What is kept: enough to check a password, and not enough to have it."""
+    """The stored form: enough to check a password, and not enough to recover it."""
     if change.iterations < ITERATIONS_MIN:
         raise ApiError(ErrorCode.unacceptable_credential, "Too few iterations")
     if change.iterations > ITERATIONS_MAX:

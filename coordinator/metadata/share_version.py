@@ -1,7 +1,7 @@
-"""Whether share groups are served: they are, unless UpdateFeatures has set share.version to 0 (KIP-932).
+"""Whether share groups are enabled: they are, unless UpdateFeatures has set share.version to 0 (KIP-932).
 
-Every share API answers UNSUPPORTED_VERSION then. Groups and what they have delivered stay as they are, and go
-on when the feature is back.
+Then every share API answers UNSUPPORTED_VERSION. Groups and their delivery state stay unchanged, and continue
+when the feature is enabled again.
 """
 
 from barnabas.coordinator.metadata.features import SHARE_VERSION
@@ -14,6 +14,6 @@ def share_groups_enabled(image: MetadataImage) -> bool:
 
 
 def require_share_groups(image: MetadataImage) -> None:
-    """Raises `ApiError` if they aren't served."""
+    """Raises `ApiError` if share groups are disabled."""
     if not share_groups_enabled(image):
         raise ApiError(ErrorCode.unsupported_version)

@@ -1,10 +1,10 @@
-"""Snapshots of the metadata: files that stand for all the records below an offset (KIP-630).
+"""Snapshots of the metadata: files that replace all records below an offset (KIP-630).
 
 A file is named `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` and lies beside the log's segments. It
 holds record batches with offsets of their own from 0 on: a control batch with the header, the records of the
-image, a control batch with the footer. The format is Apache Kafka's, so that its dump tool reads ours. One
-that lacks its footer, or has a wrong checksum anywhere, is not valid. This module knows names and bytes; when
-to write and delete is the affair of `metadata_log.py`. Pure.
+image, a control batch with the footer. The format is Apache Kafka's, so that its dump tool reads the files. A
+file without its footer, or with a wrong checksum anywhere, is not valid. This module knows names and bytes;
+`metadata_log.py` decides when to write and delete. Pure.
 """
 
 import re
@@ -32,14 +32,16 @@ _RECORDS_PER_BATCH = 1000
 
 
 class SnapshotId(NamedTuple):
-    """Which records a snapshot stands for: those below `end_offset`, the last of them written in `epoch`."""
+    """The records that a snapshot replaces: those below `end_offset`, the last of them written in `epoch`."""
 
     end_offset: int
     epoch: int
 
     @property
     def age(self) -> tuple[int, int]:
-        """Orders snapshots as they were taken: a later epoch may begin at an earlier offset than was lost."""
+        """Orders snapshots by the time when they were taken: a later epoch may begin at an earlier offset
+        than the lost records.
+        """
         return self.epoch, self.end_offset
 
     @property
@@ -48,17 +50,17 @@ class SnapshotId(NamedTuple):
 
 
 BOOTSTRAP_ID = SnapshotId(0, 0)
-"""Kafka's `StorageTool` leaves a snapshot of this name for the first start; no follower is ever given it."""
+"""Kafka's `StorageTool` leaves a snapshot with this name for the first start; followers never get it."""
 
 
 def parse_snapshot_name(name: str) -> SnapshotId | None:
-    """The id of the snapshot in the file called `name`; None for a file that is none."""
+    """The id of the snapshot in the file called `name`; None if the file is not a snapshot."""
     match = _NAME.fullmatch(name)
     return None if match is None else SnapshotId(int(match[1]), int(match[2]))
 
 
 def encode_snapshot(snapshot_id: SnapshotId, records: Iterable[MetadataRecord], now_ms: int) -> bytes:
-    """The bytes of the file. `now_ms` is the time of the last record that it stands for."""
+    """The bytes of the file. `now_ms` is the time of the last record that it replaces."""
     values = [encode_metadata_record(record) for record in records]
     header = SnapshotHeaderRecord(last_contained_log_timestamp_ms=now_ms)
     parts = [_control_batch(0, snapshot_id.epoch, now_ms, header)]
@@ -77,7 +79,7 @@ def _control_batch(offset: int, epoch: int, now_ms: int, record: MetadataControl
 
 
 def decode_snapshot(data: bytes) -> list[MetadataRecord]:
-    """The records in the file; raises `RecordFormatError` if it is not complete and sound."""
+    """The records in the file; raises `RecordFormatError` if it is incomplete or damaged."""
     controls: list[MetadataControlRecord | None] = []
     records: list[MetadataRecord] = []
     end_position = 0
@@ -95,7 +97,7 @@ def decode_snapshot(data: bytes) -> list[MetadataRecord]:
 
 
 def last_contained_timestamp_ms(data: bytes) -> int:
-    """The time (wall, ms) of the last record that a snapshot stands for; `data` is its beginning, with the
+    """The time (wall, ms) of the last record that a snapshot replaces; `data` is its beginning, with the
     whole header. Raises `RecordFormatError`.
     """
     for record in iterate_records(data, 0):
@@ -127,7 +129,7 @@ class LogBatch(NamedTuple):
 def decode_log(data: bytes, from_offset: int) -> Iterator[LogBatch]:
     """Each whole batch in `data`, without the records below `from_offset`.
 
-    A control batch has no records, but moves the offset all the same. Raises `RecordFormatError`.
+    A control batch has no records, but advances the offset too. Raises `RecordFormatError`.
     """
     for position, header in iterate_headers(data):
         records: list[MetadataRecord] = []

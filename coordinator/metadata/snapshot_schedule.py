@@ -1,14 +1,11 @@
 """When a metadata snapshot is due (KIP-630, "When to Snapshot"; KIP-876 for the interval). Pure.
 
-It is due as soon as either is true of the records that no snapshot stands for yet:
+Among the records that are in no snapshot yet, either of these makes one due: (1) they have `record_bytes`,
+and at least `cleanable_ratio` of the newest snapshot's records was replaced or deleted: by a new value of a
+setting, or by the deletion of a topic with all that belonged to it. A record that only adds does not count.
+Without a snapshot the bytes are enough. (2) The first of them is `interval_ms` old.
 
-- they have `record_bytes`, and at least `cleanable_ratio` of the newest snapshot's records has changed. What
-  counts as changed is each record that was put out of force: by a new value of a setting, or by the deletion
-  of a topic with all that belonged to it. A record that only adds does not count. Without a snapshot the
-  bytes are enough;
-- the first of them is `interval_ms` old.
-
-So a log that only grows is not written twice for nothing, and a ratio of 0 leaves Kafka's own rule.
+So a log that only grows is not written again without need, and a ratio of 0 gives Kafka's own rule.
 """
 
 from dataclasses import dataclass
@@ -21,11 +18,11 @@ RETRY_MS = 60_000
 
 @dataclass(slots=True)
 class _Uncovered:
-    """The records that no snapshot stands for."""
+    """The records that are in no snapshot."""
 
     size_bytes: int = 0
     superseded_count: int = 0
-    """How many records they put out of force."""
+    """How many earlier records they replaced or deleted."""
     since_ms: int | None = None
     """When the first of them was replayed (monotonic); None if there are none."""
 
@@ -37,7 +34,7 @@ class _Uncovered:
 
 
 class SnapshotSchedule:
-    """Counts what no snapshot stands for. Times are monotonic, in ms."""
+    """Counts the records that are in no snapshot. Times are monotonic, in ms."""
 
     def __init__(self, settings: SnapshotSettings) -> None:
         self._settings = settings
@@ -47,7 +44,7 @@ class SnapshotSchedule:
         self._record_count = 0
 
     def loaded(self, record_count: int) -> None:
-        """A snapshot of so many records was read; what follows it is noted next."""
+        """A snapshot of this many records was loaded; the records after it are noted next."""
         self._record_count = record_count
 
     def note(self, size_bytes: int, superseded_count: int, now_ms: int) -> None:
@@ -67,7 +64,7 @@ class SnapshotSchedule:
         return uncovered.size_bytes >= settings.record_bytes and is_worth_it
 
     def next_deadline_ms(self) -> int | None:
-        """When `is_due` becomes true by itself; None if it doesn't."""
+        """When `is_due` becomes true without further records; None if it does not."""
         if self._under_way is not None or self._uncovered.since_ms is None:
             return None
         if self._retry_at_ms is not None:
@@ -76,16 +73,16 @@ class SnapshotSchedule:
         return self._uncovered.since_ms + interval_ms if interval_ms else None
 
     def begun(self) -> None:
-        """A snapshot of all that was noted so far is being written."""
+        """A snapshot of all records noted so far is being written."""
         self._under_way, self._uncovered = self._uncovered, _Uncovered()
 
     def succeeded(self, record_count: int) -> None:
-        """It is on the disk, with so many records."""
+        """The snapshot is on the disk, with this many records."""
         self._under_way = self._retry_at_ms = None
         self._record_count = record_count
 
     def failed(self, now_ms: int) -> None:
-        """It is not: what it would have stood for waits on, and is tried again after a pause."""
+        """The snapshot could not be written: its records wait on, and it is tried again after a pause."""
         assert self._under_way is not None, "nothing is under way"
         self._uncovered.add(self._under_way)
         self._under_way = None

@@ -1,4 +1,4 @@
-"""The topics of the metadata image, as the group coordinator wants to know them."""
+"""The topics of the metadata image, in the form that the group coordinators need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ImageTopics:
     """The group coordinators' `TopicCatalog` and `TopicDirectory`."""
 
     def __init__(self, image: MetadataImage, version: Callable[[], int]) -> None:
-        """`version` answers the offset in the metadata log as of which the image is."""
+        """`version` returns the offset of the image in the metadata log."""
         self._image = image
         self.version = version
 

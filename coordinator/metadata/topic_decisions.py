@@ -1,9 +1,9 @@
-"""Whether topics may be created, deleted or given partitions, and the records that do it.
+"""Creating and deleting topics, and adding partitions: whether it is allowed, and the records.
 
-CreateTopics, DeleteTopics and CreatePartitions as Apache Kafka's `ReplicationControlManager` decides them,
-with its errors and words. A decision changes nothing. One node holds every replica, so a replication factor
-above 1 is refused. The broker's own topics are not the clients' to delete or enlarge: coordinators keep in
-memory what is in them, and look for it by the number of partitions. Pure.
+CreateTopics, DeleteTopics and CreatePartitions, decided as by Apache Kafka's `ReplicationControlManager`,
+with its errors and messages. A decision changes no state. One node holds every replica, so a replication
+factor above 1 is refused. Clients may not delete or enlarge internal topics: coordinators keep their content
+in memory, and find it by the number of partitions. Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +26,16 @@ REQUEST_PARTITIONS_MAX = 10_000
 """
 
 _RESERVED_ID_MAX = 1
-"""Kafka keeps two ids for itself: 0 is "none", 1 that of the metadata topic."""
+"""Kafka reserves two ids: 0 is "none", 1 the metadata topic."""
 _BASE64_DASH = 62
 """The six bits that Kafka's text of an id, which is base64 for URLs, shows as a dash."""
 
 DEFAULT = -1
-"""A partition count or replication factor of -1 asks for the broker's default."""
+"""A partition count or replication factor of -1 selects the broker's default."""
 
 
 class TopicPlacement(NamedTuple):
-    """Where new partitions go: the one node, its registration's epoch, its data directory's id."""
+    """The place of new partitions: the one node, its registration's epoch, its data directory's id."""
 
     node_id: int
     node_epoch: int
@@ -44,9 +44,7 @@ class TopicPlacement(NamedTuple):
 
 
 class NewTopic(NamedTuple):
-    """A topic as it is asked for. `assignments` are (partition, node ids); empty leaves them to the
-    broker.
-    """
+    """A requested topic. `assignments` are (partition, node ids); if empty, the broker chooses."""
 
     name: str
     partition_count: int = DEFAULT
@@ -56,7 +54,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicCreation(NamedTuple):
-    """What became of one `NewTopic`: with `error` the other fields but `name` mean nothing."""
+    """The outcome of one `NewTopic`; with `error` only `name` is valid."""
 
     name: str
     topic_id: UUID | None = None
@@ -74,13 +72,13 @@ class MorePartitions(NamedTuple):
 
 
 Charge = Callable[[int], None]
-"""Called with the number of partitions that a topic gets or loses, before it does; raises `ApiError` if that
-is more than whoever asks may change.
+"""Called with the number of partitions that a topic is about to get or lose; raises `ApiError` if the client
+may not change more.
 """
 
 
 def free_of_charge(_partition_count: int) -> None:
-    """The charge of the broker's own changes."""
+    """The charge of the broker's own changes: none."""
 
 
 def decide_create_topics(
@@ -91,9 +89,9 @@ def decide_create_topics(
     new_id: Callable[[], UUID],
     charge: Charge = free_of_charge,
 ) -> tuple[list[MetadataRecord], list[TopicCreation]]:
-    """The records that create those topics that may be created, and what becomes of each, in their order.
+    """The records of the topics that may be created, and the outcome of each topic, in their order.
 
-    Each name must be there once only. A topic that is refused does not hold up the others.
+    Names must be unique. A refused topic does not affect the others.
     """
     too_many = too_many_partitions(new_topics, placement.default_partition_count)
     records: list[MetadataRecord] = []
@@ -139,7 +137,7 @@ def _decide_create_topic(
 
 
 def _fresh_id(image: MetadataImage, new_id: Callable[[], UUID]) -> UUID:
-    """An id that is free, not one of Kafka's reserved ones, and doesn't look like an option in a command."""
+    """A free id that Kafka does not reserve, and that does not look like an option in a command."""
     while True:
         topic_id = new_id()
         starts_with_dash = topic_id.bytes[0] >> 2 == _BASE64_DASH
@@ -148,7 +146,7 @@ def _fresh_id(image: MetadataImage, new_id: Callable[[], UUID]) -> UUID:
 
 
 def too_many_partitions(new_topics: Sequence[NewTopic], default_partition_count: int) -> ApiError | None:
-    """Why a request for these topics is refused as a whole, if it is."""
+    """The reason to refuse the whole request; None without one."""
     total = 0
     for new_topic in new_topics:
         asked = len(new_topic.assignments) or new_topic.partition_count
@@ -166,7 +164,7 @@ def _check_new_name(image: MetadataImage, name: str, names_by_collision_key: Map
         raise ApiError(ErrorCode.invalid_topic_exception, reason)
     if name in image.topics_by_name:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    # Kafka lets two names through that collide with each other in one request; we have no reason to.
+    # Kafka accepts two names in one request that collide with each other; Barnabas refuses them.
     colliding = image.colliding_name(name) or names_by_collision_key.get(collision_key(name))
     if colliding is not None:
         raise ApiError(
@@ -179,7 +177,7 @@ def _prohibited(action: str, name: str) -> ApiError:
 
 
 def _partition_count(new_topic: NewTopic, placement: TopicPlacement) -> int:
-    """How many partitions the topic gets; raises `ApiError` if what is asked for cannot be had."""
+    """The number of partitions that the topic gets; raises `ApiError` for an invalid request."""
     if new_topic.assignments:
         _check_assignments(new_topic, placement.node_id)
         return len(new_topic.assignments)
@@ -231,7 +229,7 @@ def _check_assignments(new_topic: NewTopic, node_id: int) -> None:
 
 
 def check_replicas(node_ids: Sequence[int], node_id: int) -> None:
-    """One node is all there is, so a valid list names it, once; raises `ApiError` for another."""
+    """There is one node, so a valid list names it once; raises `ApiError` for any other list."""
     prefix = "The manual partition assignment includes"
     if not node_ids:
         raise ApiError(ErrorCode.invalid_replica_assignment, f"{prefix} an empty replica list.")
@@ -261,9 +259,7 @@ def _new_partition(index: int, placement: TopicPlacement) -> Partition:
 def decide_delete_topics(
     image: MetadataImage, topic_ids: Sequence[UUID], charge: Charge = free_of_charge
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
-    """The records that delete those topics that may be deleted, and the error of each of the others. Each id
-    must be there once.
-    """
+    """The records of the topics that may be deleted, and the errors of the others. Ids must be unique."""
     records: list[MetadataRecord] = []
     errors: list[ApiError | None] = []
     for topic_id in topic_ids:
@@ -289,7 +285,7 @@ def decide_create_partitions(
     placement: TopicPlacement,
     charge: Charge = free_of_charge,
 ) -> tuple[list[MetadataRecord], list[ApiError | None]]:
-    """The records that add partitions where they may be added, and the error of each of the other topics."""
+    """The records of the topics that may get partitions, and the errors of the others."""
     records: list[MetadataRecord] = []
     errors: list[ApiError | None] = []
     for request in requests:

@@ -1,4 +1,4 @@
-"""The rules that topic names obey (Kafka's `Topic`). Pure."""
+"""The rules for topic names (Kafka's `Topic`). Pure."""
 
 import re
 from uuid import UUID
@@ -11,7 +11,7 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
 METADATA_PARTITION = TopicIdPartition(METADATA_TOPIC_ID, 0)
-"""The metadata's own log: no topic of the image, so that no consumer finds it."""
+"""The metadata log. It is not a topic of the image, so consumers do not find it."""
 
 _INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
 NAME_LENGTH_MAX = 249
@@ -19,7 +19,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def invalid_topic_name(name: str) -> str | None:
-    """Why no topic may be called so, in Kafka's words; None if one may."""
+    """The reason why a topic may not have this name, in Kafka's words; None if it may."""
     reason = _reason(name)
     return None if reason is None else f"Topic name is invalid: {reason}"
 
@@ -37,10 +37,10 @@ def _reason(name: str) -> str | None:
 
 
 def is_internal(name: str) -> bool:
-    """Whether the topic is the broker's own, which clients neither write to nor delete records from."""
+    """Whether the topic is internal: clients neither write to it nor delete its records."""
     return name in _INTERNAL_TOPICS
 
 
 def collision_key(name: str) -> str:
-    """Equal for two names that differ only in '.' and '_', which metrics could not tell apart."""
+    """Equal for two names that differ only in '.' and '_', which metrics cannot tell apart."""
     return name.replace(".", "_")

@@ -1,9 +1,8 @@
-"""The offsets that groups commit, whatever their type: classic groups, consumer groups (KIP-848), and
-"simple" groups, which nobody joins: consumers only store offsets under their names.
+"""The offsets that groups commit: classic groups, consumer groups (KIP-848), and "simple" groups, which no
+member joins: consumers only store offsets under their ids.
 
-`committed_offsets` keeps those that count, `pending_offsets` those of transactions that haven't ended.
-`commit`, `fetch`, `deletion` and `expiry` decide what is written and told, `retention_rounds` when which
-groups' offsets are looked at for their expiry. Who may commit, and what is still read, the types of groups
-say, as `interfaces` asks. `coordinator` is the way in. Share groups' offsets are no part of this: they are
-share state.
+`committed_offsets` keeps the offsets in force, `pending_offsets` those of open transactions. `commit`,
+`fetch`, `deletion` and `expiry` decide on records and answers; `retention_rounds` schedules the checks of
+expiry. The types of groups decide who may commit and which topics are read, through `interfaces`.
+`coordinator` is the entry point. The offsets of share groups are share state, and not here.
 """

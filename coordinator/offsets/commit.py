@@ -1,4 +1,4 @@
-"""What a commit writes. Pure."""
+"""The records of a commit. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 def storable(request: CommitRequest, metadata_bytes_max: int) -> tuple[CommitRequest, list[ErrorCode]]:
-    """The request without the offsets whose metadata is too long to be stored, and how each of all fares."""
+    """The request without the offsets whose metadata is too long, and the outcome of each offset."""
     stored: list[OffsetToCommit] = []
     codes: list[ErrorCode] = []
     for one in request.offsets:

@@ -1,4 +1,4 @@
-"""One offset that a group has committed, and for what."""
+"""One committed offset and its key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.protocol.classic_group_records import NO_TIMESTAMP, NO_TOPIC_ID
 
 
 class OffsetKey(NamedTuple):
-    """What an offset is committed for."""
+    """The key of an offset."""
 
     group_id: str
     topic_name: str
@@ -17,7 +17,9 @@ class OffsetKey(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset; times are of the day, `expires_at_ms` -1 where retention decides."""
+    """A committed offset; times are times of day, `expires_at_ms` is -1 if the retention of the broker
+    applies.
+    """
 
     offset: int
     leader_epoch: int
@@ -26,9 +28,10 @@ class CommittedOffset(NamedTuple):
     expires_at_ms: int = NO_TIMESTAMP
     topic_id: UUID = NO_TOPIC_ID
     log_offset: int = -1
-    """Where its record stands in the log: of two for one key the later one counts, also if it belongs to a
-    transaction that ended after the other was committed."""
+    """Its record's offset in the log. Of two for one key the later one is in force, also if it belongs to a
+    transaction that ended after the commit of the other.
+    """
 
     def is_for(self, topic_id: UUID) -> bool:
-        """Whether it belongs to this topic, as far as either id is known."""
+        """Whether it belongs to this topic; an unknown id on either side matches."""
         return NO_TOPIC_ID in (self.topic_id, topic_id) or self.topic_id == topic_id

@@ -1,8 +1,7 @@
 """The offsets that groups have committed, by group, topic name and partition (pure).
 
-An offset belongs to a topic's name, and where its id is known to that one topic: what was committed for a
-topic that has been deleted and made again is not that of the new one. What producers commit in transactions
-is kept apart (`pending_offsets`) until those have ended.
+An offset belongs to a topic's name and, if known, to its id: an offset of a deleted topic does not count for
+a new topic of the same name. Offsets in open transactions are kept apart (`pending_offsets`).
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ class CommittedOffsets:
     """All offsets of all groups."""
 
     def __init__(self, partition_of_group: Callable[[str], int]) -> None:
-        """`partition_of_group` answers the partition of the log in which a group's records stand. It may
-        answer another when all partitions have been forgotten.
+        """`partition_of_group` returns the partition of the log with a group's records. Its results may
+        change while all partitions are forgotten.
         """
         self._partition_of_group = partition_of_group
         self._by_partition: dict[int, dict[str, _ByTopic]] = {}
-        """Those of each group, by the partition of the log in which their records stand."""
+        """The offsets of each group, by the partition of the log with its records."""
         self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> TopicPartitions:
         return self._by_partition.get(self._partition_of_group(group_id), {}).get(group_id, {})
 
     def keys_of_group(self, group_id: str) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
-        """Everything that one group has committed."""
+        """All offsets of one group."""
         for topic_name, partitions in self.of_group(group_id).items():
             for partition, committed in partitions.items():
                 yield OffsetKey(group_id, topic_name, partition), committed
 
     def count_of_group(self, group_id: str) -> int:
-        """How many offsets count that the group has committed."""
+        """The number of offsets that the group has in force."""
         return sum(map(len, self.of_group(group_id).values()))
 
     def all_keys_of_group(self, group_id: str) -> list[OffsetKey]:
-        """What one group has committed, and what is pending, each once."""
+        """The keys of one group's committed and pending offsets, each once."""
         committed = [key for key, _ in self.keys_of_group(group_id)]
         return list(dict.fromkeys([*committed, *self.pending.keys_of_group(group_id)]))
 
     def has(self, key: OffsetKey) -> bool:
-        """Whether anything is committed for this key, or pending."""
+        """Whether the key has a committed or pending offset."""
         return self._find(key) is not None or self.pending.is_pending(key)
 
     def topics(self) -> set[tuple[str, UUID]]:
-        """The names and ids of the topics for which anything is committed, or pending."""
+        """The names and ids of the topics with committed or pending offsets."""
         committed = {
             (name, committed.topic_id)
             for groups in self._by_partition.values()
@@ -65,8 +64,8 @@ class CommittedOffsets:
         return committed | self.pending.topics()
 
     def keys_of_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> list[OffsetKey]:
-        """What groups of one partition of the log have committed, or what is pending there, for topics, by
-        name, of exactly these ids; each once.
+        """The keys of committed and pending offsets in one partition of the log, for topics with exactly
+        these names and ids; each once.
         """
         committed = [
             OffsetKey(group_id, name, partition)
@@ -78,7 +77,9 @@ class CommittedOffsets:
         return list(dict.fromkeys([*committed, *self.pending.keys_of_topics(log_partition, topics)]))
 
     def replay(self, record_key: OffsetCommitKey, value: OffsetCommitValue | None, log_offset: int) -> None:
-        """Take over a record; a tombstone also ends what is pending, one of what isn't there nothing."""
+        """Apply a record; a tombstone also removes pending offsets. A tombstone of an unknown key does
+        nothing.
+        """
         key = _key_of(record_key)
         if value is None:
             self._remove(key)
@@ -94,11 +95,11 @@ class CommittedOffsets:
         value: OffsetCommitValue,
         log_offset: int,
     ) -> None:
-        """Take over a record of a producer's transaction."""
+        """Apply a record of a producer's transaction."""
         self.pending.add(log_partition, producer_id, _key_of(record_key), _committed(value, log_offset))
 
     def end_transaction(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
-        """A producer's transaction has ended: what was pending counts now, or never."""
+        """A producer's transaction has ended: its pending offsets are committed now, or dropped."""
         ended = self.pending.end(log_partition, producer_id)
         for key, committed in ended.items() if commit else ():
             earlier = self._find(key)
@@ -106,7 +107,7 @@ class CommittedOffsets:
                 self._put(key, committed)
 
     def forget_partition(self, log_partition: int) -> None:
-        """Everything in that partition of the log is to be loaded anew."""
+        """Forget all offsets of that partition of the log."""
         self._by_partition.pop(log_partition, None)
         self.pending.forget_partition(log_partition)
 

@@ -1,4 +1,4 @@
-"""What the deletion of some of a group's offsets writes. Pure."""
+"""The deletion of some of a group's offsets. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def deletion_records(
 ) -> tuple[list[OffsetRecord], list[ErrorCode]]:
     """Tombstones for (topic name, partition) pairs, and the outcome of each.
 
-    GROUP_SUBSCRIBED_TO_TOPIC if members read the topic, which `is_read` knows by name; an offset that isn't
-    there is deleted, too.
+    GROUP_SUBSCRIBED_TO_TOPIC if `is_read` returns true for the topic's name. Deleting an unknown offset
+    succeeds.
     """
     records: list[OffsetRecord] = []
     codes: list[ErrorCode] = []

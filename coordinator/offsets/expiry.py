@@ -1,4 +1,4 @@
-"""Which offsets have been kept long enough (KIP-211). Pure."""
+"""The offsets whose retention is over (KIP-211). Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def expired_keys(
     wall_ms: int,
     retention_ms: int,
 ) -> Iterator[OffsetKey]:
-    """A group's offsets that are to go: those whose retention, which counts for each topic as
-    `OffsetRules.retained_since_ms` says, is over, and which no transaction may change."""
+    """A group's offsets to delete: their retention, counted from `OffsetRules.retained_since_ms` of the
+    topic, is over, and no open transaction may replace them.
+    """
     for topic_name, partitions in offsets.of_group(group_id).items():
         since_ms = retained_since_ms(topic_name)
         if since_ms is None:

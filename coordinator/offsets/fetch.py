@@ -1,4 +1,4 @@
-"""What a fetch of committed offsets tells. Pure."""
+"""The answer to a fetch of committed offsets. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fetched_offsets(
     *,
     require_stable: bool,
 ) -> Iterator[FetchedOffset]:
-    """What there is of those `wanted`, or of all for which anything was committed."""
+    """The offsets of the `wanted` partitions, or of all partitions with a committed offset."""
     committed = offsets.of_group(group_id)
     checks_pending = require_stable and offsets.pending.has_group(group_id)
     if wanted is None:

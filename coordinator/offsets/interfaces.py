@@ -1,4 +1,4 @@
-"""What committed offsets need of the groups that they belong to."""
+"""The rules that a type of group has for its committed offsets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from barnabas.coordinator.offsets.requests import CommitRequest
 
 
 class OffsetRules(Protocol):
-    """What one type of group says of its offsets; refusals are raised as ApiError.
+    """The rules of one type of group; refusals are raised as ApiError.
 
-    Those of classic groups are asked, too, where there is no group: a commit makes a simple one.
+    The rules of classic groups also apply to ids without a group: a commit creates a simple one.
     """
 
     def group_ids(self) -> Iterable[str]:
-        """Those of all groups of the type."""
+        """The ids of all groups of the type."""
         ...
 
     def exists(self, group_id: str) -> bool: ...
@@ -26,15 +26,15 @@ class OffsetRules(Protocol):
         ...
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """A member, or nobody, commits outside of transactions."""
+        """A member, or a client that is no member, commits outside of transactions."""
         ...
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Whether this member, or nobody, may read offsets."""
+        """Whether this member, or a client that is no member, may read offsets."""
         ...
 
     def check_deletion(self, group_id: str) -> None:
-        """Whether offsets of topics that aren't read may be deleted."""
+        """Whether offsets of topics that members do not read may be deleted."""
         ...
 
     def is_read(self, group_id: str, topic_name: str) -> bool:
@@ -42,10 +42,13 @@ class OffsetRules(Protocol):
         ...
 
     def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
-        """From when on, by the time of day, the retention of what the group has committed for a topic counts;
-        NO_TIMESTAMP if it does from each commit, None while it doesn't end."""
+        """The time of day from which the retention of the group's offsets of a topic counts: NO_TIMESTAMP if
+        from each commit, None if it does not end.
+        """
         ...
 
     def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:
-        """What removes a group with nobody in it, once its last offset has gone; nothing if it stays."""
+        """The records that delete a group without members, once its last offset is gone; empty if the group
+        stays.
+        """
         ...

@@ -1,7 +1,7 @@
-"""Offsets that producers have committed in transactions which haven't ended (KIP-98, KIP-447; pure).
+"""Offsets that producers have committed in open transactions (KIP-98, KIP-447; pure).
 
-They count once their transaction is committed, and never if it is aborted. Until then whoever asks for stable
-offsets is told to wait. A transaction ends partition of the log by partition, with a marker in each.
+They are in force once their transaction is committed, and are dropped if it is aborted. Until then a fetch of
+stable offsets has to wait. A transaction ends with a marker in each partition of the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid import UUID
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset, OffsetKey
 
 _Ends = tuple[int, int]
-"""A partition of the log and a producer id: what one marker ends."""
+"""A partition of the log and a producer id, whose transaction one marker ends."""
 
 _NOBODY: Set[_Ends] = frozenset()
 
@@ -23,16 +23,16 @@ class PendingOffsets:
     def __init__(self) -> None:
         self._by_transaction: dict[_Ends, dict[OffsetKey, CommittedOffset]] = {}
         self._transactions: dict[str, dict[OffsetKey, set[_Ends]]] = {}
-        """By group id and key, which transactions have an offset for it."""
+        """By group id and key, the transactions that have an offset for it."""
 
     def add(self, log_partition: int, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
-        """A producer's transaction commits an offset, if it is committed itself; the last one counts."""
+        """A producer's transaction commits an offset; the last one for a key counts."""
         ends = (log_partition, producer_id)
         self._by_transaction.setdefault(ends, {})[key] = committed
         self._transactions.setdefault(key.group_id, {}).setdefault(key, set()).add(ends)
 
     def end(self, log_partition: int, producer_id: int) -> Mapping[OffsetKey, CommittedOffset]:
-        """The producer's transaction has ended: what it had pending here, which is so no more."""
+        """The producer's transaction has ended: returns and removes its pending offsets of this partition."""
         ends = (log_partition, producer_id)
         ended = self._by_transaction.pop(ends, {})
         for key in ended:
@@ -40,7 +40,7 @@ class PendingOffsets:
         return ended
 
     def remove(self, key: OffsetKey) -> None:
-        """Forget what any transaction has for this key: it was deleted meanwhile."""
+        """Forget the pending offsets of this key, because it was deleted."""
         for ends in list(self._of(key)):
             offsets = self._by_transaction[ends]
             del offsets[key]
@@ -49,24 +49,24 @@ class PendingOffsets:
             self._release(key, ends)
 
     def forget_partition(self, log_partition: int) -> None:
-        """What stands in that partition of the log is to be loaded anew."""
+        """Forget the pending offsets of that partition of the log."""
         for ends in [one for one in self._by_transaction if one[0] == log_partition]:
             self.end(*ends)
 
     def is_pending(self, key: OffsetKey) -> bool:
-        """Whether a transaction that hasn't ended has an offset for this key."""
+        """Whether an open transaction has an offset for this key."""
         return bool(self._of(key))
 
     def has_group(self, group_id: str) -> bool:
-        """Whether anything of the group is pending."""
+        """Whether the group has a pending offset."""
         return group_id in self._transactions
 
     def keys_of_group(self, group_id: str) -> Iterator[OffsetKey]:
-        """What is pending of one group."""
+        """The keys of one group's pending offsets."""
         yield from self._transactions.get(group_id, {})
 
     def topics(self) -> set[tuple[str, UUID]]:
-        """The names and ids of the topics for which anything is pending."""
+        """The names and ids of the topics with pending offsets."""
         return {
             (key.topic_name, committed.topic_id)
             for offsets in self._by_transaction.values()
@@ -74,7 +74,9 @@ class PendingOffsets:
         }
 
     def keys_of_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> list[OffsetKey]:
-        """What is pending in one partition of the log for topics, by name, of exactly these ids."""
+        """The keys of pending offsets in one partition of the log, for topics with exactly these names and
+        ids.
+        """
         return [
             key
             for ends, offsets in self._by_transaction.items()

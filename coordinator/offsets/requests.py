@@ -1,4 +1,4 @@
-"""What is asked of committed offsets, and what is answered."""
+"""Requests for committed offsets, and their answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class CommitRequest(NamedTuple):
-    """OffsetCommit, after authorization. `generation_id` is the member epoch where the group has those."""
+    """OffsetCommit, after authorization. `generation_id` is the member epoch in groups that have epochs."""
 
     group_id: str
     identity: MemberIdentity
@@ -33,7 +33,8 @@ class CommitRequest(NamedTuple):
     offsets: Sequence[OffsetToCommit]
     tells_not_found: bool
     """Whether the client knows the errors of consumer groups (OffsetCommit from version 9 on, TxnOffsetCommit
-    from version 6 on): a group that does not exist is GROUP_ID_NOT_FOUND then, and not ILLEGAL_GENERATION."""
+    from version 6 on). Then an unknown group is GROUP_ID_NOT_FOUND, and not ILLEGAL_GENERATION.
+    """
 
 
 class TransactionalCommit(NamedTuple):
@@ -42,14 +43,15 @@ class TransactionalCommit(NamedTuple):
     request: CommitRequest
     producer: ProducerIdentity
     check_transaction: Callable[[], None]
-    """Raises the ApiError of a producer whose transaction does not take part in the group's partition now."""
+    """Raises ApiError if the producer's transaction does not include the group's partition now."""
 
 
 class FetchedOffset(NamedTuple):
-    """What OffsetFetch tells of a partition: what was committed, if anything."""
+    """The answer of OffsetFetch for one partition, with its committed offset if there is one."""
 
     topic_name: str
     partition: int
     committed: CommittedOffset | None
     is_unstable: bool = False
-    """A transaction that hasn't ended may commit another one: whoever wants stable offsets has to wait."""
+    """Whether an open transaction may commit another offset: a client that needs stable offsets has to wait.
+    """

@@ -1,5 +1,5 @@
-"""When which groups' offsets are looked at for their expiry: all groups once in an interval, part by part, so
-that others have their turn in between. Pure.
+"""The schedule of checks for expired offsets: all groups once per interval, in parts, so that other work runs
+in between. Pure.
 """
 
 from __future__ import annotations
@@ -9,43 +9,43 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 PART_OFFSETS_MAX: Final = 2_000
-"""Offsets that are looked at in one go; a group that has more is a part of its own."""
+"""Offsets that are checked at a time; a group with more is a part of its own."""
 GROUP_COST: Final = 20
-"""What a group costs beside its offsets, in offsets."""
+"""The cost of a group in addition to its offsets, counted in offsets."""
 
 
 class RetentionRounds:
-    """The rounds, one an interval. A group that is made in the middle of one is looked at in the next."""
+    """The rounds, one per interval. A group that is created during a round is checked in the next one."""
 
     def __init__(
         self, interval_ms: int, group_ids: Callable[[], Iterable[str]], offset_count: Callable[[str], int]
     ) -> None:
-        """`group_ids` answers the groups that there are, `offset_count` how many offsets one has now."""
+        """`group_ids` returns the present groups, `offset_count` the number of a group's offsets."""
         self._interval_ms = interval_ms
         self._group_ids = group_ids
         self._offset_count = offset_count
         self._round_ms: int | None = None
         """When the next round is due, monotonic."""
         self._part_ms = 0
-        """When the last part was taken: the next one is due as soon as that has ended."""
+        """When the last part was taken: the next one is due as soon as the last one has ended."""
         self._left: deque[str] = deque()
-        """The groups that are still to be looked at in this round."""
+        """The groups that are still to be checked in this round."""
         self._under_way = 0
-        """Groups of the last part with which nobody is done yet."""
+        """Groups of the last part whose check has not ended."""
 
     def begin(self, now_ms: int) -> None:
-        """There are groups from now on; they may be told of anew."""
+        """Groups were loaded; further calls change nothing."""
         if self._round_ms is None:
             self._round_ms = now_ms + self._interval_ms
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `take`; None if there is nothing to wait for but the end of the last part."""
+        """When to call `take`; None while the last part is under way."""
         if self._under_way:
             return None
         return self._part_ms if self._left else self._round_ms
 
     def take(self, now_ms: int) -> list[str]:
-        """The groups to look at now; call `done` for each."""
+        """The groups to check now; call `done` for each."""
         due_ms = self.next_deadline_ms()
         if due_ms is None or due_ms > now_ms:
             return []
@@ -58,7 +58,7 @@ class RetentionRounds:
         return part
 
     def done(self) -> bool:
-        """A group of the last part has been looked at; answers whether it was the last one."""
+        """The check of one group has ended; returns whether it was the last one of its part."""
         self._under_way -= 1
         return not self._under_way
 

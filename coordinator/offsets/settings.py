@@ -1,4 +1,4 @@
-"""The values that steer committed offsets, under Kafka's names; they come from outside."""
+"""The settings of committed offsets, under Kafka's names. The caller reads the configuration."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,8 @@ class OffsetSettings:
     metadata_bytes_max: int = 4_096
     """`offset.metadata.max.bytes`; longer metadata: OFFSET_METADATA_TOO_LARGE."""
     retention_ms: int = 7 * 24 * 60 * 60 * 1000
-    """`offsets.retention.minutes`: how long offsets outlive their group's last member, or last commit."""
+    """`offsets.retention.minutes`: how long offsets are kept after the group's last member left, or after the
+    last commit.
+    """
     retention_check_interval_ms: int = 600_000
-    """`offsets.retention.check.interval.ms`: how often offsets are looked at for that."""
+    """`offsets.retention.check.interval.ms`: how often all offsets are checked for expiry."""

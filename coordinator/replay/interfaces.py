@@ -1,6 +1,6 @@
-"""What a coordinator needs from outside whatever it coordinates, as protocols: a log, and the topics.
+"""The needs of every coordinator, as protocols: a log, and the topics.
 
-The composition root passes implementations in; tests pass small fakes.
+The broker passes implementations in; tests pass small fakes.
 """
 
 from typing import NamedTuple, Protocol, TypeAlias
@@ -13,9 +13,9 @@ NO_PRODUCER_ID = -1
 
 
 class StoredRecord(NamedTuple):
-    """A record as a log has it; a value of None is a tombstone.
+    """A record in a log; a value of None is a tombstone.
 
-    With a producer id it belongs to a transaction of that producer, and counts when that is committed.
+    With a producer id it belongs to a transaction of that producer, and counts once that is committed.
     """
 
     offset: int
@@ -25,7 +25,7 @@ class StoredRecord(NamedTuple):
 
 
 class StoredMarker(NamedTuple):
-    """The end of a producer's transaction, as a log has it."""
+    """The end of a producer's transaction, in a log."""
 
     offset: int
     producer_id: int
@@ -36,14 +36,15 @@ Stored: TypeAlias = StoredRecord | StoredMarker
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a producer's transaction, to be written by who coordinates it in that epoch."""
+    """The end of a producer's transaction, written by its coordinator in this epoch."""
 
     producer: ProducerIdentity
     coordinator_epoch: int
     commit: bool
     transaction_version: int = 0
-    """That of the client: from 2 on the producer's epoch is raised by the end (KIP-890), and one that isn't
-    newer than what the transaction was written in comes late."""
+    """The client's version. From 2 on an end raises the producer's epoch (KIP-890), and a marker is late if
+    its epoch is not newer than that of the transaction's batches.
+    """
 
 
 class CoordinatorLog(Protocol):
@@ -65,12 +66,12 @@ class CoordinatorLog(Protocol):
         ...
 
     def append_marker(self, partition: int, marker: TransactionMarker) -> Append:
-        """Append the end of a transaction; the error is an ApiError where the log refuses it."""
+        """Append the end of a transaction; fails with ApiError if the log refuses it."""
         ...
 
 
 class TopicShape(NamedTuple):
-    """What a coordinator needs to know of a topic."""
+    """The facts about a topic that a coordinator needs."""
 
     name: str
     topic_id: UUID
@@ -78,7 +79,7 @@ class TopicShape(NamedTuple):
 
 
 class TopicCatalog(Protocol):
-    """The topics that exist now, to be read at any time and in constant time."""
+    """The topics that exist now. It may be read at any time, in constant time."""
 
     def topic_by_name(self, name: str) -> TopicShape | None: ...
 

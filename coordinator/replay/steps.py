@@ -1,9 +1,9 @@
-"""What an operation of a coordinator is made of: a generator that asks for effects, one at a time, and ends
-with its answer.
+"""The steps of a coordinator's operation: a generator that asks for effects, one at a time, and returns its
+answer.
 
-It yields `Write` for records to be appended and replayed, `WriteMarker` for the end of a producer's
-transaction among them, or `Settle` for completions to be waited for, and is resumed when that has happened.
-Nothing is awaited: the generator is as pure as what it decides. `partition_runtime` drives it.
+It yields `Write` for records to append and replay, `WriteMarker` for the end of a producer's transaction
+among them, or `Settle` for completions to wait for. It is resumed after the effect. It awaits nothing, so it
+is as pure as its decisions. `PartitionOperations` runs it.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,9 +18,9 @@ _T = TypeVar("_T")
 
 
 class Write(NamedTuple, Generic[RecordT_co]):
-    """Append these records as one batch, then replay them. Raises the ApiError of an append that failed.
+    """Append these records as one batch, then replay them. Raises the ApiError of a failed append.
 
-    With a `producer` they belong to its transaction, and count when that is committed.
+    With a `producer` they belong to its transaction, and count once that is committed.
     """
 
     records: Sequence[RecordT_co]
@@ -28,15 +28,15 @@ class Write(NamedTuple, Generic[RecordT_co]):
 
 
 class WriteMarker(NamedTuple):
-    """Append the end of a producer's transaction, then replay it. Raises as `Write` does, or the log's own
-    ApiError: whoever ends transactions has to know that it is refused.
+    """Append the end of a producer's transaction, then replay it. Raises as `Write` does, or the ApiError
+    with which the log refuses the marker.
     """
 
     marker: TransactionMarker
 
 
 class Settle(NamedTuple):
-    """Go on when all of these have ended; whether they went well is for the operation to see."""
+    """Continue when all of these have ended, in success or failure; the operation reads their outcomes."""
 
     completions: Sequence[Completion[Any]]
 
@@ -44,4 +44,4 @@ class Settle(NamedTuple):
 Step: TypeAlias = Write[RecordT_co] | WriteMarker | Settle
 Steps: TypeAlias = Generator[Step[RecordT_co], None, _T]
 Operation: TypeAlias = Callable[[], Steps[RecordT_co, _T]]
-"""What begins an operation, once its turn has come."""
+"""Begins an operation when its turn has come."""

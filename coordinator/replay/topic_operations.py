@@ -1,4 +1,4 @@
-"""The partitions of a coordinator's topic: the operations on each, and the loading of what each holds."""
+"""The partitions of a coordinator's topic: their operations, and the loading of their records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The share group coordinator (KIP-932, "Group coordinator"): who is in a group, and who reads which
-partitions.
+"""The share group coordinator (KIP-932, "Group coordinator"): the members of each group, and the partitions
+that they read.
 
-Decisions are pure and return records; the coordinators' runtime has them appended to the group's partition of
-`__consumer_offsets` and then replayed, which alone changes a group. `coordinator` is the way in.
-Delivery state (what was acquired, acknowledged, where a group starts to read) is not kept here but with the
-partitions themselves.
+Decisions are pure and return records. `replay` appends them to the group's partition of `__consumer_offsets`,
+and only their replay changes a group. `coordinator` is the entry point. Delivery state (acquired and
+acknowledged records, where a group starts to read) is kept with the partitions, not here.
 """

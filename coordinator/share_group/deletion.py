@@ -1,7 +1,7 @@
 """Deleting a share group (API DeleteGroups), and forgetting deleted topics.
 
-A group's delivery state goes first, its records last: a deletion that fails or is cut off leaves a group that
-can be deleted again, never state without a group.
+The group's delivery state is deleted first, its records last. A deletion that fails or is interrupted leaves
+a group that can be deleted again, never state without a group.
 """
 
 from collections.abc import Collection
@@ -19,14 +19,15 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 def delete_group(group: ShareGroup, catalog: TopicCatalog, share_state: ShareStateInitialiser) -> Steps[None]:
-    """Delete all state of the group in the topics that exist, then the group. The first failure is raised as
-    its ApiError."""
+    """Delete all state of the group in existing topics, then the group. Raises the first failure as its
+    ApiError.
+    """
     require_empty(group)
     known = group.state_partitions
     topic_ids = {*known.initialised, *known.initialising, *known.deleting}
     shapes = [shape for topic in topic_ids if (shape := catalog.topic_by_id(topic)) is not None]
     outcomes = yield from delete_state(group, shapes, share_state)
-    # A failure leaves the topics marked as being deleted, for the next attempt.
+    # After a failure the topics stay marked as being deleted, for the next attempt.
     for code, message in outcomes.values():
         if code is not ErrorCode.none:
             raise ApiError(code, message)
@@ -34,7 +35,7 @@ def delete_group(group: ShareGroup, catalog: TopicCatalog, share_state: ShareSta
 
 
 def forget_topics(group: ShareGroup, topic_ids: Collection[UUID]) -> Steps[None]:
-    """Strike deleted topics from the lists of the group. Their share state went with their logs."""
+    """Remove deleted topics from the lists of the group. Their share state was deleted with their logs."""
     left = without_topics(group.state_partitions, topic_ids)
     if left != group.state_partitions:
         yield Write([state_partition_metadata(group.group_id, left)])

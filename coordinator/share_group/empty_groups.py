@@ -1,11 +1,12 @@
-"""Which share groups have been empty for too long (`group.share.empty.retention.ms`, a setting of ours).
+"""Deletes share groups that have been empty for too long (`group.share.empty.retention.ms`, which Kafka does
+not have).
 
-Apache Kafka keeps an empty share group for ever, and what its state pins in the logs with it. Here it may end
-with its state, as if an administrator had deleted it. The time counts from the first look that finds the
-group empty: it is not written anywhere, so that it counts anew from the start of the broker, from each join,
-and from each change of the group's offsets by an administrator. Groups are looked at now and then, so one
-goes up to a tenth of the time late, at most a minute, and never early. One that cannot be deleted is tried
-again when the others have had their turn. Pure: times are monotonic milliseconds and come in.
+Apache Kafka keeps an empty share group for ever, and with it the log segments that its state needs. Barnabas
+may delete it with its state, as an administrator would. The time counts from the first check that finds the
+group empty. It is not stored, so it counts again from a start of the broker, from each join, and from each
+change of the group's offsets by an administrator. Groups are checked in intervals, so a group is deleted late
+by up to a tenth of the time, at most a minute, and never early. A group that cannot be deleted is tried again
+after the others have had their turn. Pure: times are monotonic milliseconds and are passed in.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from collections.abc import Iterable
 from barnabas.coordinator.share_group.share_group import ShareGroup
 
 LOOK_INTERVAL_MAX_MS = 60_000
-"""How long at most until the groups are looked at again."""
+"""The longest time between two checks."""
 DELETIONS_PER_LOOK_MAX = 20
-"""So many groups go at a time; each costs an append to every log that has state of it."""
+"""Groups to delete per check; each deletion costs an append to every log that has state of the group."""
 
 _LOOKS_PER_RETENTION = 10
 
 
 class EmptyGroups:
-    """When to look at the groups, and which of them are due. A negative retention keeps all."""
+    """Finds the groups that are due. A negative retention keeps all groups."""
 
     __slots__ = ("_interval_ms", "_last_taken", "_look_at_ms", "_retention_ms", "_under_way")
 
@@ -33,23 +34,23 @@ class EmptyGroups:
         self._interval_ms = min(max(retention_ms // _LOOKS_PER_RETENTION, 1), LOOK_INTERVAL_MAX_MS)
         self._look_at_ms: int | None = None
         self._last_taken = ""
-        """The group id at which the last turn ended; the next one begins behind it."""
+        """The group id at which the last turn ended; the next turn begins after it."""
         self._under_way: set[str] = set()
         """The groups whose deletions have begun and not ended."""
 
     def begin(self, now_ms: int) -> None:
-        """Groups were loaded: they are looked at from now on."""
+        """Groups were loaded: they are checked from now on."""
         if self._retention_ms >= 0 and self._look_at_ms is None:
             self._look_at_ms = now_ms
 
     def next_deadline_ms(self) -> int | None:
-        """When to look; None if nothing ever goes."""
+        """When to check; None if groups are never deleted."""
         return self._look_at_ms
 
     def due(self, groups: Iterable[ShareGroup], now_ms: int) -> list[str]:
-        """The ids of the groups to delete now, if it is time to look; `ended` has to follow for each.
+        """The ids of the groups to delete now, if a check is due. Call `ended` for each.
 
-        A group whose deletion is under way is passed over; one whose deletion failed is due again, in turn.
+        Leaves out a group whose deletion is under way; one whose deletion failed is due again, in turn.
         """
         if self._look_at_ms is None or now_ms < self._look_at_ms:
             return []
@@ -60,11 +61,11 @@ class EmptyGroups:
         return taken
 
     def ended(self, group_id: str) -> None:
-        """The group's deletion has ended, well or badly."""
+        """The group's deletion has ended, in success or failure."""
         self._under_way.discard(group_id)
 
     def _take_turn(self, group_ids: list[str]) -> list[str]:
-        """The next of these ascending ids behind those of the last turn, and on from the first."""
+        """The next of these ascending ids after those of the last turn; then it continues with the first."""
         turn = bisect_right(group_ids, self._last_taken)
         taken = [*group_ids[turn:], *group_ids[:turn]][:DELETIONS_PER_LOOK_MAX]
         if taken:

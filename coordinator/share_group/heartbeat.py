@@ -1,14 +1,14 @@
-"""What a ShareGroupHeartbeat decides (KIP-932, "Heartbeat"; API 76): checks, group epoch, target, member
+"""The decision on a ShareGroupHeartbeat (KIP-932, "Heartbeat"; API 76): checks, group epoch, target, member
 epoch, answer.
 
-Pure: a decision is records and an answer, and changes nothing. It follows Apache Kafka 4.3.1 rule by rule but
-for one: the partitions that lack share state get it within the heartbeat (`initialisation.py`), and the
-decision counts them as there. So the first join of a new group bumps the group epoch once, from 1 to 2,
-computes the target for epoch 2 with all partitions, and answers epoch 2 with them; Kafka answers epoch 2 with
-none, then epoch 3 with all a second later. Everything after that, such as batching by
+Pure: a decision is records and an answer, and changes no state. It follows Apache Kafka 4.3.1 with one
+exception: partitions without share state get it within the heartbeat (`initialisation.py`), and the decision
+counts them as initialised. So the first join of a new group raises the group epoch once, from 1 to 2,
+computes the target for epoch 2 with all partitions, and answers epoch 2 with them. Kafka answers epoch 2 with
+no partition, then epoch 3 with all a second later. Everything after that, such as batching by
 share.assignment.interval.ms, is as in Kafka.
 
-Authorization, and whether share groups are enabled at all, is checked before, at the edge.
+The edge checks authorization, and whether share groups are enabled.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,8 @@ MEMBER_ID_LENGTH_MAX = 36
 
 class HeartbeatRequest(NamedTuple):
     """A heartbeat as the wire has it, with the client's id and host; None for a field that the member left
-    unchanged."""
+    unchanged.
+    """
 
     group_id: str
     member_id: str
@@ -61,7 +62,7 @@ class HeartbeatRequest(NamedTuple):
 
 
 class HeartbeatResult(NamedTuple):
-    """The answer; an assignment of None means that the member keeps what it was told last."""
+    """The answer; an assignment of None means that the member keeps its last one."""
 
     member_id: str
     member_epoch: int
@@ -70,16 +71,16 @@ class HeartbeatResult(NamedTuple):
 
 
 class HeartbeatDecision(NamedTuple):
-    """What is to be written, in order, and what is to be answered once it is."""
+    """The records to write, in order, and the answer after that."""
 
     records: list[ShareGroupRecord]
     result: HeartbeatResult
     group_epoch: int
-    """The group's epoch when the records are replayed; new share state gets it as its state epoch."""
+    """The group's epoch after the replay of the records; it is the state epoch of new share state."""
 
 
 def validate_heartbeat(request: HeartbeatRequest) -> None:
-    """Refuse what no group could accept, with INVALID_REQUEST."""
+    """Refuse a request that is invalid for any group, with INVALID_REQUEST."""
     if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:
         raise _invalid(f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters.")
     if not request.group_id or is_too_long(request.group_id):
@@ -99,9 +100,8 @@ def _invalid(message: str) -> ApiError:
 def check_member(group: ShareGroup, request: HeartbeatRequest, max_size: int) -> ShareGroupMember:
     """The member that sends the heartbeat, a new one if it joins.
 
-    GROUP_MAX_SIZE_REACHED if the group is full and this is none of its members (before anything else, as in
-    Kafka), UNKNOWN_MEMBER_ID, or FENCED_MEMBER_EPOCH if the epoch is neither 0, nor the member's, nor the one
-    before.
+    GROUP_MAX_SIZE_REACHED if the group is full and has no such member (checked first, as in Kafka),
+    UNKNOWN_MEMBER_ID, or FENCED_MEMBER_EPOCH if the epoch is none of 0, the member's, and the one before.
     """
     member = group.members.get(request.member_id)
     if member is None and len(group.members) >= max_size:
@@ -124,7 +124,7 @@ def unknown_member(group_id: str, member_id: str) -> ApiError:
 
 
 def steady_member(group: ShareGroup, request: HeartbeatRequest) -> ShareGroupMember | None:
-    """The member, if its heartbeat changes nothing and needs no look at topics or partitions; else None."""
+    """The member, if its heartbeat changes nothing and needs no check of topics or partitions; else None."""
     member = group.members.get(request.member_id)
     if (
         member is not None
@@ -140,8 +140,9 @@ def steady_member(group: ShareGroup, request: HeartbeatRequest) -> ShareGroupMem
 
 
 class HeartbeatDecider:
-    """One heartbeat's decision. Make it, call `decide` (again, with fewer partitions, if making some
-    failed)."""
+    """The decision on one heartbeat. Call `decide`; if the state of some partitions could not be created,
+    call it again without them.
+    """
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class HeartbeatDecider:
         heartbeat_interval_ms: int,
         wall_ms: int,
     ) -> None:
-        """`member` is what `check_member` answered; the group may be new and unknown to any registry."""
+        """`member` is the result of `check_member`; the group may be new and in no registry."""
         self._group = group
         self._member = member
         self._request = request
@@ -172,8 +173,9 @@ class HeartbeatDecider:
         """Topic name -> subscribed members, with this heartbeat's subscription."""
 
     def decide(self, made: Iterable[NewPartition], waiting: Iterable[NewPartition] = ()) -> HeartbeatDecision:
-        """Decide, with the partitions `made` in this heartbeat counted as initialised; notes those that
-        failed, or are held back, as waiting."""
+        """Decide, with the partitions `made` in this heartbeat counted as initialised. Those that failed or
+        are held back are recorded as waiting.
+        """
         records: list[ShareGroupRecord] = []
         state_partitions = after_initialisation(self._known_partitions(), made, waiting)
         initialised = state_partitions.initialised
@@ -192,7 +194,7 @@ class HeartbeatDecider:
         known = self._group.state_partitions
         if not self._group.soft.metadata_refresh_due:
             return known
-        # A deletion of a topic that could not be recorded, or was cut off by a crash, is made good here.
+        # A deleted topic may still be listed, after a failed write or a crash.
         topic_ids = {*known.initialised, *known.initialising, *known.deleting}
         gone = {topic_id for topic_id in topic_ids if self._catalog.topic_by_id(topic_id) is None}
         return without_topics(known, gone) if gone else known
@@ -200,7 +202,7 @@ class HeartbeatDecider:
     def _decide_group_epoch(
         self, initialised: Mapping[UUID, TopicPartitionSet], records: list[ShareGroupRecord]
     ) -> tuple[int, bool]:
-        """The group epoch, at most one more than it was, and whether it is."""
+        """The group epoch, and whether it was raised (by one)."""
         group = self._group
         bump = self._updated.subscribed_topic_names != self._member.subscribed_topic_names
         if not bump and group.assignment_epoch >= group.group_epoch:
@@ -214,8 +216,7 @@ class HeartbeatDecider:
         return group.group_epoch + 1, True
 
     def _target_misses(self, initialised: Mapping[UUID, TopicPartitionSet]) -> bool:
-        """Whether for some subscribed topic the initialised partitions are not exactly those that the target
-        hands out."""
+        """Whether the initialised partitions of a subscribed topic differ from those in the target."""
         handed_out: dict[UUID, set[int]] = {}
         for assignment in self._group.target.values():
             for topic_id, partitions in assignment.items():
@@ -249,8 +250,9 @@ class HeartbeatDecider:
         return group_epoch, target[member_id]
 
     def _reconcile(self, assignment_epoch: int, target: Assignment, *, refilter: bool) -> ShareGroupMember:
-        """The member at the assignment's epoch. Nothing is revoked first: a share group has no owner to wait
-        for."""
+        """The member at the assignment's epoch. Nothing is revoked first, because partitions of a share group
+        have no owner.
+        """
         updated = self._updated
         if updated.member_epoch == assignment_epoch and not refilter:
             return updated
@@ -285,7 +287,8 @@ def _updated_member(member: ShareGroupMember, request: HeartbeatRequest) -> Shar
 def decide_removal(group: ShareGroup, member_id: str, catalog: TopicCatalog) -> list[ShareGroupRecord]:
     """The records that remove a member that left or whose session ended.
 
-    The last member leaves nothing to assign, so the assignment of the new group epoch is recorded with it.
+    Without members there is nothing to assign, so the last member's removal also records the assignment of
+    the new group epoch.
     """
     counts = subscriber_counts_after(
         group.subscriber_counts, group.members[member_id].subscribed_topic_names, frozenset()

@@ -1,8 +1,9 @@
-"""Which partitions a group must begin to have share state for, and where it starts to read them (KIP-932).
+"""The partitions that need share state in a group, and where the group starts to read them (KIP-932).
 
-In Kafka this runs after a heartbeat, and the partitions are assigned a second later. Here making the state is
-local, so it happens within the heartbeat, before the assignor runs: the first member of a new group leaves
-with its partitions. Pure: a plan, and what is initialised once it was carried out, in full or in part.
+In Kafka this runs after a heartbeat, and the partitions are assigned a second later. Here state is created
+locally, so this happens within the heartbeat, before the assignor runs: the first member of a new group gets
+its partitions at once. Pure: it makes a plan, and the lists of partitions after the plan was carried out, in
+full or in part.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +21,7 @@ from barnabas.protocol.identity import TopicIdPartition
 
 
 class NewPartition(NamedTuple):
-    """A partition whose share state is to be made."""
+    """A partition whose share state is to be created."""
 
     topic_id: UUID
     topic_name: str
@@ -34,13 +35,15 @@ class InitialisationPlan(NamedTuple):
 
     due: list[NewPartition]
     held_back: list[NewPartition]
-    """Those that failed a short while ago."""
+    """The partitions whose last attempt failed a short while ago."""
 
 
 def plan_initialisation(
     group: ShareGroup, topic_names: Iterable[str], catalog: TopicCatalog, now_ms: int
 ) -> InitialisationPlan:
-    """What a heartbeat at `now_ms` (monotonic) should make, for a group that reads these topics."""
+    """The partitions whose state a heartbeat at `now_ms` (monotonic) is to create, for a group that reads
+    these topics.
+    """
     shapes = [shape for name in topic_names if (shape := catalog.topic_by_name(name)) is not None]
     retries = group.soft.retry_initialisation_at_ms
     plan = InitialisationPlan([], [])
@@ -74,10 +77,10 @@ def _missing_of(shape: TopicShape, known: StatePartitions) -> list[NewPartition]
 def after_initialisation(
     known: StatePartitions, made: Iterable[NewPartition], waiting: Iterable[NewPartition]
 ) -> StatePartitions:
-    """What is known once the partitions `made` have state and those `waiting` do not yet.
+    """The lists once the partitions `made` have state and those `waiting` do not yet.
 
-    A topic stays marked as being deleted while any of its partitions waits: that one may still have the state
-    that could not be deleted.
+    A topic stays marked as being deleted while any of its partitions waits: that partition may still have the
+    state that could not be deleted.
     """
     made = list(made)
     initialised = _united(known.initialised, made)
@@ -101,7 +104,7 @@ def with_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartiti
 
 
 def without_topics(known: StatePartitions, topic_ids: Collection[UUID]) -> StatePartitions:
-    """What is known once these topics are forgotten."""
+    """The lists without these topics."""
     return StatePartitions(
         {topic: value for topic, value in known.initialised.items() if topic not in topic_ids},
         {topic: value for topic, value in known.initialising.items() if topic not in topic_ids},

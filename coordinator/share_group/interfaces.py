@@ -1,4 +1,4 @@
-"""What the group coordinator needs from outside besides its log and the topics: the keeper of share state."""
+"""The needs of share groups besides their log and the topics: the store of share state."""
 
 from typing import Final, Protocol
 from uuid import UUID
@@ -10,7 +10,7 @@ START_UNDECIDED: Final = -1
 
 
 class ShareStateInitialiser(Protocol):
-    """The keeper of share-partition state: where a group starts to read, kept with the partition."""
+    """The store of share-partition state, which has the offset where a group starts to read."""
 
     def initialise(
         self,
@@ -21,16 +21,16 @@ class ShareStateInitialiser(Protocol):
         start_offset: int,
         state_epoch: int,
     ) -> Completion[None]:
-        """Begin (or begin anew) the state of one partition in a group.
+        """Begin (or begin again) the state of one partition in a group.
 
-        `start_offset` is -1 if the group's reset policy is to decide at the first fetch. The completion ends
-        when the state would survive a crash; a failure leaves the partition out of assignments until the
-        next try. The same call may come again after a crash, with the same or a greater `state_epoch`.
+        `start_offset` is -1 if the group's reset policy decides at the first fetch. The completion ends when
+        the state would survive a crash. After a failure the partition is left out of assignments until the
+        next attempt. The same call may be repeated after a crash, with the same or a greater `state_epoch`.
         """
         ...
 
     def delete(
         self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
     ) -> Completion[None]:
-        """Forget the state of one partition in a group. Deleting what isn't there succeeds."""
+        """Delete the state of one partition in a group. Deleting an unknown state succeeds."""
         ...

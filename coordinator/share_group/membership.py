@@ -1,7 +1,7 @@
 """The operations of members on their groups, step by step: heartbeat, leave, end of a session.
 
-`heartbeat.py` decides what they write; here stands what happens around it: the share state made first, and
-the soft state (sessions, retries) noted once the records are in the log.
+`heartbeat.py` decides on the records. This module creates the share state before they are written, and
+updates the soft state (sessions, retries) after they are in the log.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class Membership:
         self._settings = settings
         self.sessions = GroupTimers()
         self.rebalance_count = 0
-        """How many heartbeats have raised their group's epoch."""
+        """The number of heartbeats that have raised their group's epoch."""
 
     def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Give the member a whole session from now (monotonic) on."""
@@ -109,7 +109,7 @@ class Membership:
     def _initialise(
         self, group: ShareGroup, planned: Sequence[NewPartition], state_epoch: int
     ) -> Steps[set[NewPartition]]:
-        """Make the share state of the partitions; answers those for which it failed."""
+        """Create the share state of the partitions; returns those for which it failed."""
         failed = yield from self._finish_deletion(group, planned)
         cleared = [new for new in planned if new not in failed]
         completions = [
@@ -129,10 +129,10 @@ class Membership:
     def _finish_deletion(
         self, group: ShareGroup, planned: Sequence[NewPartition]
     ) -> Steps[set[NewPartition]]:
-        """Delete what a deletion that failed or was cut off may have left of the partitions' state; answers
-        those for which it failed again.
+        """Delete the state that a failed or interrupted deletion may have left in the partitions; returns
+        those for which that failed again.
 
-        State that begins undecided is not written, so what is left would be in force.
+        State that begins undecided is not written, so old state would stay in force.
         """
         unsure = [new for new in planned if new.topic_id in group.state_partitions.deleting]
         completions = [
@@ -143,14 +143,14 @@ class Membership:
         return _failed(unsure, completions)
 
     def _note_failures(self, group_id: str, failed: Iterable[NewPartition], now_ms: int) -> None:
-        # A group that was new has become the registry's own only now.
+        # A new group is in the registry only now.
         group = self._registry.existing(group_id)
         retry_at_ms = now_ms + self._settings.initialize_retry_interval_ms
         retries = group.soft.retry_initialisation_at_ms
         retries.update({(new.topic_id, new.partition): retry_at_ms for new in failed})
 
     def _note_nothing_to_do(self, group: ShareGroup, now_ms: int) -> None:
-        # Only here is it certain that no topic changed between the look and the note: nothing was waited for.
+        # Only here no topic can have changed since the check, because the operation has not waited.
         soft = group.soft
         for key in [key for key, at_ms in soft.retry_initialisation_at_ms.items() if at_ms <= now_ms]:
             del soft.retry_initialisation_at_ms[key]
@@ -159,7 +159,7 @@ class Membership:
 
 
 def _failed(partitions: Iterable[NewPartition], completions: Iterable[Completion[None]]) -> set[NewPartition]:
-    """Those whose completions, which have ended, failed."""
+    """The partitions whose completions have failed; all have ended."""
     return {
         new for new, completion in zip(partitions, completions, strict=True) if completion.error is not None
     }

@@ -1,9 +1,8 @@
-"""Setting and deleting the offsets of a share group without members, as far as the group is concerned
-(KIP-932, "Admin").
+"""Setting and deleting the offsets of a share group without members (KIP-932, "Admin").
 
-The offsets themselves live with the partitions: they are set through `ShareStateInitialiser`, before the
-group's record that lists which partitions are initialised. A crash in between leaves state that no group
-lists; it is made anew when needed.
+The offsets are kept with the partitions: `ShareStateInitialiser` sets them before the group's record lists
+the partitions as initialised. A crash in between leaves state that no group lists; it is created again when
+needed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,15 +30,16 @@ _UNKNOWN_TOPIC_MESSAGE = "There is no such topic or partition."
 
 
 class TopicOffsets(NamedTuple):
-    """Start offsets to set: (partition, start offset) pairs of one topic. Any offset is taken, as in
-    Kafka."""
+    """Start offsets to set: (partition, start offset) pairs of one topic. Any offset is accepted, as in
+    Kafka.
+    """
 
     topic_name: str
     partitions: Sequence[tuple[int, int]]
 
 
 class PartitionOutcome(NamedTuple):
-    """What became of one partition; an error code of `none` is success."""
+    """The outcome of one partition; the error code `none` is success."""
 
     partition: int
     error_code: ErrorCode = ErrorCode.none
@@ -55,7 +55,7 @@ class AlteredTopic(NamedTuple):
 
 
 class DeletedTopic(NamedTuple):
-    """What became of a topic's offsets in the group; the id is all zeros if there was an error."""
+    """The outcome of a topic's offsets in the group; the id is all zeros after an error."""
 
     topic_name: str
     topic_id: UUID
@@ -70,7 +70,7 @@ def require_empty(group: ShareGroup) -> None:
 
 
 def outcome_of(completion: Completion[None]) -> tuple[ErrorCode, str | None]:
-    """The error code and message that a settled completion is answered with."""
+    """The error code and message of a settled completion."""
     if completion.error is None:
         return ErrorCode.none, None
     if isinstance(completion.error, ApiError):
@@ -86,10 +86,9 @@ def alter_offsets(
     *,
     created: bool,
 ) -> Steps[list[AlteredTopic]]:
-    """AlterShareGroupOffsets: begin the state of the partitions anew at the offsets given, at the group's
-    epoch.
+    """AlterShareGroupOffsets: begin the state of the partitions again at these offsets, at the group's epoch.
 
-    `created` says that the group is new: it is written (Empty, epoch 1) along with its first partition.
+    With `created` the group is new: its record (Empty, epoch 1) is written with its first partition.
     """
     require_empty(group)
     topics = list(topics)
@@ -112,7 +111,7 @@ def alter_offsets(
 def _begin_at(
     group: ShareGroup, share_state: ShareStateInitialiser, topic_id: UUID, partition: int, start_offset: int
 ) -> Completion[None]:
-    """-1 leaves the start to the reset policy again, for which what is recorded must be forgotten."""
+    """-1 lets the reset policy choose the start again, so the recorded state is deleted."""
     if start_offset == UNDECIDED_OFFSET:
         return share_state.delete(group.group_id, group.incarnation, topic_id, partition)
     return share_state.initialise(
@@ -144,8 +143,9 @@ def _records_of_altered(
 
 
 def _others_of(shape: TopicShape, group: ShareGroup) -> list[NewPartition]:
-    """All partitions of a topic that the group did not know: those not altered keep to the group's reset
-    policy."""
+    """All partitions of a topic that the group did not know. Those that are not altered follow the group's
+    reset policy.
+    """
     known = group.state_partitions
     if shape.topic_id in known.initialised or shape.topic_id in known.initialising:
         return []
@@ -174,8 +174,7 @@ def delete_offsets(
 ) -> Steps[list[DeletedTopic]]:
     """DeleteShareGroupOffsets: forget all partitions of the topics.
 
-    The topics are listed as being deleted first, so that a crash on the way leaves none that counts as
-    initialised.
+    The topics are first listed as being deleted, so that after a crash none of them counts as initialised.
     """
     require_empty(group)
     known = group.state_partitions
@@ -210,7 +209,7 @@ def delete_state(
 ) -> Steps[dict[UUID, tuple[ErrorCode, str | None]]]:
     """Mark the topics as being deleted, then delete the group's share state in them. Topic id -> outcome.
 
-    The marks stay: taking them away, or the whole group, is for the caller.
+    The caller removes the marks, or the whole group.
     """
     chosen = {shape.topic_id: shape for shape in shapes}
     if not chosen:

@@ -1,8 +1,7 @@
-"""The records of a share group, made from its state: one function per kind, and tombstones where a kind has
-them.
+"""The records of a share group, made from its state: one function per type of record, and tombstones.
 
-Fields are in the order in which Kafka writes them (topic names and partitions ascending), so that the same
-state always gives the same bytes. Which records an operation writes is decided elsewhere.
+Lists are in the order in which Kafka writes them (topic names and partitions ascending), so that the same
+state always gives the same bytes.
 """
 
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ from barnabas.protocol.share_group_records import (
 from barnabas.protocol.topic_partitions import TopicPartitions
 
 _STABLE = 0
-"""Kafka's MemberState: members of share groups know no other."""
+"""Kafka's MemberState; members of share groups have no other."""
 
 
 def group_metadata(group: ShareGroup, group_epoch: int, metadata_hash: int) -> ShareGroupRecord:
@@ -91,7 +90,7 @@ def state_partition_metadata(group_id: str, partitions: StatePartitions) -> Shar
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[ShareGroupRecord]:
-    """What removes a member, in Kafka's order."""
+    """The tombstones of a member, in Kafka's order."""
     return [
         (ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         (ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -100,7 +99,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[ShareGroupRecord]:
 
 
 def group_tombstones(group_id: str) -> list[ShareGroupRecord]:
-    """What removes a group without members, in Kafka's order."""
+    """The tombstones of a group without members, in Kafka's order."""
     return [
         (ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         (ShareGroupStatePartitionMetadataKey(group_id=group_id), None),

@@ -1,5 +1,4 @@
-"""The values that steer the coordinator of share groups. They come from outside: nothing here reads a
-configuration file."""
+"""The settings of share groups. The caller reads the configuration."""
 
 from dataclasses import dataclass
 
@@ -11,14 +10,17 @@ class ShareGroupSettings:
     max_size: int = 200
     """`group.share.max.size`: members of a group; one more is refused with GROUP_MAX_SIZE_REACHED."""
     max_groups: int = 10_000
-    """`group.share.max.groups` (Kafka has none): share groups of this coordinator; the one that would be
-    created beyond it is refused with GROUP_MAX_SIZE_REACHED and a message that names the setting."""
+    """`group.share.max.groups` (Kafka has none): share groups of this coordinator; one more is refused with
+    GROUP_MAX_SIZE_REACHED and a message that names the setting.
+    """
     initialize_retry_interval_ms: int = 30_000
-    """`group.share.initialize.retry.interval.ms`: pause before a partition whose state could not be made is
-    tried again."""
+    """`group.share.initialize.retry.interval.ms`: pause before the state of a partition is created again
+    after a failure.
+    """
     empty_retention_ms: int = -1
     """`group.share.empty.retention.ms` (Kafka has none): a group that is empty for longer is deleted with its
     state; -1 for never."""
     max_queued_operations: int = 10_000
-    """Operations that may wait for one partition's append (Kafka has no such bound); beyond it:
-    COORDINATOR_NOT_AVAILABLE."""
+    """Operations that may wait for one partition's append (Kafka has no such bound); one more is refused with
+    COORDINATOR_NOT_AVAILABLE.
+    """

@@ -1,10 +1,9 @@
-"""One share group as the log has it (KIP-932, "Share group state"), and the replay of its six kinds of
-record.
+"""One share group as the log has it (KIP-932, "Share group state"), changed by the replay of its six types of
+records.
 
-State changes by `replay_*` alone, in log order, live and after a restart alike. Reading is free; deciding
-what to write is for `heartbeat.py`, `offsets.py` and `deletion.py`. What a restart may forget (session
-deadlines, what is known to be settled, failed initialisations) is kept apart in `SoftState`. Pure: no clock,
-no I/O.
+State changes by `replay_*` only, in log order, live and after a restart. `heartbeat.py`, `offsets.py` and
+`deletion.py` decide which records are written. State that a restart may lose (whether the group is settled,
+failed initialisations) is kept apart in `SoftState`. Pure: no clock, no I/O.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,14 +31,16 @@ LEAVE_EPOCH = -1
 
 
 class ShareGroupState(Enum):
-    """A share group knows no rebalance: with members it is stable."""
+    """A share group has no rebalance: with members it is stable."""
 
     EMPTY = "Empty"
     STABLE = "Stable"
 
 
 class ShareGroupMember(NamedTuple):
-    """A member. `previous_member_epoch` is accepted once more in case the answer that ended it was lost."""
+    """A member. `previous_member_epoch` is accepted too, because the answer with the newer epoch may have
+    been lost.
+    """
 
     member_id: str
     member_epoch: int = 0
@@ -62,15 +63,17 @@ NO_PARTITIONS = TopicPartitionSet("", ())
 
 
 class StatePartitions(NamedTuple):
-    """Which partitions have share state in a group, by topic id."""
+    """The partitions with share state in a group, by topic id."""
 
     initialised: Mapping[UUID, TopicPartitionSet] = MappingProxyType({})
     initialising: Mapping[UUID, TopicPartitionSet] = MappingProxyType({})
-    """Known to the group, and still without state: making it failed, or only other partitions' offsets were
-    set."""
+    """Partitions that the group knows and that have no state: its creation failed, or only other partitions'
+    offsets were set.
+    """
     deleting: Mapping[UUID, str] = MappingProxyType({})
-    """Topics (by name) whose state is being deleted, or could not be, in all partitions but those
-    initialised since: what is left there is deleted before a partition is initialised."""
+    """Topics (by name) whose state is being deleted, or could not be deleted, in all partitions except those
+    initialised since. Before another of their partitions is initialised, its old state is deleted.
+    """
     zero_starts: Mapping[UUID, frozenset[int]] = MappingProxyType({})
     """Initialised partitions that the group reads from offset 0: their share state begins there unless it has
     recorded a start of its own."""
@@ -78,19 +81,23 @@ class StatePartitions(NamedTuple):
 
 @dataclass(slots=True)
 class SoftState:
-    """What is known of a group beyond its records; a restart begins with these defaults."""
+    """State of a group that is not in its records; a restart begins with these defaults."""
 
     metadata_refresh_due: bool = True
-    """A subscribed topic was created, deleted or grew since the last heartbeat that looked and found nothing
-    to do."""
+    """Whether a subscribed topic was created, deleted or grew since the last heartbeat that checked and found
+    nothing to do.
+    """
     settled: bool = False
-    """The last heartbeat that looked found nothing to do for the group, and nothing changed since."""
+    """Whether the last heartbeat that checked found nothing to do for the group, and nothing has changed
+    since.
+    """
     retry_initialisation_at_ms: dict[tuple[UUID, int], int] = field(
         default_factory=dict[tuple[UUID, int], int]
     )
-    """Partitions whose state could not be made, and when (monotonic) to try again."""
+    """Partitions whose state could not be created, and when (monotonic) to try again."""
     empty_since_ms: int | None = None
-    """When (monotonic) the group was first found empty since it had a member or its offsets were changed."""
+    """When (monotonic) the group was first found empty after its last member or its last change of offsets.
+    """
 
 
 class ShareGroup:
@@ -215,7 +222,7 @@ def subscriber_counts_after(
 ) -> dict[str, int]:
     """Topic name -> number of members that subscribe to it, once one member's topics changed."""
     result = dict(counts)
-    for name in sorted(after - before):  # What follows from it is written in the same order in every run.
+    for name in sorted(after - before):  # Sorted, so that every run writes records in the same order.
         result[name] = result.get(name, 0) + 1
     for name in before - after:
         result[name] -= 1

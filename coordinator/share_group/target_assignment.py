@@ -1,8 +1,8 @@
-"""A group's target assignment: what each member should read, once the assignor has run (KIP-932,
+"""A share group's target assignment: the partitions that each member is to read, by the assignor (KIP-932,
 "Assignment").
 
 Only initialised partitions are assigned. Members and topics go to the assignor in the order of Kafka's hash
-maps, so that the outcome is the one that Kafka reaches for the same group.
+maps, so that the result is Kafka's for the same group.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -45,9 +45,9 @@ def compute_target(
 def _assignable_topics(
     names: Collection[str], initialised: Mapping[UUID, TopicPartitionSet], catalog: TopicCatalog
 ) -> dict[str, AssignableTopic]:
-    """Those of the subscribed topics that exist, in hash map order.
+    """The subscribed topics that exist, in hash map order.
 
-    The order matters in a homogeneous group alone, and there each member subscribes to all of them.
+    The order matters only in a homogeneous group, where each member subscribes to all of them.
     """
     return {
         name: AssignableTopic(topic_id, initialised.get(topic_id, NO_PARTITIONS).partitions)
@@ -58,7 +58,7 @@ def _assignable_topics(
 def assigned_within_subscription(
     target: Assignment, subscribed_topic_names: frozenset[str], catalog: TopicCatalog
 ) -> Assignment:
-    """The part of a target whose topics exist and are subscribed by the member now."""
+    """The part of a target whose topics exist and are in the member's subscription now."""
     topic_ids = {topic_id for _, topic_id in _topic_ids(subscribed_topic_names, catalog)}
     if target.keys() <= topic_ids:
         return target

@@ -1,8 +1,8 @@
-"""What has to be replayed of a partition of `__share_group_state`: for each share-partition its newest
-snapshot, and the updates behind it.
+"""Selects the records to replay of a partition of `__share_group_state`: for each share-partition its newest
+snapshot, and the updates after it.
 
-What a later snapshot stands for is told by the keys alone and never decoded, which after a crash is most of
-what a busy partition holds. Pure.
+Older records are recognised by their keys and never decoded. After a crash they are most of a busy
+partition's records. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barnabas.protocol.share_state_records import (
 
 
 class RecordsInForce:
-    """What is in force among all that a log holds, which is added oldest first."""
+    """The records in force among those that were added, oldest first."""
 
     def __init__(self) -> None:
         self._by_identity: dict[bytes, list[StoredRecord]] = {}
@@ -39,7 +39,7 @@ class RecordsInForce:
     def decoded(self) -> Iterator[tuple[ShareStateRecord, int]]:
         """(record, offset), oldest first; RecordFormatError if one is malformed.
 
-        Tombstones are among them: the last one may be the newest record.
+        Tombstones are included, because the newest record may be one.
         """
         for record in sorted(record for records in self._by_identity.values() for record in records):
             assert record.key is not None

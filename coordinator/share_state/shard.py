@@ -1,9 +1,9 @@
-"""The share-partitions of one partition of `__share_group_state`: their states by replay, and what may be
-done to them.
+"""The share-partitions of one partition of `__share_group_state`: their states, changed by replay, and the
+operations on them.
 
-Each operation checks, and writes at most what it has to: refused with INVALID_REQUEST, FENCED_LEADER_EPOCH,
-FENCED_STATE_EPOCH or UNKNOWN_TOPIC_OR_PARTITION, in Kafka's order. A reader that leads in a newer epoch has
-that written down, so that its predecessor is fenced from then on. Pure.
+An operation checks its request and writes one record at most. It is refused with INVALID_REQUEST,
+FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH or UNKNOWN_TOPIC_OR_PARTITION, in Kafka's order. A read by a leader
+with a newer epoch is written, so that the earlier leader is fenced from then on. Pure.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _T = TypeVar("_T")
 Steps: TypeAlias = steps.Steps[ShareStateRecord, _T]
 
 _RECORDS_PER_BATCH = 500
-"""Of what isn't asked for by a client: a batch must not grow with the number of share-partitions."""
+"""Records of one append in the background: a batch must not grow with the number of share-partitions."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """One share-partition's state, and what of its records the state itself doesn't say."""
+    """One share-partition's state, with the facts about its records that the state does not have."""
 
     state: SharePartitionState
     needed_offset: int
-    """Of its newest snapshot: from there on its records are needed."""
+    """The offset of its newest snapshot: its records from there on are needed."""
     leader_epoch_max: int = NO_EPOCH
     state_epoch_max: int = NO_EPOCH
     update_count: int = 0
@@ -64,19 +64,19 @@ class ShareStateShard:
 
     @property
     def states(self) -> Mapping[SharePartitionKey, SharePartitionState]:
-        """All that is kept here."""
+        """The states of all share-partitions of this shard."""
         return {key: entry.state for key, entry in self._entries.items()}
 
     def __contains__(self, key: SharePartitionKey) -> bool:
         return key in self._entries
 
     def state_epoch(self, key: SharePartitionKey) -> int:
-        """The newest that the share-partition's state was begun in; -1 if it never was."""
+        """The newest epoch in which the share-partition's state was begun; -1 if it has no state."""
         entry = self._entries.get(key)
         return NO_EPOCH if entry is None else entry.state_epoch_max
 
     def lowest_needed_offset(self) -> int:
-        """The records below say nothing that newer ones don't; 0 before the first snapshot."""
+        """Newer records replace all records below this offset; 0 before the first snapshot."""
         return min(
             (entry.needed_offset for entry in self._entries.values()), default=self._newest_snapshot_offset
         )
@@ -130,7 +130,7 @@ class ShareStateShard:
         yield Write([snapshot_record(key, initial_state(snapshot_epoch, state_epoch, start_offset, now_ms))])
 
     def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> Steps[SharePartitionState]:
-        """The state, for the leader in `leader_epoch`."""
+        """The state, for the leader with `leader_epoch`."""
         _check_partition(key)
         _check_epochs(leader_epoch=leader_epoch)
         entry = self._initialised(key)
@@ -146,7 +146,7 @@ class ShareStateShard:
         return state
 
     def read_summary(self, key: SharePartitionKey) -> Steps[SharePartitionState | None]:
-        """The state without regard to epochs; None if there is none."""
+        """The state without a check of epochs; None without a state."""
         _check_partition(key)
         self._check_exists(key)
         entry = self._entries.get(key)
@@ -154,19 +154,19 @@ class ShareStateShard:
         return None if entry is None else entry.state
 
     def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
-        """Change the state as its leader says."""
+        """Apply the leader's changes to the state."""
         entry = self._led(key, write)
         effective = entry.state.in_effect(write)
         yield Write([self._next_record(key, entry, effective, entry.state.leader_epoch, now_ms)])
 
     def write_whole(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:
-        """Change the state as its leader says, to whom it is no more than that: other batches are gone."""
+        """Replace the whole state by the leader's: batches that are not in it are gone."""
         entry = self._led(key, write)
         bare = replace(entry.state, state_batches=())
         yield Write([snapshot_record(key, bare.rewritten(write, entry.state.leader_epoch, now_ms))])
 
     def delete(self, key: SharePartitionKey) -> Steps[None]:
-        """End the state; nothing is written if there is none."""
+        """End the state; writes nothing without a state."""
         _check_partition(key)
         self._check_exists(key)
         if key in self._entries:
@@ -175,15 +175,17 @@ class ShareStateShard:
     # Upkeep
 
     def forget_topics(self, topic_ids: Collection[UUID]) -> Steps[None]:
-        """End the states in topics that are gone."""
+        """End the states in deleted topics."""
         gone = [key for key in self._entries if key.topic_id in topic_ids]
         for some in _some_at_a_time([tombstone_record(key) for key in gone]):
             yield Write(some)
 
     def snapshot_cold(self, cold_interval_ms: int, now_ms: int) -> Steps[None]:
-        """Write anew what has had no snapshot for so long, so that older records need not be kept for it.
+        """Write new snapshots of states that have had none for this long, so that their older records are not
+        needed.
 
-        Nothing if all were written anew already: where nothing happens there is nothing to be let go of.
+        Writes nothing if all states have new snapshots already: without new records there is nothing to
+        delete.
         """
         states = [entry.state for entry in self._entries.values()]
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states):
@@ -210,7 +212,7 @@ class ShareStateShard:
         return entry
 
     def _led(self, key: SharePartitionKey, write: StateWrite) -> _Entry:
-        """The state that `write` is for, unless its leader is fenced."""
+        """The state that `write` changes, unless its leader is fenced."""
         _check_partition(key)
         _check_epochs(leader_epoch=write.leader_epoch, state_epoch=write.state_epoch)
         entry = self._initialised(key)

@@ -1,10 +1,11 @@
-"""Transactions that are decided, until every partition that took part has its marker.
+"""Decided transactions, until every partition that takes part has its marker.
 
-A marker that cannot be written now is tried again, for as long as it takes: the decision stands. The client
-that asked for the end waits for the first try alone. A log that knows a newer producer of the same id refuses
-the marker for good: the transaction is completed without it, so that the id can be used again, and a commit
-is answered with an error, never confirmed. Nothing of this is in the log of the coordinator: after a start
-all markers of a decided transaction are written again, which changes nothing where they are.
+A marker that cannot be written now is tried again without a limit, because the decision stands. The client
+that asked for the end waits for the first attempt only. A log that knows a newer producer of the same id
+refuses the marker for good. Then the transaction is completed without that marker, so that the id can be used
+again, and a commit is answered with an error, never confirmed. The progress is not in the coordinator's log:
+after a start all markers of a decided transaction are written again, and a log that has its marker is not
+changed by another one.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class DecidedTransaction:
         self._asked_for = asked_for
 
     def answer(self) -> None:
-        """Tell the client that asked for the end what the producer is from now on; PRODUCER_FENCED for a
-        commit that a partition has refused.
+        """Answer the client that asked for the end with the producer's identity from now on; PRODUCER_FENCED
+        for a commit that a partition has refused.
         """
         asked_for, self._asked_for = self._asked_for, None
         if asked_for is None:
@@ -47,14 +48,14 @@ class DecidedTransaction:
             asked_for.complete(completed(self.transaction, self.transaction.updated_at_ms).producer)
 
     def refuse(self) -> None:
-        """Have whoever asked for the end ask again: the log may not hold the decision."""
+        """Answer the client with a retriable error, because the log may not hold the decision."""
         asked_for, self._asked_for = self._asked_for, None
         if asked_for is not None:
             asked_for.fail(being_loaded())
 
 
 class DecidedTransactions:
-    """All of them, by transactional id."""
+    """The decided transactions, by transactional id."""
 
     def __init__(
         self,
@@ -77,47 +78,47 @@ class DecidedTransactions:
         self._retries = DeadlineTable[str]()
 
     def begin(self, transaction: Transaction, asked_for: Completion[ProducerIdentity] | None = None) -> None:
-        """Write the markers of a transaction that was decided.
+        """Write the markers of a decided transaction.
 
-        Whoever has asked for it is told what the producer is from now on, once each of them is written and
-        the end too, or something could not be written at once.
+        `asked_for` ends with the producer's identity from now on, once all markers and the end are written,
+        or one of them could not be written at once.
         """
         completion = DecidedTransaction(transaction, asked_for)
         self._by_id[transaction.transactional_id] = completion
         self._write(completion)
 
     def remaining(self, transactional_id: str) -> frozenset[TopicNamePartition] | None:
-        """The partitions that have no marker yet; None if the id has nothing to complete."""
+        """The partitions without their marker; None if the id has no decided transaction."""
         completion = self._by_id.get(transactional_id)
         return None if completion is None else frozenset(completion.remaining)
 
     def end(self, completion: DecidedTransaction) -> None:
-        """The end is written."""
+        """The end is in the log."""
         self._forget(completion.transaction.transactional_id)
         completion.answer()
 
     def retry(self, completion: DecidedTransaction) -> None:
-        """The end could not be written: try again, from the markers that are left."""
+        """The end, or a marker, could not be written: try again with the markers that are left."""
         self._retries.restart(completion.transaction.transactional_id, self._now_ms() + MARKER_RETRY_MS)
         self._on_deadline()
         completion.answer()
 
     def forget(self, transactional_ids: Iterable[str]) -> None:
-        """These are to be loaded anew: whoever waits has to ask again then."""
+        """These ids will be loaded again: clients that wait get a retriable error."""
         for transactional_id in transactional_ids:
             completion = self._forget(transactional_id)
             if completion is not None:
                 completion.refuse()
 
     def is_current(self, completion: DecidedTransaction) -> bool:
-        """Whether the transaction is still to be completed by this."""
+        """Whether this is the id's transaction to complete."""
         return self._by_id.get(completion.transaction.transactional_id) is completion
 
     def next_deadline_ms(self) -> int | None:
         return self._retries.next_deadline_ms()
 
     def expire(self, now_ms: int) -> None:
-        """Try again what is due."""
+        """Write the markers whose retry is due."""
         for transactional_id in self._retries.expire(now_ms):
             self._write(self._by_id[transactional_id])
 
@@ -130,7 +131,7 @@ class DecidedTransactions:
             transaction.client_version,
         )
         partitions = sorted(completion.remaining)
-        # One more than there are, so that none of them ends the round before all have begun.
+        # One more than the partitions, so that the round ends after all markers have begun.
         completion.under_way = 1 + len(partitions)
         for one in partitions:
             written = self._writer.write_marker(one, marker)
@@ -166,7 +167,7 @@ def being_loaded() -> ApiError:
 
 
 def is_refused(written: Completion[None]) -> bool:
-    """Whether the log refuses the marker for good, since it knows a newer producer of the same id."""
+    """Whether the log refuses the marker for good, because it knows a newer producer of the same id."""
     try:
         written.result()
     except ApiError as error:
@@ -177,7 +178,7 @@ def is_refused(written: Completion[None]) -> bool:
 
 
 def _is_written(written: Completion[None]) -> bool:
-    """Any failure but a refusal is tried again: what is decided must be carried out."""
+    """False for every other failure: it is tried again, because a decision must be carried out."""
     try:
         written.result()
     except Exception:

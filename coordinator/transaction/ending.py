@@ -1,8 +1,8 @@
-"""EndTxn: whether a transaction may be committed or aborted, or was so before (KIP-98, KIP-890).
+"""EndTxn: whether a transaction may be committed or aborted, or was already (KIP-98, KIP-890).
 
-With transaction.version 2 a request that is sent again is known by the epoch before the one that the end has
-given the producer; with less, by the state alone. There may also be nothing to abort: a producer that isn't
-sure aborts, and gets a new epoch by it.
+With transaction.version 2 a repeated request is recognised by its epoch, which is the one before the epoch
+that the end gave to the producer. With lower versions the state alone decides. A producer may also abort
+without an open transaction: a producer that is unsure aborts, and gets a new epoch.
 
     version 2        abort again   abort now   commit again   commit now        (again: with the epoch before)
     Empty            fenced        aborts      fenced         INVALID_TXN_STATE
@@ -36,7 +36,9 @@ _COMPLETE = {
 
 
 class EndRequest(NamedTuple):
-    """EndTxn, after authorization; `client_version` is the level of `transaction.version` it stands for."""
+    """EndTxn, after authorization; `client_version` is the level of `transaction.version` that the client
+    speaks.
+    """
 
     transactional_id: str
     producer: ProducerIdentity
@@ -45,10 +47,10 @@ class EndRequest(NamedTuple):
 
 
 def may_end(transaction: Transaction | None, request: EndRequest) -> bool:
-    """True if the transaction is to be ended now, False if it was, just so.
+    """True if the transaction is to be ended now, False if it has already ended in the same way.
 
-    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the same is being carried
-    out, INVALID_TXN_STATE.
+    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the same end is carried out,
+    INVALID_TXN_STATE.
     """
     if request.client_version >= EPOCH_RAISED_FROM:
         return _may_end_raising(transaction, request)
@@ -63,14 +65,14 @@ def may_end(transaction: Transaction | None, request: EndRequest) -> bool:
 
 
 def needs_next_producer_id(transaction: Transaction, client_version: int) -> bool:
-    """Whether the end leaves the producer id without an epoch for its producer."""
+    """Whether the producer id has no epoch left for its producer after this end."""
     return client_version >= EPOCH_RAISED_FROM and transaction.is_exhausted
 
 
 def ended(
     transaction: Transaction, request: EndRequest, wall_ms: int, *, next_producer_id: int | None = None
 ) -> Transaction:
-    """The transaction as it is decided."""
+    """The decided transaction."""
     return prepared(
         transaction,
         commit=request.commit,
@@ -96,12 +98,12 @@ def _may_end_raising(transaction: Transaction | None, request: EndRequest) -> bo
         raise _refusal(known, request)
     if known.state in PREPARED or request.commit:
         raise _refusal(known, request)
-    # Nothing is open, and nothing was written as far as the producer knows: the abort raises its epoch.
+    # No transaction is open, and the producer knows of no write: the abort only raises its epoch.
     return True
 
 
 def _is_again(transaction: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether the request was sent before, and carried out or begun; PRODUCER_FENCED if neither that, nor
+    """Whether the request is a repetition whose end was decided; PRODUCER_FENCED if it is neither that, nor
     from the newest producer.
     """
     is_again = transaction.producer_epoch == producer.producer_epoch + 1
@@ -114,7 +116,7 @@ def _is_again(transaction: Transaction, producer: ProducerIdentity) -> bool:
 
 
 def _is_again_after_rotation(transaction: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether the end that is asked for again has given the producer a new id."""
+    """Whether the repeated end has given the producer a new id."""
     return (
         transaction.previous_producer_id == producer.producer_id != transaction.producer_id
         and is_exhausted(producer.producer_epoch)

@@ -1,8 +1,8 @@
-"""InitProducerId with a transactional id: who may use it from now on (KIP-98, KIP-360).
+"""InitProducerId with a transactional id: which producer may use the id from now on (KIP-98, KIP-360).
 
-Whoever asks without a producer takes the id over: the producer before is fenced, and what it has open is
-aborted. A producer that had an error goes on by naming what it has been; if that is not the newest, another
-one has taken over. Pure.
+A request without a producer takes the id over: the earlier producer is fenced, and its open transaction is
+aborted. A producer that had an error continues by sending its id and epoch; if these are not the newest,
+another producer has taken over. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from barnabas.protocol.identity import ProducerIdentity
 
 
 def check_taking_over(transaction: Transaction, expected: ProducerIdentity | None) -> None:
-    """PRODUCER_FENCED for who is not what it says, CONCURRENT_TRANSACTIONS while an end is carried out."""
+    """PRODUCER_FENCED for a producer that is not the id's, CONCURRENT_TRANSACTIONS while an end is carried
+    out.
+    """
     if expected is not None and not _may_be(transaction, expected):
         raise _fenced(transaction)
     if transaction.state in PREPARED:
@@ -41,7 +43,7 @@ def initialised(
     *,
     new_producer_id: int | None = None,
 ) -> Transaction:
-    """The id for its new producer, under `new_producer_id` if one is needed. PRODUCER_FENCED."""
+    """The id's state for its new producer, with `new_producer_id` if one is needed. PRODUCER_FENCED."""
     epoch = transaction.producer_epoch
     if new_producer_id is not None:
         last_epoch = NO_EPOCH if expected is None else epoch
@@ -53,7 +55,7 @@ def initialised(
     elif epoch in (NO_EPOCH, expected.producer_epoch):
         raised, last_epoch = epoch + 1, epoch
     elif expected.producer_epoch == transaction.last_producer_epoch:
-        # The request is sent again: its answer was lost. Nobody else has come since, who would have left -1.
+        # A repeated request: its answer was lost. No other producer has come since; it would have left -1.
         raised, last_epoch = epoch, transaction.last_producer_epoch
     else:
         raise _fenced(transaction)
@@ -62,7 +64,7 @@ def initialised(
 
 
 def _may_be(transaction: Transaction, expected: ProducerIdentity) -> bool:
-    """Whether the producer can be the one that the id knows; the epoch is looked at later."""
+    """Whether the producer can be the id's; the epoch is checked later."""
     if transaction.producer_epoch == NO_EPOCH or expected.producer_id == transaction.producer_id:
         return True
     # Its id was exhausted, and the answer with the new one may have been lost.

@@ -1,4 +1,4 @@
-"""What the transaction coordinator needs from outside beyond its log."""
+"""The needs of the transaction coordinator besides its log."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from barnabas.runtime.completion import Completion
 
 
 class MarkerWriter(Protocol):
-    """Whoever leads the partitions that take part in transactions."""
+    """Writes to the partitions that take part in transactions."""
 
     def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
-        """Have the end of a transaction written to a partition; nothing is to be done if that is gone.
+        """Write the end of a transaction to a partition; does nothing if the partition was deleted.
 
-        Fails with INVALID_PRODUCER_EPOCH if the log knows a newer producer of the same id, else with the
+        Fails with INVALID_PRODUCER_EPOCH if the log knows a newer producer of the same id, otherwise with the
         reason why the log cannot be written now.
         """
         ...
 
 
 class ProducerIdSource(Protocol):
-    """Where producer ids come from, each once."""
+    """A source of producer ids; it gives each id once."""
 
     def next_id(self) -> Completion[int]: ...

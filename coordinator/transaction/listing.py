@@ -1,4 +1,4 @@
-"""What ListTransactions and DescribeTransactions tell of transactional ids (KIP-664, KIP-994). Pure."""
+"""The answers of ListTransactions and DescribeTransactions (KIP-664, KIP-994). Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 
 _STATES = {state.label: state for state in TransactionState}
 _NEVER_SEEN = frozenset({"Dead", "PrepareEpochFence"})
-"""States that Kafka's coordinator has for moments; to name them is no mistake."""
+"""Momentary states of Kafka's coordinator; a filter may name them."""
 
 
 class TransactionFilter(NamedTuple):
-    """ListTransactions; what is empty, or None, lets all pass."""
+    """The filters of ListTransactions; an empty one, or None, passes all."""
 
     states: Collection[str] = ()
     producer_ids: Collection[int] = ()
     longer_than_ms: int | None = None
-    """Only those that began more than so many ms ago, whatever became of them."""
+    """Only transactions that began more than this many ms ago, in any state."""
     matches_id: Callable[[str], bool] | None = None
 
 
@@ -30,7 +30,7 @@ class ListedTransaction(NamedTuple):
 
 
 class DescribedTransaction(NamedTuple):
-    """One id; `partitions` of a transaction that is being completed are those without their marker."""
+    """One id; of a transaction that is being completed, `partitions` are those without their marker."""
 
     transactional_id: str
     state: str
@@ -41,7 +41,7 @@ class DescribedTransaction(NamedTuple):
 
 
 def unknown_states(names: Iterable[str]) -> list[str]:
-    """Those of the names that are no state."""
+    """The names that are not states."""
     return [name for name in names if name not in _STATES and name not in _NEVER_SEEN]
 
 
@@ -59,7 +59,7 @@ def listed(
 def described(
     transaction: Transaction, remaining: Collection[TopicNamePartition] | None
 ) -> DescribedTransaction:
-    """One id, as it stands."""
+    """One id's present state."""
     return DescribedTransaction(
         transaction.transactional_id,
         transaction.state.label,

@@ -1,14 +1,14 @@
-"""The outcome that `__transaction_state` still names for a transaction that hangs in a partition.
+"""The outcome that the records in `__transaction_state` name for a hanging transaction.
 
-A transaction hangs if the log of a partition has it open and the coordinator has it no longer. It happens
-when the partition never got the marker: its log refused it, or lost it with the power. The records of the
-transactional id still say how its transactions ended. One marker ends all that the producer has open in the
-log, so it may be written only if all those transactions had the same outcome.
+A transaction hangs if the log of a partition has it open and the coordinator has no such open transaction.
+This happens when the partition did not get the marker: its log refused it, or lost it in a power failure. The
+records of the transactional id still name the ends of its transactions. One marker ends all batches that the
+producer has open in the log, so it may be written only if all those transactions had the same outcome.
 
-With transaction.version 2 each transaction has an epoch of its own, and its batches show the epoch. With less
-all transactions of a producer share one epoch: then the records must go back to the beginning of that epoch,
-and something must show that the log refused the markers, since records that were lost with the power would
-not be missed. Pure.
+With transaction.version 2 each transaction has its own epoch, and its batches show the epoch. With lower
+versions all transactions of a producer share one epoch. Then the records must go back to the beginning of
+that epoch, and there must be evidence that the log refused the markers, because records that were lost in a
+power failure would not be noticed. Pure.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from barnabas.protocol.identity import TopicNamePartition
 
 
 class HangingTransaction(NamedTuple):
-    """Something that a producer has open in a log.
+    """The open batches of a producer in a log.
 
-    `first_epoch` is the epoch of the first batch, `last_epoch` of the last one. `has_refused_markers`: the
-    log has a marker of a coordinator that cannot be, so that it refused those of the real one.
+    `first_epoch` is the epoch of the first batch, `last_epoch` of the last one. With `has_refused_markers`
+    the log has a marker with a coordinator epoch that cannot exist, so that it refused the real coordinator's
+    markers.
     """
 
     partition: TopicNamePartition
@@ -40,15 +41,15 @@ class HangingTransaction(NamedTuple):
 
 
 def is_held_open(known: Transaction, partition: TopicNamePartition) -> bool:
-    """Whether the coordinator is going to end the partition's transaction itself."""
+    """Whether the coordinator will end the partition's transaction itself."""
     has_begun = known.state is TransactionState.ONGOING or known.state in PREPARED
     return has_begun and partition in known.partitions
 
 
 def named_outcome(history: Sequence[Transaction], hanging: HangingTransaction) -> Transaction | None:
-    """The newest decision that the marker has to carry out; None if the records don't name one outcome.
+    """The newest decision, which the marker has to carry out; None if the records do not name one outcome.
 
-    `history` is all that the log of `__transaction_state` has of the transactional id, oldest first.
+    `history` is all records of the transactional id in the log of `__transaction_state`, oldest first.
     """
     decided = [one for one in history if _may_have_written(one, hanging)]
     if not decided or len({one.commits for one in decided}) > 1:
@@ -66,12 +67,12 @@ def _may_have_written(decision: Transaction, hanging: HangingTransaction) -> boo
         return False
     if _raises(decision):
         return hanging.first_epoch <= decision.producer_epoch - 1 <= hanging.last_epoch
-    # An abort by the coordinator has raised the epoch, an end by the producer has not.
+    # An abort by the coordinator has raised the epoch; an end by the producer has not.
     return hanging.first_epoch <= decision.producer_epoch <= hanging.last_epoch + 1
 
 
 def _are_all_there(decided: Sequence[Transaction], hanging: HangingTransaction) -> bool:
-    """Compaction takes the oldest records of an id first, so those in between are there as well."""
+    """Compaction removes the oldest records of an id first, so the records in between are there too."""
     ends = decided[0].producer_epoch - 1, decided[-1].producer_epoch - 1
     return ends == (hanging.first_epoch, hanging.last_epoch)
 

@@ -1,5 +1,5 @@
-"""Which partitions take part in a transaction: they are added before anything is written to them, by the
-client or by the broker itself, and looked up with each write (KIP-98, KIP-890). Pure.
+"""The partitions that take part in a transaction: the client or the broker adds them before the first write,
+and each write checks them (KIP-98, KIP-890). Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 def check_producer(transaction: Transaction | None, producer: ProducerIdentity) -> Transaction:
     """The id's state, if this is its producer and it may write now.
 
-    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the last one is completed.
+    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the last transaction is
+    completed.
     """
     if transaction is None or transaction.producer_id != producer.producer_id:
         message = "The transactional id has another producer id, or none."
@@ -40,7 +41,7 @@ def added(
     client_version: int,
     wall_ms: int,
 ) -> Transaction | None:
-    """The state with these partitions in the open transaction; None if they are. See `check_producer`."""
+    """The state with these partitions in the open transaction; None if all are in it. See `check_producer`."""
     known = check_producer(transaction, producer)
     if known.state is TransactionState.ONGOING and known.partitions.issuperset(partitions):
         return None

@@ -1,4 +1,4 @@
-"""The records of transactional ids, made from their state, and read back."""
+"""The records of transactional ids, made from their state, and decoded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas.protocol.transaction_log_records import (
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 TransactionRecord: TypeAlias = tuple[str, Transaction | None]
-"""A transactional id and its state; None for one that is forgotten."""
+"""A transactional id and its state; None if the id is deleted."""
 
 
 def record_of(transaction: Transaction) -> TransactionRecord:
@@ -25,7 +25,7 @@ def record_of(transaction: Transaction) -> TransactionRecord:
 
 
 def encode_record(record: TransactionRecord, transaction_version: int) -> tuple[bytes, bytes | None]:
-    """Key and value, for the level of `transaction.version` that is in force."""
+    """Key and value, for the level of `transaction.version` in force."""
     transactional_id, transaction = record
     key = encode_transaction_key(TransactionLogKey(transactional_id=transactional_id))
     if transaction is None:
@@ -34,7 +34,7 @@ def encode_record(record: TransactionRecord, transaction_version: int) -> tuple[
 
 
 def decode_record(key: Buffer, value: Buffer | None) -> TransactionRecord | None:
-    """The record; None if it is of a later kind. RecordFormatError if it is malformed."""
+    """The record; None if its type is unknown. RecordFormatError if it is malformed."""
     decoded = decode_transaction_record(key, value)
     if decoded is None:
         return None

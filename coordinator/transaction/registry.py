@@ -1,4 +1,4 @@
-"""All transactional ids of this coordinator, by partition of its topic, changed by replay alone."""
+"""All transactional ids of this coordinator, by partition of its topic, changed by replay only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.coordinator.transaction.transaction import Transaction, Transactio
 
 
 class TransactionRegistry:
-    """What each id's newest record says."""
+    """The state of each id after its newest record."""
 
     def __init__(self, partition_count: int) -> None:
         self._partitions: list[dict[str, Transaction]] = [{} for _ in range(partition_count)]
@@ -40,7 +40,7 @@ class TransactionRegistry:
         return bool(self._ongoing)
 
     def replay(self, partition: int, record: TransactionRecord) -> None:
-        """A record is in the log; a tombstone of what isn't there is passed over."""
+        """Apply a record; a tombstone of an unknown id is ignored."""
         transactional_id, transaction = record
         ids = self._partitions[partition]
         self._count += (transaction is not None) - (transactional_id in ids)
@@ -57,7 +57,7 @@ class TransactionRegistry:
             self._ongoing.discard(transactional_id)
 
     def forget_partition(self, partition: int) -> None:
-        """What is in that partition is to be loaded anew."""
+        """Forget the ids of that partition."""
         ids = self._partitions[partition]
         self._ongoing.difference_update(ids)
         for transaction in ids.values():

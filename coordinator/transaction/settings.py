@@ -1,4 +1,4 @@
-"""The values that steer the transaction coordinator, under Kafka's names; they come from outside."""
+"""The settings of the transaction coordinator, under Kafka's names. The caller reads the configuration."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,14 @@ class TransactionSettings:
     timeout_check_interval_ms: int = 10_000
     """`transaction.abort.timed.out.transaction.cleanup.interval.ms`"""
     id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
-    """`transactional.id.expiration.ms`: how long an id is kept that nobody uses."""
+    """`transactional.id.expiration.ms`: how long an unused id is kept."""
     id_expiration_check_interval_ms: int = 3_600_000
     """`transaction.remove.expired.transaction.cleanup.interval.ms`"""
     max_ids: int = 100_000
-    """`transaction.max.transactional.ids` (Kafka has none): a new id beyond it is refused with
-    POLICY_VIOLATION, which no producer tries again."""
+    """`transaction.max.transactional.ids` (Kafka has none): one more new id is refused with POLICY_VIOLATION,
+    which no producer retries.
+    """
     max_queued_operations: int = 10_000
-    """Operations that may wait for one partition's append (Kafka has no such bound); beyond it:
-    COORDINATOR_NOT_AVAILABLE."""
+    """Operations that may wait for one partition's append (Kafka has no such bound); one more is refused with
+    COORDINATOR_NOT_AVAILABLE.
+    """

@@ -1,9 +1,9 @@
-"""How a transactional id stands: its producer, and the newest transaction of that. Values, and how one
-follows from another.
+"""The state of a transactional id: its producer, and the producer's newest transaction. Values, and the
+functions from one to the next.
 
-With transaction.version 2 a producer's epoch is raised by each transaction's end, so that what comes late is
-never taken for part of the next one (KIP-890). The last epoch of an id is kept for that: 32,766 is the last
-that a producer ever has, then a new id begins at 0. Pure.
+With transaction.version 2 each end of a transaction raises the producer's epoch, so that a late write never
+counts for the next transaction (KIP-890). The last epoch of an id is reserved for that: 32,766 is the last
+one that a producer gets, then a new id begins at 0. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EPOCH_MAX: Final = 2**15 - 1
 
 
 class TransactionState(IntEnum):
-    """By the numbers that records have."""
+    """The states, by their numbers in records."""
 
     EMPTY = 0
     ONGOING = 1
@@ -37,39 +37,39 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """What clients are told, such as `PrepareCommit`."""
+        """The name that clients see, such as `PrepareCommit`."""
         return self.name.title().replace("_", "")
 
 
 PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
-"""Decided, while markers are written."""
+"""Decided; markers are being written."""
 AT_REST: Final = frozenset(
     {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT}
 )
-"""No transaction is open: the next one may begin, and an id that rests too long is forgotten."""
+"""No transaction is open: the next one may begin, and an id that is unused for too long is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """A transactional id's state. Times are of the day, in ms."""
+    """A transactional id's state. Times are times of day, in ms."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     """-1 before the first producer."""
     previous_producer_id: int = NO_PRODUCER_ID
-    """The producer id before the last change of anything."""
+    """The producer id before the last change."""
     next_producer_id: int = NO_PRODUCER_ID
-    """What the producer id will be once the transaction has ended; -1 if it stays."""
+    """The producer id after the end of the transaction; -1 if it stays."""
     last_producer_epoch: int = NO_EPOCH
-    """The epoch before the last one, for requests that are sent again; no record has it."""
+    """The epoch before the last one, for repeated requests; records do not have it."""
     timeout_ms: int
     state: TransactionState
     partitions: frozenset[TopicNamePartition] = frozenset()
     started_at_ms: int = NO_TIME
     updated_at_ms: int
     client_version: int = 0
-    """The level of `transaction.version` that the client has spoken."""
+    """The level of `transaction.version` that the client speaks."""
 
     @property
     def producer(self) -> ProducerIdentity:
@@ -82,7 +82,7 @@ class Transaction:
 
     @property
     def commits(self) -> bool:
-        """Whether what was decided is to commit; only for a transaction that was decided."""
+        """Whether the decision is to commit; only for a decided transaction."""
         assert self.state in PREPARED
         return self.state is TransactionState.PREPARE_COMMIT
 
@@ -92,12 +92,12 @@ class Transaction:
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Whether that is the last epoch that a producer is given: one is kept, to fence it with."""
+    """Whether that is the last epoch that a producer gets: one more is reserved, to fence it."""
     return producer_epoch >= _EPOCH_MAX - 1
 
 
 def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, wall_ms: int) -> Transaction:
-    """An id that nobody has used, with a producer id that has had no producer yet."""
+    """A new id, with a producer id that has had no producer yet."""
     return Transaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
@@ -111,7 +111,7 @@ def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, wa
 def for_producer(
     before: Transaction, producer: ProducerIdentity, last_epoch: int, timeout_ms: int, wall_ms: int
 ) -> Transaction:
-    """A producer begins to use the id, or goes on after an error."""
+    """A producer begins to use the id, or continues after an error."""
     return replace(
         before,
         producer_id=producer.producer_id,
@@ -144,7 +144,9 @@ def with_partitions(
 def prepared(
     before: Transaction, *, commit: bool, client_version: int, next_producer_id: int, wall_ms: int
 ) -> Transaction:
-    """The transaction is decided. One that nothing was written in begins now, for what has to begin."""
+    """The transaction is decided. A transaction without writes gets the present time as its beginning,
+    because records need one.
+    """
     raises = client_version >= EPOCH_RAISED_FROM
     return replace(
         before,
@@ -162,9 +164,7 @@ def prepared(
 def fenced(
     before: Transaction, *, transaction_version: int, next_producer_id: int, wall_ms: int
 ) -> Transaction:
-    """The open transaction is aborted, and its producer not listened to any more: its epoch is raised in any
-    case.
-    """
+    """The open transaction is aborted and its producer fenced: its epoch is raised in any case."""
     if transaction_version < EPOCH_RAISED_FROM:
         before = replace(before, producer_epoch=_raised(before.producer_epoch), last_producer_epoch=NO_EPOCH)
     return prepared(
@@ -192,5 +192,5 @@ def completed(before: Transaction, wall_ms: int) -> Transaction:
 
 
 def _raised(producer_epoch: int) -> int:
-    """The next epoch; the last one of all stays, so that even a producer that got it by mistake ends."""
+    """The next epoch. The last one stays, so that a producer that got it by mistake can still be ended."""
     return min(producer_epoch + 1, _EPOCH_MAX)

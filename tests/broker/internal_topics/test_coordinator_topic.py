@@ -110,7 +110,7 @@ async def test_a_partition_that_cannot_be_loaded_keeps_no_other_from_it_and_is_t
     assert f"barnabas log dump --records {DATA_DIRECTORY}/__share_group_state-1" in line
 
 
-async def test_another_reason_is_told_anew(
+async def test_another_reason_is_logged_again(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reasons = [LogOffline("one"), LogOffline("one"), CorruptBatch("two"), LogOffline("one")]
@@ -155,13 +155,13 @@ async def test_the_pauses_before_a_damaged_partition_is_tried_again_grow_up_to_a
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
 
 
-async def test_what_must_be_loaded_as_a_whole_is_not_in_part(coordinator: Coordinator) -> None:
+async def test_load_all_fails_if_one_partition_is_damaged(coordinator: Coordinator) -> None:
     await coordinator.topic.append(1, [(b"damaged", b"")])
     with pytest.raises(InvalidDirectory, match="__share_group_state-1 is damaged: It makes no sense"):
         await coordinator.loader.load_all()
 
 
-async def test_what_was_loaded_is_forgotten_at_once_and_loaded_soon(coordinator: Coordinator) -> None:
+async def test_a_reload_forgets_at_once_and_loads_soon(coordinator: Coordinator) -> None:
     await coordinator.loader.load()
     await coordinator.topic.append(0, [(b"a", b"")])
     coordinator.loader.reload(0)
@@ -171,7 +171,7 @@ async def test_what_was_loaded_is_forgotten_at_once_and_loaded_soon(coordinator:
     assert coordinator.reload_count == 1
 
 
-async def test_what_a_failed_attempt_has_loaded_is_forgotten_before_the_next(
+async def test_the_records_of_a_failed_attempt_are_forgotten_before_the_next(
     coordinator: Coordinator,
 ) -> None:
     await coordinator.topic.append(0, [(b"a", b""), (b"damaged", b""), (b"b", b"")])
@@ -182,7 +182,7 @@ async def test_what_a_failed_attempt_has_loaded_is_forgotten_before_the_next(
     assert coordinator.reload_count == 1
 
 
-async def test_a_log_that_is_opened_anew_while_it_is_read_is_read_again_and_loaded_once(
+async def test_a_log_reopened_while_it_is_read_is_read_again_and_loaded_once(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[asyncio.Future[list[Stored]]] = []
@@ -203,7 +203,7 @@ async def test_a_log_that_is_opened_anew_while_it_is_read_is_read_again_and_load
     assert (coordinator.loaded, coordinator.reload_count) == ({0: [b"read 1"]}, 1)
 
 
-async def test_nothing_is_loaded_any_more_once_it_is_closed(
+async def test_nothing_is_loaded_after_closing(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unreadable(_: InternalTopic, __: int) -> list[Stored]:
@@ -255,7 +255,7 @@ async def test_others_are_served_while_a_partition_is_loaded(coordinator: Coordi
     assert max(steps) <= STEPS_PER_TURN // 4
 
 
-async def test_a_log_that_is_opened_anew_while_it_is_loaded_is_loaded_anew(coordinator: Coordinator) -> None:
+async def test_a_log_reopened_while_it_is_loaded_is_loaded_again(coordinator: Coordinator) -> None:
     await began_to_load(coordinator)
     coordinator.loader.reload(0)
     assert coordinator.loaded == {}
@@ -265,7 +265,7 @@ async def test_a_log_that_is_opened_anew_while_it_is_loaded_is_loaded_anew(coord
     assert coordinator.reload_count == 1
 
 
-async def test_nothing_is_left_of_what_was_loaded_in_part_when_it_is_closed(coordinator: Coordinator) -> None:
+async def test_closing_forgets_a_partly_loaded_partition(coordinator: Coordinator) -> None:
     await began_to_load(coordinator)
     await coordinator.loader.close()
     assert coordinator.loaded == {}

@@ -74,9 +74,9 @@ async def test_a_broker_without_groups_has_none_of_it(lab: Lab) -> None:
 
 async def test_the_first_append_makes_it(lab: Lab) -> None:
     topic = internal_topic(lab)
-    ticket = topic.append(7, RECORDS)
-    assert not ticket.done
-    await ticket
+    append = topic.append(7, RECORDS)
+    assert not append.done
+    await append
     created = lab.broker.metadata.image.topics_by_name["__consumer_offsets"]
     assert (len(created.partitions), created.is_internal) == (50, True)
     assert await topic.read(7) == stored(*RECORDS)
@@ -85,28 +85,28 @@ async def test_the_first_append_makes_it(lab: Lab) -> None:
 
 async def test_appends_that_make_it_together_make_it_once(lab: Lab) -> None:
     topic = internal_topic(lab)
-    tickets = [topic.append(partition, RECORDS) for partition in (1, 2, 1)]
-    for ticket in tickets:
-        await ticket
+    appends = [topic.append(partition, RECORDS) for partition in (1, 2, 1)]
+    for append in appends:
+        await append
     assert await topic.read(1) == stored(*RECORDS * 2)
     assert await topic.read(2) == stored(*RECORDS)
 
 
 async def test_an_append_is_refused_if_the_topic_is_made_with_other_partitions_meanwhile(lab: Lab) -> None:
     topic = internal_topic(lab)
-    ticket = topic.append(1, RECORDS)
+    append = topic.append(1, RECORDS)
     await lab.broker.metadata.create_topics([NewTopic("__consumer_offsets", 3)])
     await topic.drained()
-    assert isinstance(ticket.error, LogClosed)
+    assert isinstance(append.error, LogClosed)
     assert topic.partition_count == 3
     assert await topic.read(1) == []
 
 
 async def test_each_append_tells_the_offset_of_its_first_record(lab: Lab) -> None:
     topic = internal_topic(lab)
-    tickets = [topic.append(7, RECORDS), topic.append(7, RECORDS)]
+    appends = [topic.append(7, RECORDS), topic.append(7, RECORDS)]
     await topic.drained()
-    assert [ticket.result().base_offset for ticket in (*tickets, topic.append(7, RECORDS))] == [0, 2, 4]
+    assert [append.result().base_offset for append in (*appends, topic.append(7, RECORDS))] == [0, 2, 4]
 
 
 async def test_records_may_be_let_go_of(lab: Lab) -> None:
@@ -152,7 +152,7 @@ async def test_others_have_their_turn_while_a_long_log_is_read(lab: Lab) -> None
     assert numbers(await reading) == list(range(5))
 
 
-async def test_what_is_written_and_deleted_while_a_log_is_read_is_taken_as_it_is(lab: Lab) -> None:
+async def test_a_read_includes_changes_made_meanwhile(lab: Lab) -> None:
     topic = await with_long_log(lab, 5)
     log = lab.broker.log_directory.find("__consumer_offsets", 3)
     assert log is not None
@@ -172,7 +172,7 @@ async def test_a_partition_beyond_the_last_has_nothing(lab: Lab) -> None:
     assert await topic.read(50) == []
 
 
-async def test_a_failure_is_in_the_ticket(lab: Lab) -> None:
+async def test_a_failure_is_in_the_completion(lab: Lab) -> None:
     topic = internal_topic(lab)
     await topic.append(0, RECORDS)
     lab.filesystem.write_error, lab.filesystem.failing_suffix = errno.EIO, ".log"
@@ -183,25 +183,25 @@ async def test_a_failure_is_in_the_ticket(lab: Lab) -> None:
     lab.filesystem.write_error = None
 
 
-async def test_what_finds_its_log_offline_fails_and_is_not_written_once_it_is_open_again(lab: Lab) -> None:
+async def test_an_append_to_an_offline_log_fails_and_is_not_repeated_after_reopening(lab: Lab) -> None:
     topic = await with_offline_log(lab)
-    ticket = topic.append(0, RECORDS)
+    append = topic.append(0, RECORDS)
     await topic.drained()
-    assert isinstance(ticket.error, LogClosed)
+    assert isinstance(append.error, LogClosed)
     assert lab.broker.logs.get(metadata_of(lab), 0) is not None, "opened for those who come next"
     assert await topic.read(0) == stored(*RECORDS)
     await topic.append(0, RECORDS)
     assert await topic.read(0) == stored(*RECORDS * 2)
 
 
-async def test_it_makes_no_difference_who_opens_the_log_again(lab: Lab) -> None:
+async def test_any_caller_may_reopen_the_log(lab: Lab) -> None:
     topic = await with_offline_log(lab)
-    ticket = topic.append(0, RECORDS)
+    append = topic.append(0, RECORDS)
     # The log serves again before the append has its turn.
     opened = asyncio.ensure_future(lab.broker.logs.open(metadata_of(lab), 0))
     await topic.drained()
     await opened
-    assert isinstance(ticket.error, LogClosed)
+    assert isinstance(append.error, LogClosed)
     assert await topic.read(0) == stored(*RECORDS)
 
 
@@ -217,7 +217,7 @@ async def test_each_log_that_went_offline_is_remembered_apart(lab: Lab) -> None:
     assert await topic.read(0) == stored(*RECORDS)
 
 
-async def test_records_that_are_not_there_cannot_be_let_go_of_and_nobody_is_hurt(lab: Lab) -> None:
+async def test_deleting_unknown_records_does_nothing(lab: Lab) -> None:
     topic = internal_topic(lab)
     await topic.append(7, RECORDS)
     complaints: list[object] = []
@@ -229,8 +229,8 @@ async def test_records_that_are_not_there_cannot_be_let_go_of_and_nobody_is_hurt
     assert await topic.read(7) == stored(*RECORDS)
 
 
-async def test_closing_waits_for_what_is_being_appended(lab: Lab) -> None:
+async def test_closing_waits_for_appends_under_way(lab: Lab) -> None:
     topic = internal_topic(lab)
-    ticket = topic.append(0, RECORDS)
+    append = topic.append(0, RECORDS)
     await topic.drained()
-    assert ticket.done
+    assert append.done

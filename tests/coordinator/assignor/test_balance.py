@@ -32,7 +32,7 @@ def test_a_slot_whose_unfilled_members_all_hold_it_stays_short() -> None:
     assert _balanced({0: [0]}, [0], sharing=2, quotas={0: 2}) == {0: [0]}
 
 
-def test_a_slot_stays_short_when_nobody_is_left_below_quota() -> None:
+def test_a_slot_stays_short_when_no_member_is_below_its_quota() -> None:
     assert _balanced({}, [0], sharing=3, quotas={0: 1, 1: 1}) == {0: [0], 1: [0]}
 
 
@@ -50,7 +50,7 @@ def test_a_slot_held_too_often_loses_the_first_members() -> None:
     assert held == {0: [], 1: [], 2: [0]}
 
 
-def test_what_stays_as_it_was_is_no_change() -> None:
+def test_unchanged_pairs_are_not_in_the_result() -> None:
     previous = {0: [0], 1: [1], 2: [2]}
     balance = Balance(previous, [0, 1, 2, 3], sharing=1, quotas={0: 1, 1: 1, 2: 1, 3: 1})
     balance.run()

@@ -86,7 +86,7 @@ def test_a_member_without_topics_gets_nothing_beside_one_with() -> None:
     assert assigned == {"reader": {IDS["a"]: (0, 1)}, "idler": {}}
 
 
-def test_a_topic_that_nobody_reads_any_more_is_dropped() -> None:
+def test_a_topic_without_readers_is_dropped() -> None:
     members = {
         "one": MemberSpec(["b"], {IDS["a"]: (0, 1)}),
         "two": MemberSpec(["b", "c"], {IDS["a"]: (2,)}),

@@ -44,7 +44,7 @@ def test_only_the_leader_hears_of_all_members() -> None:
     assert [len(result.members) for result in results] == [3, 0, 0]
 
 
-def test_an_id_that_nobody_asks_with_ends_with_its_session() -> None:
+def test_an_unused_member_id_ends_with_its_session() -> None:
     bench = Bench()
     member_id = bench.new_member_id()
     bench.advance(SESSION_MS)
@@ -62,7 +62,7 @@ def test_an_id_that_nobody_asks_with_ends_with_its_session() -> None:
         ({"member_id": "stranger"}, ErrorCode.unknown_member_id),
     ],
 )
-def test_what_makes_no_sense_is_refused(changed: dict[str, Any], code: ErrorCode) -> None:
+def test_invalid_requests_are_refused(changed: dict[str, Any], code: ErrorCode) -> None:
     bench = Bench()
     assert bench.join_code(bench.start_join(**changed)) is code
 
@@ -103,14 +103,14 @@ def test_a_share_groups_id_is_taken() -> None:
     assert bench.join_code(bench.start_join()) is ErrorCode.inconsistent_group_protocol
 
 
-def test_a_group_has_so_many_members_and_not_more() -> None:
+def test_the_members_of_a_group_have_a_bound() -> None:
     bench = Bench(ClassicSettings(max_size=2))
     first, second = bench.stable(2)
     assert bench.join_code(bench.start_join()) is ErrorCode.group_max_size_reached
     assert bench.heartbeat(first) is bench.heartbeat(second) is ErrorCode.none
 
 
-def test_while_members_join_those_who_have_count() -> None:
+def test_while_members_join_only_those_that_have_joined_count() -> None:
     bench = Bench(ClassicSettings(max_size=2))
     members = bench.stable(2)
     newcomer = "nobody"
@@ -130,7 +130,7 @@ def test_one_that_is_too_many_is_not_waited_for() -> None:
     assert codes == [ErrorCode.none, ErrorCode.none, ErrorCode.group_max_size_reached]
 
 
-def test_there_are_so_many_groups_and_not_more() -> None:
+def test_the_number_of_groups_has_a_bound() -> None:
     bench = Bench(ClassicSettings(max_groups=1))
     bench.stable()
     assert bench.join_code(bench.start_join(group_id="another")) is ErrorCode.group_max_size_reached
@@ -139,7 +139,7 @@ def test_there_are_so_many_groups_and_not_more() -> None:
     assert refused.value.code is ErrorCode.coordinator_not_available
 
 
-def test_a_follower_that_asks_again_is_told_the_same() -> None:
+def test_a_follower_that_asks_again_gets_the_same_answer() -> None:
     bench = Bench()
     leader, follower = bench.stable(2)
     result = bench.start_join(follower.member_id).result()
@@ -149,7 +149,7 @@ def test_a_follower_that_asks_again_is_told_the_same() -> None:
 
 
 @pytest.mark.parametrize("who", ["the leader", "a follower with other metadata"])
-def test_who_has_changed_or_leads_begins_a_rebalance(who: str) -> None:
+def test_a_changed_member_or_a_leader_begins_a_rebalance(who: str) -> None:
     bench = Bench()
     leader, follower = bench.stable(2)
     if who == "the leader":

@@ -63,7 +63,7 @@ class TestCommitting:
 
 
 class TestCommittingInATransaction:
-    def test_a_member_of_this_generation_whatever_the_group_does(self) -> None:
+    def test_a_member_of_this_generation_in_any_state_of_the_group(self) -> None:
         bench = Bench()
         (member,) = bench.stable()
         assert transactional_commit(bench, member=member.identity, generation_id=1).result() == [
@@ -88,13 +88,13 @@ class TestCommittingInATransaction:
             ("", 1, ErrorCode.unknown_member_id),
         ],
     )
-    def test_nobody_else(self, member_id: str, generation_id: int, code: ErrorCode) -> None:
+    def test_no_other_client(self, member_id: str, generation_id: int, code: ErrorCode) -> None:
         bench = Bench()
         (member,) = bench.stable()
         identity = member.identity if member_id == "own" else MemberIdentity(member_id, None)
         assert error_of(transactional_commit(bench, member=identity, generation_id=generation_id)) is code
 
-    def test_nobody_in_a_generation_of_a_group_that_is_not_there(self) -> None:
+    def test_no_client_in_a_generation_of_an_unknown_group(self) -> None:
         assert error_of(transactional_commit(Bench(), generation_id=3)) is ErrorCode.illegal_generation
 
 
@@ -145,7 +145,7 @@ class TestRetention:
         assert (bench.committed(), bench.committed("former")) == (5, None)
         assert bench.state() is ClassicGroupState.STABLE
 
-    def test_never_ends_what_a_group_reads_of_which_nothing_is_known(self) -> None:
+    def test_never_ends_while_the_topics_of_the_members_are_unknown(self) -> None:
         bench = Bench(offset_settings=SHORT)
         (member,) = bench.stable(1, session_ms=1_800_000, protocols={"range": b"unreadable"})
         bench.start_commit(member=member.identity, generation_id=1).result()

@@ -81,7 +81,7 @@ def test_a_time_to_join_that_ends_in_the_queue_does_not_end_the_next_one() -> No
     assert bench.heartbeat(Joined(second.member_id, 2)) is ErrorCode.rebalance_in_progress
 
 
-def test_what_is_being_committed_goes_with_its_topic() -> None:
+def test_offsets_that_are_being_committed_are_deleted_with_their_topic() -> None:
     bench = Bench()
     bench.log.held = True
     bench.start_commit(topic_id=TOPIC_ID)
@@ -99,7 +99,7 @@ def test_a_group_that_is_being_made_is_deleted_once_it_is_there() -> None:
     assert bench.groups.list_groups() == []
 
 
-def test_a_group_made_again_under_another_type_is_deleted_as_what_it_is() -> None:
+def test_a_group_created_again_with_another_type_is_deleted_as_that_type() -> None:
     bench = Bench()
     bench.start_commit()
     bench.log.held = True

@@ -44,7 +44,7 @@ def test_a_rebalance_ends_as_soon_as_all_have_joined() -> None:
     assert first.result().generation_id == second.result().generation_id == 2
 
 
-def test_who_does_not_join_in_time_is_left_behind() -> None:
+def test_a_member_that_does_not_join_in_time_is_removed() -> None:
     bench = Bench()
     leader, follower = bench.stable(2, session_ms=1_800_000)
     reply = bench.start_join(leader.member_id)
@@ -65,7 +65,7 @@ def test_a_follower_leads_if_the_leader_does_not_join_in_time() -> None:
     assert len({reply.result().leader, newcomer.result().leader}) == 1
 
 
-def test_who_does_not_sync_in_time_is_removed_and_a_rebalance_begins() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed_and_a_rebalance_begins() -> None:
     bench = Bench()
     leader, follower = bench.stable(2, session_ms=1_800_000)
     replies = [bench.start_join(one.member_id, session_ms=1_800_000) for one in (leader, follower)]
@@ -118,7 +118,7 @@ def test_a_member_that_leaves_begins_a_rebalance(leaver: int) -> None:
     assert bench.start_join(stays.member_id).result().leader == stays.member_id
 
 
-def test_leaving_ends_the_wait_of_those_who_have_joined() -> None:
+def test_leaving_ends_the_wait_of_the_members_that_have_joined() -> None:
     bench = Bench()
     leader, follower = bench.stable(2)
     reply = bench.start_join(leader.member_id)
@@ -137,7 +137,7 @@ def test_a_member_that_was_to_join_may_leave_as_well() -> None:
     assert waiting.result().generation_id == 2
 
 
-def test_each_who_leaves_has_an_outcome_of_its_own() -> None:
+def test_each_leaving_member_has_its_own_outcome() -> None:
     bench = Bench()
     (member,) = bench.stable()
     left = bench.leave(MemberIdentity("stranger", None), member.identity, MemberIdentity("", "desk"))
@@ -146,6 +146,6 @@ def test_each_who_leaves_has_an_outcome_of_its_own() -> None:
     assert bench.state() is ClassicGroupState.EMPTY
 
 
-def test_nobody_leaves_a_group_that_is_not_there() -> None:
+def test_no_member_can_leave_an_unknown_group() -> None:
     ((_, code),) = Bench().leave(MemberIdentity("stranger", None))
     assert code is ErrorCode.unknown_member_id

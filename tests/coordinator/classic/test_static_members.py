@@ -42,7 +42,7 @@ def test_one_that_comes_back_gets_its_assignment_without_a_rebalance() -> None:
     assert bench.heartbeat(leader) is ErrorCode.none
 
 
-def test_a_leader_that_comes_back_is_told_to_leave_the_assignment_as_it_is() -> None:
+def test_a_leader_that_comes_back_skips_the_assignment() -> None:
     bench = Bench()
     leader, _ = static_group(bench, "desk", "shelf")
     result = bench.start_join(instance_id="desk").result()
@@ -50,7 +50,7 @@ def test_a_leader_that_comes_back_is_told_to_leave_the_assignment_as_it_is() -> 
     assert result.member_id != leader.member_id
 
 
-def test_one_too_old_to_be_told_so_is_not_told_that_it_leads() -> None:
+def test_an_older_client_gets_the_old_leaders_id() -> None:
     bench = Bench()
     leader, _ = static_group(bench, "desk", "shelf")
     result = bench.start_join(instance_id="desk", version=8).result()
@@ -69,7 +69,7 @@ def test_the_old_member_id_is_fenced() -> None:
     assert left is ErrorCode.fenced_instance_id
 
 
-def test_who_waits_under_the_old_id_is_fenced_at_once() -> None:
+def test_a_request_that_waits_under_the_old_id_is_fenced_at_once() -> None:
     bench = Bench()
     leader, follower = static_group(bench, "desk", "shelf")
     waiting = bench.start_join(leader.member_id, instance_id="desk")

@@ -11,7 +11,7 @@ from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.classic.classic_bench import GROUP, SESSION_MS, Bench, Joined
 
 
-def test_each_member_gets_what_the_leader_means_for_it() -> None:
+def test_each_member_gets_its_part_of_the_leaders_assignment() -> None:
     bench = Bench()
     members = bench.stable(3)
     assignments = [bench.start_sync(one).result().assignment for one in members]
@@ -19,7 +19,7 @@ def test_each_member_gets_what_the_leader_means_for_it() -> None:
     assert bench.start_sync(members[0]).result()[1:3] == ("consumer", "range")
 
 
-def test_who_is_left_out_gets_nothing() -> None:
+def test_a_member_without_an_assignment_gets_an_empty_one() -> None:
     bench = Bench()
     ids = [bench.new_member_id() for _ in range(2)]
     replies = [bench.start_join(one) for one in ids]
@@ -71,7 +71,7 @@ def test_a_second_request_of_a_waiting_member_replaces_the_first() -> None:
     assert second.result().assignment == b"f"
 
 
-def test_nobody_is_told_before_the_assignment_is_written() -> None:
+def test_no_sync_is_answered_before_the_assignment_is_written() -> None:
     bench = Bench()
     reply = bench.start_join(bench.new_member_id())
     bench.advance(0)
@@ -121,7 +121,7 @@ class TestHeartbeat:
         code = bench.classic.heartbeat("", Joined("stranger", 1).identity, 1, now_ms=0)
         assert code is ErrorCode.invalid_group_id
 
-    def test_goes_through_while_groups_are_loaded_so_that_nobody_leaves_over_it(self) -> None:
+    def test_succeeds_while_groups_are_loaded_so_that_members_stay(self) -> None:
         bench = Bench(loaded=False)
         assert bench.heartbeat(Joined("member", 1)) is ErrorCode.none
 
@@ -133,7 +133,7 @@ def test_nothing_else_goes_through_while_groups_are_loaded() -> None:
     assert code is ErrorCode.coordinator_load_in_progress
 
 
-def test_who_waits_when_the_log_is_opened_anew_looks_for_the_coordinator_again() -> None:
+def test_members_that_wait_when_the_log_is_reopened_get_not_coordinator() -> None:
     bench = Bench()
     leader, follower = bench.stable(2)
     joining = bench.start_join(leader.member_id)

@@ -134,7 +134,7 @@ def test_the_last_member_leaves_an_assignment_of_the_new_epoch() -> None:
     assert bench.join("b").assignment == {bench.topic_id: (0, 1, 2, 3, 4, 5)}, "it is due at once"
 
 
-def test_there_are_only_so_many_groups() -> None:
+def test_the_number_of_groups_has_a_bound() -> None:
     bench = ConsumerBench(ConsumerSettings(max_groups=1))
     bench.join("a")
     assert _code(bench, "b", 0, group_id="g2", **JOINING) is ErrorCode.group_max_size_reached
@@ -255,7 +255,7 @@ def test_two_members_of_one_expression_are_assigned_at_once() -> None:
     assert len(bench.partitions("a")) == len(bench.partitions("b")) == 3
 
 
-def test_an_expression_that_nobody_has_any_more_is_forgotten() -> None:
+def test_an_unused_expression_is_forgotten() -> None:
     bench = ConsumerBench()
     bench.join_by_regex("a", "inv.*")
     bench.beat("a")
@@ -295,7 +295,7 @@ def test_a_static_member_that_stays_away_is_removed() -> None:
 # Leaving, and being late
 
 
-def test_what_a_member_leaves_goes_to_others() -> None:
+def test_the_partitions_of_a_member_that_leaves_go_to_others() -> None:
     bench = ConsumerBench()
     bench.join("a")
     bench.join("b")

@@ -106,7 +106,7 @@ def test_a_consumer_whose_session_ends_turns_it_back_as_well() -> None:
     assert _types(bench) == ["classic"]
 
 
-def test_classic_members_that_wait_are_told_to_join_again() -> None:
+def test_waiting_classic_members_get_rebalance_in_progress() -> None:
     bench = ConsumerBench()
     classic = _classic_pair(bench)
     waiting = bench.start_join(classic[0].member_id, protocols=PROTOCOLS)
@@ -147,7 +147,7 @@ def test_offsets_outlive_the_change_of_protocol_and_a_restart() -> None:
     assert _types(bench) == ["consumer"]
 
 
-def test_a_restart_between_the_protocols_loses_nobody() -> None:
+def test_a_restart_between_the_protocols_loses_no_member() -> None:
     bench = ConsumerBench()
     classic = _classic_pair(bench)
     bench.join("new")

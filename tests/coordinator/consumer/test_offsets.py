@@ -137,7 +137,7 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     assert bench.committed() is None
 
 
-def test_what_an_unloaded_partition_held_is_forgotten() -> None:
+def test_the_offsets_of_an_unloaded_partition_are_forgotten() -> None:
     bench = ConsumerBench()
     bench.join("a")
     _commit(bench, "a", 2)

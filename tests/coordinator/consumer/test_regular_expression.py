@@ -29,7 +29,7 @@ def test_a_text_matches_as_with_re2(expression: str, text: str, matches: bool) -
 
 
 @pytest.mark.parametrize("expression", ["(", "[a", r"\1", "*a", "(?=a)", "(?<=a)", "a{1001}", r"\pL{500}"])
-def test_what_is_none_is_refused(expression: str) -> None:
+def test_invalid_expressions_are_refused(expression: str) -> None:
     with pytest.raises(RegexError):
         RegularExpression(expression)
 
@@ -40,11 +40,11 @@ def test_an_expression_that_is_too_long_is_refused() -> None:
         RegularExpression("a" * (LENGTH_MAX + 1))
 
 
-def test_the_reason_is_told_in_words() -> None:
+def test_the_error_has_a_reason() -> None:
     with pytest.raises(RegexError, match=r"missing \)"):
         RegularExpression("orders(")
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*b", "(.*)(.*)(.*)(.*)[^a]", "(a?){200}a{200}"])
-def test_what_costs_others_exponential_time_is_cheap(expression: str) -> None:
+def test_expressions_with_exponential_time_elsewhere_are_cheap(expression: str) -> None:
     assert not RegularExpression(expression).matches("a" * 100 + "-" * 149 + "a")

@@ -48,7 +48,7 @@ def test_topics_with_one_hash_come_in_the_order_of_their_names() -> None:
 
 
 @pytest.mark.parametrize("joined", [["a", "p"], ["p", "a"]], ids=str)
-def test_members_come_in_the_same_order_whoever_joined_first(joined: list[str]) -> None:
+def test_members_come_in_the_same_order_in_any_order_of_joining(joined: list[str]) -> None:
     assert members_in_map_order(joined, "a") == ["p", "a"]
 
 

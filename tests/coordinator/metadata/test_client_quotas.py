@@ -105,7 +105,7 @@ def test_other_values_are_refused(entity: QuotaEntity, key: str, value: float, m
     assert (error.code, error.message) == (ErrorCode.invalid_request, message)
 
 
-def test_only_what_changes_is_written() -> None:
+def test_only_changed_quotas_are_written() -> None:
     current = {"producer_byte_rate": 5.0, "consumer_byte_rate": 6.0}
     assert decide(CLIENT, current=current, producer_byte_rate=5, consumer_byte_rate=7) == [
         ("consumer_byte_rate", 7)

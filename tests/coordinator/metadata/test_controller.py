@@ -46,7 +46,7 @@ async def test_each_start_counts_the_leader_epoch_up(tmp_path: Path) -> None:
     assert [read_header(batch).leader_epoch for batch in store.batches] == [0, 0, 1]
 
 
-async def test_what_was_decided_is_there_after_a_crash(tmp_path: Path) -> None:
+async def test_decisions_survive_a_crash(tmp_path: Path) -> None:
     store = MemoryLog()
     first = controller_over(store, tmp_path)
     await first.start()
@@ -99,7 +99,7 @@ async def test_a_failed_append_changes_nothing_and_says_so(tmp_path: Path) -> No
     assert (await controller.create_topics([NewTopic("t", 1)]))[0].error is None
 
 
-async def test_a_decision_that_breaks_is_told_and_holds_up_nothing(
+async def test_a_decision_that_raises_fails_its_reply_and_delays_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> None:

@@ -106,7 +106,7 @@ async def decide(controller: Controller, number: int) -> None:
             await controller.delete_topics([controller.image.topics_by_name[f"t{number - 3}"].topic_id])
 
 
-async def test_a_crash_at_any_step_leaves_what_was_confirmed() -> None:
+async def test_a_crash_at_any_step_leaves_the_confirmed_decisions() -> None:
     filesystem, witness = SteppedFileSystem(), Witness()
     filesystem.note = witness.confirmed_count
     node = Node(filesystem, HandClock())
@@ -128,7 +128,7 @@ async def test_a_crash_at_any_step_leaves_what_was_confirmed() -> None:
     await witness.check(filesystem.crashes)
 
 
-async def test_a_crash_while_the_log_starts_over_leaves_what_the_snapshot_holds() -> None:
+async def test_a_crash_while_the_log_starts_over_leaves_the_content_of_the_snapshot() -> None:
     filesystem, witness = SteppedFileSystem(), Witness()
     node = Node(filesystem, HandClock())
     await node.open()

@@ -161,7 +161,7 @@ def test_a_partition_is_found_by_name_and_index(name: str, index: int, found: bo
     assert (image.partition(name, index) is not None) is found
 
 
-def test_a_colliding_name_is_found_in_whatever_form() -> None:
+def test_a_colliding_name_is_found_in_any_form() -> None:
     image, _ = replayed(*TOPIC)
     assert image.colliding_name("t_a") == "t.a"
     assert image.colliding_name("t-a") is None

@@ -31,7 +31,7 @@ def taken_at(*end_offsets: int) -> list[StoredSnapshot]:
         ((10, 20, 30), 9, 30, 9_701, 20),
     ],
 )
-def test_the_log_begins_with_the_last_snapshot_but_one_that_nobody_waits_for(
+def test_the_log_begins_with_the_second_newest_snapshot_that_no_follower_needs(
     end_offsets: tuple[int, ...], replicated: int | None, now_ms: int, log_bytes: int, expected: int
 ) -> None:
     start = decide_log_start(

@@ -103,7 +103,7 @@ async def test_a_log_is_there_once_it_is_opened(stage: Stage) -> None:
     assert opened.leader_epoch == LEADER_EPOCH
 
 
-async def test_those_who_open_it_at_once_get_the_same(stage: Stage) -> None:
+async def test_concurrent_callers_get_the_same_log(stage: Stage) -> None:
     topic = stage.topic()
     opened = await asyncio.gather(*[stage.logs.open(topic, 0) for _ in range(5)])
     assert len(set(map(id, opened))) == 1
@@ -119,7 +119,7 @@ async def test_one_that_cannot_be_opened_keeps_none_of_many_closed(stage: Stage)
     assert [index for topic, index in everything if stage.logs.get(topic, index) is None] == [5]
 
 
-async def test_one_who_gives_up_waiting_takes_it_from_nobody(stage: Stage) -> None:
+async def test_a_caller_that_gives_up_waiting_does_not_affect_the_others(stage: Stage) -> None:
     topic = stage.topic()
     impatient = asyncio.ensure_future(stage.logs.open(topic, 0))
     patient = asyncio.ensure_future(stage.logs.open(topic, 0))
@@ -226,7 +226,7 @@ class TestWhyALogIsNotOpenIsLogged:
             self.pass_time(monkeypatch)
         assert [line["event"] for line in lines] == ["log not opened"] * 2
 
-    async def test_once_where_it_cannot_even_be_made_whoever_asks(
+    async def test_once_for_a_log_that_cannot_be_created_for_any_caller(
         self, stage: Stage, topic: Topic, lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stage.filesystem.create_error = errno.EIO

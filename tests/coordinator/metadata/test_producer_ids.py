@@ -22,7 +22,7 @@ class Blocks:
         self.asked[-1].complete(range(2 * number, 2 * number + 2))
 
 
-def test_those_who_wait_share_one_block_and_the_rest_asks_for_the_next() -> None:
+def test_waiting_callers_share_one_block_and_the_rest_ask_for_the_next() -> None:
     blocks = Blocks()
     ids = ProducerIds(blocks.allocate)
     replies = [ids.next_id() for _ in range(3)]
@@ -35,7 +35,7 @@ def test_those_who_wait_share_one_block_and_the_rest_asks_for_the_next() -> None
     assert ids.next_id().result() == 3
 
 
-def test_a_failed_block_fails_those_who_wait_and_is_asked_for_again() -> None:
+def test_a_failed_block_fails_the_waiting_callers_and_is_asked_for_again() -> None:
     blocks = Blocks()
     ids = ProducerIds(blocks.allocate)
     reply = ids.next_id()

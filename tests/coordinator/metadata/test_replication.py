@@ -77,7 +77,7 @@ ALONE = Log(40, 40, ())
         (Log(20, 50, ((5, 20),)), (OLD,), 25, 3, DivergingEpoch(2, 20)),
     ],
 )
-def test_a_follower_is_told_where_to_go(
+def test_the_answer_sends_a_follower_to_the_right_position(
     log: Log,
     snapshots: tuple[SnapshotId, ...],
     offset: int,

@@ -73,7 +73,7 @@ def test_kafka_keeps_the_same_of_the_same_password() -> None:
         (Deletion("a", 0), ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism"),
     ],
 )
-def test_what_cannot_be_is_refused(change: Deletion | Upsertion, code: ErrorCode, message: str) -> None:
+def test_invalid_credentials_are_refused(change: Deletion | Upsertion, code: ErrorCode, message: str) -> None:
     assert decide(change) == ([], {change.name: (code, message)})
 
 

@@ -37,7 +37,7 @@ def test_bytes_count_once_enough_of_the_snapshot_has_changed(
     assert schedule.is_due(0) is due
 
 
-def test_what_changes_adds_up() -> None:
+def test_changes_add_up() -> None:
     schedule = schedule_after(100)
     for _ in range(10):
         schedule.note(100, 5, 0)
@@ -98,7 +98,7 @@ def test_one_that_failed_is_tried_again_after_a_pause() -> None:
     assert schedule.next_deadline_ms() is None
 
 
-def test_what_waited_longest_counts_after_a_failure() -> None:
+def test_the_longest_waiting_record_counts_after_a_failure() -> None:
     schedule = schedule_after(100)
     schedule.note(1, 0, 5)
     schedule.begun()

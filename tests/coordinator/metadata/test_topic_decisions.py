@@ -262,7 +262,7 @@ def test_the_brokers_own_topics_are_not_deleted_or_enlarged_by_clients() -> None
     ]
 
 
-def test_the_metadatas_topic_is_made_by_nobody() -> None:
+def test_no_client_may_create_the_metadata_topic() -> None:
     ids = counted_ids()
     _, (creation,) = decide_create_topics(
         MetadataImage(),

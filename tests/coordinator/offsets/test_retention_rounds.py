@@ -34,7 +34,7 @@ def many(count: int, offset_count: int) -> dict[str, int]:
     return {f"group-{number}": offset_count for number in range(count)}
 
 
-def test_a_part_holds_so_many_offsets_and_a_round_each_group_once() -> None:
+def test_a_part_has_a_bound_and_a_round_has_each_group_once() -> None:
     bench = Bench(many(300, 100))
     parts = bench.round(INTERVAL_MS)
     assert all(len(part) * (100 + GROUP_COST) <= PART_OFFSETS_MAX for part in parts)

@@ -103,7 +103,7 @@ def delete_group(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("delete", [delete_offset, delete_topic, delete_group])
-def test_what_was_deleted_meanwhile_stays_so(delete: Callable[[Bench], None]) -> None:
+def test_offsets_deleted_meanwhile_stay_deleted(delete: Callable[[Bench], None]) -> None:
     bench = Bench()
     transactional_commit(bench, 7).result()
     delete(bench)
@@ -133,7 +133,7 @@ def test_make_a_simple_group_where_there_is_none() -> None:
     assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic")
 
 
-def test_nobody_commits_whose_transaction_does_not_take_part() -> None:
+def test_no_commit_without_the_partition_in_the_transaction() -> None:
     def refuse() -> None:
         raise ApiError(ErrorCode.invalid_txn_state)
 
@@ -142,7 +142,7 @@ def test_nobody_commits_whose_transaction_does_not_take_part() -> None:
     assert bench.log.batches == []
 
 
-def test_nobody_commits_with_too_much_metadata() -> None:
+def test_no_commit_with_too_much_metadata() -> None:
     bench = Bench()
     reply = transactional_commit(bench, metadata="m" * 4_097)
     assert reply.result() == [ErrorCode.offset_metadata_too_large]

@@ -213,7 +213,7 @@ def test_a_replay_that_raises_fails_its_operation_and_the_partition_goes_on(held
     assert bench.operations.submit(bench.write("c")).result() == "c"
 
 
-def test_unloading_refuses_what_is_under_way_and_queued_and_nothing_follows_from_it() -> None:
+def test_unloading_refuses_operations_under_way_and_queued_and_replays_nothing() -> None:
     bench = Bench()
     bench.log.held = True
     replies = [bench.operations.submit(bench.write(name)) for name in "ab"]
@@ -246,7 +246,7 @@ class TestTransactions:
 
         return operation
 
-    def test_what_belongs_to_one_is_replayed_apart_with_its_producer_and_so_is_its_end(self) -> None:
+    def test_records_and_the_end_of_a_transaction_are_replayed_with_their_producer(self) -> None:
         bench = Bench()
 
         def operation() -> Steps[None]:
@@ -272,7 +272,7 @@ class TestTransactions:
 
 
 @pytest.mark.parametrize("where", ["encoding", "appending", "replaying"])
-def test_an_operation_is_told_of_whatever_fails(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_sees_every_failure(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
 
     def fail(*_: object) -> Append:

@@ -104,7 +104,7 @@ def test_heartbeats_are_refused_until_the_groups_are_loaded() -> None:
     assert simulation.join("a").member_epoch == 2
 
 
-def test_a_partition_is_loaded_a_record_a_step_and_nothing_is_told_of_it_before_the_last() -> None:
+def test_a_partition_is_loaded_one_record_per_step_and_refused_before_the_last() -> None:
     simulation = Simulation()
     simulation.catalog.create(TOPIC, 2)
     simulation.join("a")
@@ -127,7 +127,7 @@ def test_a_partition_is_loaded_a_record_a_step_and_nothing_is_told_of_it_before_
     assert simulation.has_member("a"), "its session began with the last step"
 
 
-def test_what_was_loaded_in_part_is_forgotten() -> None:
+def test_a_partly_loaded_partition_is_forgotten() -> None:
     simulation = Simulation()
     simulation.join("a")
     partition = partition_of_group(GROUP)
@@ -280,7 +280,7 @@ class Story:
 
 @settings(max_examples=150, deadline=None)
 @given(actions=st.lists(ACTION, max_size=40))
-def test_what_the_log_replays_to_is_the_live_state_and_epochs_never_go_back(
+def test_replaying_the_log_gives_the_live_state_and_epochs_never_go_back(
     actions: list[tuple[str, Any, Any]],
 ) -> None:
     story = Story()
@@ -366,7 +366,7 @@ def test_a_removal_that_an_unloading_refuses_leaves_no_session_behind() -> None:
     assert simulation.groups.list_groups() == []
 
 
-def test_the_epoch_of_a_group_is_told_and_that_of_no_group_is_0() -> None:
+def test_the_epoch_of_an_unknown_group_is_0() -> None:
     simulation = Simulation()
     assert simulation.coordinator.group_epoch(GROUP) == 0
     simulation.join("a")

@@ -128,7 +128,7 @@ def test_a_deletion_under_way_is_not_begun_again() -> None:
 
 
 @pytest.mark.parametrize("count", [DELETIONS_PER_LOOK_MAX + 1])
-def test_so_many_go_at_a_time_and_the_others_later(count: int) -> None:
+def test_a_bounded_number_is_deleted_at_a_time_and_the_others_later(count: int) -> None:
     made = simulation()
     group_ids = [f"group-{number}" for number in range(count)]
     for group_id in group_ids:

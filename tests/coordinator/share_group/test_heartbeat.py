@@ -181,7 +181,7 @@ def test_an_empty_topic_list_unsubscribes_and_is_answered_with_an_empty_assignme
     [("absent", "a", ErrorCode.group_id_not_found), (GROUP, "absent", ErrorCode.unknown_member_id)],
 )
 @pytest.mark.parametrize("member_epoch", [-1, 2])
-def test_unknown_groups_and_members_are_told_apart(
+def test_unknown_groups_and_members_have_different_errors(
     group_id: str, member_id: str, code: ErrorCode, member_epoch: int
 ) -> None:
     simulation = Simulation()
@@ -208,9 +208,7 @@ def test_a_group_of_another_type_is_no_share_group(member_epoch: int) -> None:
         ("a", 2, ErrorCode.none),
     ],
 )
-def test_a_full_group_takes_nobody_but_its_members(
-    member_id: str, member_epoch: int, code: ErrorCode
-) -> None:
+def test_a_full_group_accepts_only_its_members(member_id: str, member_epoch: int, code: ErrorCode) -> None:
     simulation = Simulation(ShareGroupSettings(max_size=2))
     simulation.join("a")
     simulation.join("b")
@@ -392,7 +390,7 @@ def test_a_leave_is_answered_bare_and_bumps_the_epoch() -> None:
     assert simulation.coordinator.next_deadline_ms() is None
 
 
-def test_who_joins_an_empty_group_is_assigned_at_once() -> None:
+def test_a_member_that_joins_an_empty_group_is_assigned_at_once() -> None:
     simulation = Simulation()
     topic_id = simulation.catalog.create(TOPIC)
     simulation.join("a")
@@ -400,7 +398,7 @@ def test_who_joins_an_empty_group_is_assigned_at_once() -> None:
     assert simulation.join("b").assignment == {topic_id: (0,)}
 
 
-def test_what_a_member_leaves_goes_to_the_others() -> None:
+def test_the_partitions_of_a_member_that_leaves_go_to_the_others() -> None:
     simulation = Simulation()
     topic_id = simulation.catalog.create(TOPIC, 2)
     simulation.join("a")

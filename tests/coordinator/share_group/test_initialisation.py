@@ -37,7 +37,7 @@ def _new(*partitions: int) -> list[NewPartition]:
         (_known((), (0, 1)), [(0, False), (1, False), (2, True)]),
     ],
 )
-def test_what_is_added_starts_at_0_and_what_was_met_first_undecided(
+def test_added_partitions_start_at_0_and_first_ones_undecided(
     known: StatePartitions, planned: list[tuple[int, bool]]
 ) -> None:
     group = ShareGroup("group")
@@ -54,7 +54,7 @@ def test_a_partition_that_failed_is_planned_again_when_its_pause_is_over() -> No
     assert plan_initialisation(group, [TOPIC], CATALOG, 100) == (_new(0, 1, 2), [])
 
 
-def test_what_failed_is_remembered_until_it_is_made() -> None:
+def test_failed_partitions_are_remembered_until_they_are_created() -> None:
     failed = after_initialisation(StatePartitions(), _new(0), _new(1, 2))
     assert failed == _known((0,), (1, 2))
     assert after_initialisation(failed, _new(2), []) == _known((0, 2), (1,))

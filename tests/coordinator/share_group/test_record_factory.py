@@ -63,7 +63,7 @@ def test_the_incarnation_is_in_every_group_record() -> None:
     assert simulation.group().incarnation == simulation.wall_ms
 
 
-def test_tombstones_name_what_they_delete_and_have_no_value() -> None:
+def test_tombstones_have_a_key_and_no_value() -> None:
     records = [*member_tombstones(GROUP, "a"), *group_tombstones(GROUP)]
     assert [_through_bytes(record) for record in records] == records
     assert all(value is None and key.group_id == GROUP for key, value in records)

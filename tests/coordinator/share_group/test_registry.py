@@ -26,12 +26,12 @@ def _registry(*records: ShareGroupRecord) -> ShareGroupRegistry:
 
 
 @pytest.mark.parametrize("record", [*member_tombstones(GROUP, "a"), *group_tombstones(GROUP)])
-def test_tombstones_for_what_is_not_there_are_passed_over(record: ShareGroupRecord) -> None:
+def test_tombstones_of_unknown_groups_are_ignored(record: ShareGroupRecord) -> None:
     assert _registry(record).get(GROUP) is None
 
 
 @pytest.mark.parametrize("record", member_tombstones(GROUP, "a"))
-def test_tombstones_for_members_that_are_not_there_are_passed_over(record: ShareGroupRecord) -> None:
+def test_tombstones_of_unknown_members_are_ignored(record: ShareGroupRecord) -> None:
     group_record = (
         ShareGroupMetadataKey(group_id=GROUP),
         ShareGroupMetadataValue(group_epoch=9, metadata_hash=1),

@@ -35,7 +35,7 @@ class TestRecords:
         assert bench.kinds() == "Suu"
         assert bench.read().result().state_batches == acknowledged((0, 1), (4, 5))
 
-    def test_so_many_updates_and_it_is_written_whole(self) -> None:
+    def test_after_a_number_of_updates_a_snapshot_is_written(self) -> None:
         bench = Bench(updates_per_snapshot=2)
         bench.initialise()
         for offset in range(0, 10, 2):
@@ -49,7 +49,7 @@ class TestRecords:
         bench.write((0, 0))
         assert bench.kinds() == "SS"
 
-    def test_a_snapshot_holds_what_is_left_above_the_start(self) -> None:
+    def test_a_snapshot_holds_the_batches_above_the_start(self) -> None:
         bench = Bench(updates_per_snapshot=1)
         bench.initialise()
         bench.write((0, 3), (6, 7))
@@ -109,7 +109,7 @@ class TestRecords:
         assert bench.kinds() == "SSSTT"
         assert list(bench.coordinator.states()) == [elsewhere]
 
-    def test_what_nobody_asked_for_is_written_in_bounded_batches(self) -> None:
+    def test_background_records_are_written_in_bounded_batches(self) -> None:
         bench = Bench()
         for number in range(1001):
             bench.initialise(key=KEY._replace(group_id=f"group-{number}"))
@@ -186,7 +186,7 @@ class TestLoading:
             again.write((offset, offset), leader_epoch=5)
         assert again.kinds() == "SuuuS"
 
-    def test_what_a_snapshot_stands_for_is_not_looked_at(self) -> None:
+    def test_records_before_a_snapshot_are_not_decoded(self) -> None:
         bench = Bench(updates_per_snapshot=1)
         bench.initialise()
         for offset in range(5):
@@ -261,7 +261,7 @@ class TestPruning:
             bench.coordinator.prune()
         assert bench.log.pruned == [(0, 1)]
 
-    def test_what_is_left_gives_the_same_states(self) -> None:
+    def test_the_records_that_remain_give_the_same_states(self) -> None:
         bench = Bench(updates_per_snapshot=2)
         for key in (KEY, OTHER):
             bench.initialise(key=key)

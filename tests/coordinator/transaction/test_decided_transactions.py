@@ -48,7 +48,7 @@ class TestWhileMarkersAreWritten:
 
 
 class TestMarkersThatCannotBeWritten:
-    def test_are_tried_again_and_nobody_waits_for_that(self) -> None:
+    def test_are_tried_again_in_the_background(self) -> None:
         bench, producer = ongoing()
         bench.partitions.failing[BILLS] = OSError("disk")
         assert bench.end(producer) == ProducerIdentity(1_000, 1)
@@ -111,7 +111,7 @@ class TestAfterARestart:
 
     @pytest.mark.parametrize("commit", [True, False])
     @pytest.mark.parametrize("version", [0, 2])
-    def test_what_was_decided_is_carried_out(self, commit: bool, version: int) -> None:
+    def test_a_decision_is_carried_out(self, commit: bool, version: int) -> None:
         bench, producer = ongoing(version=version)
         bench.partitions.held = True
         bench.start_end(producer, commit=commit, version=version)
@@ -146,7 +146,7 @@ class TestAfterARestart:
 
 
 class TestAReload:
-    def test_has_whoever_waits_ask_again(self) -> None:
+    def test_lets_waiting_clients_ask_again(self) -> None:
         bench, producer = ongoing()
         bench.partitions.held = True
         ending = bench.start_end(producer)
@@ -170,7 +170,7 @@ class TestAReload:
         bench.advance(2 * MARKER_RETRY_MS)
         assert bench.state() == "CompleteCommit"
 
-    def test_refuses_what_is_under_way(self) -> None:
+    def test_refuses_operations_under_way(self) -> None:
         bench, producer = ongoing()
         bench.log.held = True
         ending = bench.start_end(producer)

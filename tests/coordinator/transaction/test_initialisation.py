@@ -21,7 +21,7 @@ class TestAnIdThatNobodyHasUsed:
         assert bench.init(transactional_id="other") == ProducerIdentity(1_001, 0)
         assert bench.state() == "Empty"
 
-    def test_takes_whatever_a_producer_says_of_itself(self) -> None:
+    def test_accepts_any_identity_of_a_producer(self) -> None:
         assert Bench().init(ProducerIdentity(5, 3)) == ProducerIdentity(1_000, 0)
 
     @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ class TestAnIdThatNobodyHasUsed:
         assert error_of(bench.start_init(transactional_id="other")) is ErrorCode.policy_violation
         assert bench.init().producer_epoch == 1
 
-    def test_is_nobodys_if_no_producer_id_can_be_had(self) -> None:
+    def test_has_no_producer_without_a_producer_id(self) -> None:
         bench = Bench()
         bench.producer_ids.failing = True
         assert error_of(bench.start_init()) is ErrorCode.coordinator_not_available
         assert bench.log.batches == []
 
-    def test_is_nobodys_if_it_could_not_be_written(self) -> None:
+    def test_has_no_producer_if_it_could_not_be_written(self) -> None:
         bench = Bench()
         bench.log.failing = True
         assert error_of(bench.start_init()) is ErrorCode.coordinator_not_available
@@ -118,7 +118,7 @@ class TestAProducerThatGoesOn:
         first = bench.init()
         assert bench.init(first) == ProducerIdentity(1_000, 1)
 
-    def test_is_told_the_same_if_it_asks_again(self) -> None:
+    def test_gets_the_same_answer_to_a_repeated_request(self) -> None:
         bench = Bench()
         first = bench.init()
         assert bench.init(first) == bench.init(first) == ProducerIdentity(1_000, 1)

@@ -99,6 +99,6 @@ class TestWithOneEpochForAllTransactions:
 
 
 @pytest.mark.parametrize("state", list(TransactionState))
-def test_the_coordinator_holds_open_what_it_has_begun_and_not_completed(state: TransactionState) -> None:
+def test_the_coordinator_holds_a_transaction_open_until_it_is_completed(state: TransactionState) -> None:
     assert is_held_open(record(state, 1), ORDERS) is (state in (ONGOING, COMMIT, ABORT))
     assert not is_held_open(record(state, 1), BILLS)

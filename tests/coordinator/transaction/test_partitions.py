@@ -84,7 +84,7 @@ def test_are_refused_to_others_and_between_transactions(
     assert look_up(bench, producer) is code
 
 
-def test_of_an_id_that_is_not_there_belong_to_nobody() -> None:
+def test_of_an_unknown_id_belong_to_no_producer() -> None:
     bench = Bench()
     assert error_of(bench.start_add(PRODUCER, ORDERS)) is ErrorCode.invalid_producer_id_mapping
     assert look_up(bench) is ErrorCode.invalid_producer_id_mapping
