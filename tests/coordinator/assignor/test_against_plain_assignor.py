@@ -46,8 +46,8 @@ def test_any_group_is_assigned_as_plainly_through_all_its_changes(
 
 
 def _previous(chance: Random, partition_bound: int, assigned: Assignment | None) -> Assignment:
-    """In most cases the assignor's last result, otherwise a random assignment. Topic ids are equal, but not the
-    same objects, as in a target that was read from the log.
+    """In most cases the assignor's last result, otherwise a random assignment. Topic ids are equal, but not
+    the same objects, as in a target that was read from the log.
     """
     if assigned is None or chance.random() < 0.1:
         held = {name: _partitions(chance, partition_bound) for name in _some(chance, IDS)}
