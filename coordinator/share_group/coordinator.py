@@ -157,8 +157,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         return describe_group(self._registry.existing(group_id), self._catalog)
 
     def delete_group(self, group_id: str) -> Completion[None]:
-        """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of deleting its state.
-        """
+        """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or an error of the share state."""
         return self._run(group_id, partial(self.deleting, group_id))
 
     def deleting(self, group_id: str) -> Steps[None]:
