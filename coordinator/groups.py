@@ -78,11 +78,9 @@ class Groups:
         `on_deadline` is called when `next_deadline_ms` may have moved.
         """
         self._now_ms = now_ms
+        queued_max = settings.share.max_queued_operations
         self.operations = group_operations(
-            log,
-            self,
-            partition_count=partition_count,
-            max_queued_operations=settings.share.max_queued_operations,
+            log, self, partition_count=partition_count, max_queued_operations=queued_max
         )
         self.share: ShareGroupCoordinator = ShareGroupCoordinator(
             operations=self.operations,
@@ -93,17 +91,7 @@ class Groups:
             other_group_type=lambda group_id: self._type_beside(group_id, self.share),
             on_deadline=on_deadline,
         )
-        self.consumer: ConsumerCoordinator = ConsumerCoordinator(
-            operations=self.operations,
-            catalog=catalog,
-            classic_groups=self,
-            configs=settings.consumer_configs,
-            settings=settings.consumer,
-            wall_ms=wall_ms,
-            new_uuid=new_uuid,
-            other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
-            on_deadline=on_deadline,
-        )
+        self.consumer = self._consumer_coordinator(catalog, settings, wall_ms, new_uuid, on_deadline)
         self.classic: ClassicCoordinator = ClassicCoordinator(
             operations=self.operations,
             settings=settings.classic,
@@ -123,6 +111,26 @@ class Groups:
         )
         self._coordinators = (self.share, self.consumer, self.classic)
         self._with_offsets = (*self._coordinators, self.offsets)
+
+    def _consumer_coordinator(
+        self,
+        catalog: TopicDirectory,
+        settings: GroupsSettings,
+        wall_ms: Callable[[], int],
+        new_uuid: Callable[[], UUID],
+        on_deadline: Callable[[], None],
+    ) -> ConsumerCoordinator:
+        return ConsumerCoordinator(
+            operations=self.operations,
+            catalog=catalog,
+            classic_groups=self,
+            configs=settings.consumer_configs,
+            settings=settings.consumer,
+            wall_ms=wall_ms,
+            new_uuid=new_uuid,
+            other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
+            on_deadline=on_deadline,
+        )
 
     @property
     def partition_count(self) -> int:

@@ -202,7 +202,7 @@ async def _read_all(log: PartitionLog) -> list[Stored]:
 
 
 def _read_piece(log: PartitionLog, offset: int) -> bytes:
-    """Some whole batches, beginning with the one that holds `offset` or comes after it; empty after the last."""
+    """Some whole batches, from the one that holds `offset` or comes after it; empty after the last."""
     try:
         return b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers)
     except CorruptBatch as error:

@@ -324,16 +324,11 @@ class Connection(asyncio.BufferedProtocol):
     def _regulate_reading(self) -> None:
         """Pause or resume reading: read only while there is room, and no received request waits."""
         self._note_requests()
-        if self._closed or self._transport is None:
-            return
         pause = self.is_held_up or not self._share.may_read()
-        if pause == self._reading_paused:
+        if self._closed or self._transport is None or pause == self._reading_paused:
             return
         self._reading_paused = pause
-        if pause:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        (self._transport.pause_reading if pause else self._transport.resume_reading)()
 
     def _note_requests(self) -> None:
         """Report the bytes of this connection's requests to the budget."""

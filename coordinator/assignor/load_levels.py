@@ -69,7 +69,7 @@ class LoadLevels:
             self._exclude(self._next_most + 1)
 
     def _sink(self) -> None:
-        """Each member of the back level has given up one: the level falls by one, and may join others there."""
+        """Each member of the back level has given up one: the level falls by one and may join another."""
         is_empty = self._most_end <= self._most_start
         if is_empty and self._most_start > 0:
             self._most_load = self._load_at(self._most_start - 1)

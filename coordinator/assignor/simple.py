@@ -141,7 +141,7 @@ def _subscribers(specs: Iterable[MemberSpec], topics: Collection[str]) -> dict[s
 
 
 def _enter_holdings(number: int, previous: Assignment, holders: _Holders) -> dict[UUID, tuple[int, ...]]:
-    """Record the partitions that a member held, by topic; returns its first changes: topics without readers."""
+    """Record a member's old partitions by topic; returns its first changes: topics without readers."""
     dropped: dict[UUID, tuple[int, ...]] = {}
     for topic_id, partitions in previous.items():
         members = holders.get(topic_id.int)

@@ -155,7 +155,7 @@ class Membership:
         reply: JoinReply,
         moment: Moment,
     ) -> Steps[None]:
-        """A static member is back under a new id. A stable group needs no rebalance if it keeps its protocol."""
+        """A static member has a new id. A stable group needs no rebalance if it keeps its protocol."""
         if group.state is ClassicGroupState.STABLE and group.keeps_protocol(old_id, request.protocols):
             yield from self._return_to_stable(group, request, old_id, member_id, reply, moment)
             return

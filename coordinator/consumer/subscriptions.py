@@ -68,7 +68,7 @@ class Subscriptions(NamedTuple):
         return names if resolved is None else names | resolved.topics
 
     def is_homogeneous(self, member_count: int) -> bool:
-        """Whether all members are known to read the same topics: by name, or by the same regular expression."""
+        """Whether all members are known to read the same topics: by name, or by one regular expression."""
         if not self.regexes:
             return all(count == member_count for count in self.names.values())
         return not self.names and next(iter(self.regexes.values())) == member_count

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from barnabas.coordinator.group.description import ListedGroup
@@ -92,18 +93,19 @@ class GroupCoordinator(OperationRunner, ABC, Generic[GroupT]):
             self._run_timer(timer, now_ms)
 
     def _run_timer(self, timer: Timer, now_ms: int) -> None:
-        def operation() -> Steps[None]:
-            group = self._groups.get(timer.group_id)
-            # A timer that was restarted while this operation waited for its turn has not run out.
-            if group is not None and timer not in self._timers:
-                yield from self._timed_out(group, timer, now_ms)
+        reply = self._run(timer.group_id, partial(self._acting, timer, now_ms))
+        reply.when_done(partial(self._retry_if_refused, timer, now_ms))
 
-        def on_done(reply: Completion[None]) -> None:
-            if isinstance(reply.error, ApiError) and timer not in self._timers:
-                self._timers.restart(timer, now_ms + TIMER_RETRY_MS)
-                self._on_deadline()
+    def _acting(self, timer: Timer, now_ms: int) -> Steps[None]:
+        group = self._groups.get(timer.group_id)
+        # A timer that was restarted while this operation waited for its turn has not run out.
+        if group is not None and timer not in self._timers:
+            yield from self._timed_out(group, timer, now_ms)
 
-        self._run(timer.group_id, operation).when_done(on_done)
+    def _retry_if_refused(self, timer: Timer, now_ms: int, reply: Completion[None]) -> None:
+        if isinstance(reply.error, ApiError) and timer not in self._timers:
+            self._timers.restart(timer, now_ms + TIMER_RETRY_MS)
+            self._on_deadline()
 
     @abstractmethod
     def _begin_sessions(self, group: GroupT, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether consumer groups of the new protocol are enabled: the cluster's feature `group.version` (KIP-848)."""
+"""Whether consumer groups of the new protocol are enabled: the feature `group.version` (KIP-848)."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         return describe_group(self._registry.existing(group_id), self._catalog)
 
     def delete_group(self, group_id: str) -> Completion[None]:
-        """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of deleting its state."""
+        """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or an error of the share state."""
         return self._run(group_id, partial(self.deleting, group_id))
 
     def deleting(self, group_id: str) -> Steps[None]:
@@ -214,8 +214,9 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
     def starts_at_zero(self, key: SharePartitionKey) -> bool:
         """Whether the group's records say that it begins at offset 0 in this partition."""
         group = self._loaded(key.group_id)
-        zero_starts = {} if group is None else group.state_partitions.zero_starts
-        return key.partition in zero_starts.get(key.topic_id, ())
+        if group is None:
+            return False
+        return key.partition in group.state_partitions.zero_starts.get(key.topic_id, ())
 
     def _recording_zero_starts(self, group_id: str, partitions: Collection[TopicIdPartition]) -> Steps[None]:
         group = self._registry.existing(group_id)

@@ -212,7 +212,7 @@ class TransactionCoordinator:
         *,
         client_version: int,
     ) -> Completion[None]:
-        """AddPartitionsToTxn, AddOffsetsToTxn, or the partitions that a write adds itself. See `partitions`."""
+        """AddPartitionsToTxn, AddOffsetsToTxn, or the partition that a write adds. See `partitions`."""
         operation = partial(self._adding, transactional_id, producer, added, client_version)
         return self._submit(transactional_id, operation)
 
@@ -305,7 +305,7 @@ class TransactionCoordinator:
         return min(one for one in deadlines_ms if one is not None)
 
     def expire(self, now_ms: int) -> None:
-        """Retry markers that could not be written, abort transactions that take too long, delete unused ids."""
+        """Retry failed markers, abort transactions that take too long, delete unused ids."""
         self._completions.expire(now_ms)
         if self._timeout_check_ms is not None and self._timeout_check_ms <= now_ms:
             self._timeout_check_ms = None

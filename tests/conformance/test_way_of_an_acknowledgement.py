@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -70,7 +70,7 @@ def step_of(frame: FrameType) -> Step:
 
 
 @contextmanager
-def watched(described: list[Step]) -> Iterator[Way]:
+def watched(described: list[Step]) -> Generator[Way]:
     way = Way(described)
     sys.setprofile(way)
     try:

@@ -266,7 +266,7 @@ class EmptyBeginning(Flow):
 
 @with_log_store_only
 @pytest.mark.parametrize("flush", ["interval", "always"])
-async def test_no_record_is_skipped_or_delivered_after_its_acceptance_whichever_step_is_the_last(
+async def test_no_record_is_skipped_or_delivered_again_after_a_crash_at_any_step(
     flush: str,
 ) -> None:
     await TestWhereverTheBrokerEnds().check(EmptyBeginning(), flush)

@@ -1,4 +1,4 @@
-"""Configurations of groups (`GroupConfigs`) that a test may change on the way."""
+"""Configurations of groups (`GroupConfigs`) that a test may change."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
-"""What the broker's `Deadlines` are to a coordinator, in small: nobody asks it when something is due, it has
-to tell.
+"""A small stand-in for the broker's `Deadlines`: it never asks a coordinator by itself, the coordinator has
+to report its deadlines.
 """
 
 from __future__ import annotations

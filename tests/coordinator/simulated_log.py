@@ -1,4 +1,4 @@
-"""A coordinator's log that ends appends at once, when told to, or badly."""
+"""A coordinator's log whose appends end at once, on request, or with an error."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -32,14 +32,14 @@ class Batch(NamedTuple):
 
 @dataclass
 class SimulatedLog:
-    """Appends end at once, unless `held`, or badly, if `failing`."""
+    """Appends end at once, wait if `held`, or fail if `failing`."""
 
     held: bool = False
     failing: bool = False
     batches: list[Batch] = field(default_factory=list[Batch])
-    """What is in the log, oldest first."""
+    """The log's batches, oldest first."""
     waiting: list[Batch] = field(default_factory=list[Batch])
-    """What was appended while held, and has not ended."""
+    """Appends that were held, and have not ended."""
 
     def append(
         self,
@@ -70,14 +70,14 @@ class SimulatedLog:
             batch.append.complete(Appended(base_offset, last_offset, -1, 0))
 
     def fail_waiting(self) -> None:
-        """All appends that wait end badly; those that come then don't."""
+        """All waiting appends fail; later ones succeed."""
         self.held, self.failing = False, True
         while self.waiting:
             self.release()
         self.failing = False
 
     def stored(self, partition: int) -> list[Stored]:
-        """What a partition holds."""
+        """The records of a partition."""
         found: list[Stored] = []
         for batch in self.batches:
             if batch.partition == partition:

@@ -1,4 +1,4 @@
-"""A coordinator's partitions are loaded from their logs, and loaded again whatever comes in between."""
+"""A coordinator's partitions are loaded from their logs, and loaded again after any fault."""
 
 from __future__ import annotations
 

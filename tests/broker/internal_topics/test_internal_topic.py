@@ -1,4 +1,4 @@
-"""A topic of the broker's own, made and opened when it is first needed."""
+"""An internal topic is created, and its logs are opened, at the first use."""
 
 from __future__ import annotations
 

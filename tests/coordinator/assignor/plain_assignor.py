@@ -1,6 +1,6 @@
-"""The simple assignor said plainly, however slowly: what the quick one is held against.
+"""A plain and slow version of the simple assignor, with which the fast one is compared.
 
-Members are numbers, a partition is (topic id, index), and what is held is searched, not indexed.
+Members are numbers, a partition is (topic id, index), and assignments are searched, not indexed.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The assignor against a plain one, on groups of any size and history."""
+"""The assignor and the plain one give the same result, for groups of any size and history."""
 
 from collections.abc import Iterable
 from random import Random
@@ -46,8 +46,9 @@ def test_any_group_is_assigned_as_plainly_through_all_its_changes(
 
 
 def _previous(chance: Random, partition_bound: int, assigned: Assignment | None) -> Assignment:
-    """What the assignor gave, if anything and mostly, or anything. The topic ids are equal ones, not the same
-    objects, as in a target that was read from the log."""
+    """In most cases the assignor's last result, otherwise a random assignment. Topic ids are equal, but not
+    the same objects, as in a target that was read from the log.
+    """
     if assigned is None or chance.random() < 0.1:
         held = {name: _partitions(chance, partition_bound) for name in _some(chance, IDS)}
         assigned = {IDS[name]: partitions for name, partitions in held.items() if partitions}
@@ -56,7 +57,7 @@ def _previous(chance: Random, partition_bound: int, assigned: Assignment | None)
 
 def _partitions(chance: Random, bound: int) -> tuple[int, ...]:
     count = chance.randint(0, bound)
-    # Mostly the first ones, as in a topic that has so many.
+    # Mostly the first partitions, as in a topic that has this number of them.
     return tuple(range(count) if chance.random() < 0.7 else sorted(chance.sample(range(bound), count)))
 
 

@@ -1,4 +1,4 @@
-"""The assignors of consumer groups against the output of Kafka 4.3.1's own, and what KIP-848 asks of them.
+"""The assignors of consumer groups give the output of Kafka 4.3.1's, and have the properties of KIP-848.
 
 The vectors are groups that change step by step; `vectors/ConsumerAssignorVectors.java` writes them.
 """

@@ -1,4 +1,4 @@
-"""Hashes against values that Java's documentation or folklore fixes, and table sizes at their edges."""
+"""Hashes against known values of Java, and table sizes at their limits."""
 
 from uuid import UUID
 

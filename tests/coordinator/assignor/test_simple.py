@@ -1,4 +1,4 @@
-"""The simple assignor against the output of Kafka 4.3.1's own, and the properties that KIP-932 asks of it."""
+"""The simple assignor gives the output of Kafka 4.3.1's, and has the properties of KIP-932."""
 
 import json
 from collections import Counter

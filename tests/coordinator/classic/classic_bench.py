@@ -1,4 +1,4 @@
-"""Classic groups on a simulated log, with time moved by hand and members that speak in short sentences."""
+"""Classic groups on a simulated log; the test moves the time, and members have short methods."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PROTOCOLS = {"range": subscription(TOPIC)}
 
 @dataclass(frozen=True)
 class Joined:
-    """A member that was told of a generation."""
+    """A member that has joined a generation."""
 
     member_id: str
     generation_id: int
@@ -106,18 +106,18 @@ class Bench:
         return FIRST_WALL_MS + self.now_ms
 
     def restart(self) -> None:
-        """Go on with what the log holds."""
+        """Continue with a coordinator loaded from the log."""
         self.groups = self._new_groups()
         self._load(self.groups)
 
     def reload(self) -> None:
-        """The log was opened anew."""
+        """The log was reopened."""
         for partition in range(GROUP_PARTITION_COUNT):
             self.groups.unload(partition)
         self._load(self.groups)
 
     def advance(self, elapsed_ms: int) -> None:
-        """Let time pass; what is due happens when it is."""
+        """Let time pass; timers run out when they are due."""
         until_ms = self.now_ms + elapsed_ms
         while (due_ms := self._alarm.armed_ms) is not None and due_ms <= until_ms:
             self.now_ms = max(self.now_ms, due_ms)
@@ -203,14 +203,14 @@ class Bench:
     # Whole stories.
 
     def stable(self, member_count: int = 1, **options: Any) -> list[Joined]:
-        """A stable group of so many dynamic members, the leader first; each is assigned its own id."""
+        """A stable group of this number of dynamic members, the leader first; each is assigned its own id."""
         member_ids = [self.new_member_id() for _ in range(member_count)]
         replies = [self.start_join(member_id, **options) for member_id in member_ids]
         self.advance(member_count * self.settings.initial_rebalance_delay_ms)
         return self.settle(replies)
 
     def settle(self, replies: Sequence[JoinReply], instance_ids: Sequence[str | None] = ()) -> list[Joined]:
-        """All who joined sync, the leader last; answers them, the leader first."""
+        """All members that joined sync, the leader last; returns them, the leader first."""
         results = [reply.result() for reply in replies]
         names = [*instance_ids, *[None] * (len(results) - len(instance_ids))]
         joined = [

@@ -1,4 +1,4 @@
-"""JoinGroup: who is let in, who has to ask again, and who is told what."""
+"""JoinGroup: which members may join, which have to ask again, and the answers."""
 
 from __future__ import annotations
 

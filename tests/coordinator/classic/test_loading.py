@@ -1,4 +1,4 @@
-"""Groups out of the log: what a restart brings back, and what it doesn't."""
+"""Groups after a restart: which state is loaded, and which is lost."""
 
 from __future__ import annotations
 

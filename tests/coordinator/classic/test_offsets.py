@@ -1,4 +1,4 @@
-"""What a classic group says of its offsets: who may commit and delete them, when they end."""
+"""The rules of classic groups for offsets: who may commit and delete them, and when they expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that stand behind an append under way: what they find when their turn comes."""
+"""Operations that wait behind an append: the state that they find when their turn comes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hold_with_commit_of(bench: Bench, member: Joined) -> None:
 
 
 def go_on(bench: Bench) -> None:
-    """Let what is under way end, and what stands behind it run."""
+    """End the appends under way, and run the operations behind them."""
     bench.log.held = False
     while bench.log.waiting:
         bench.log.release()

@@ -1,4 +1,4 @@
-"""From one generation to the next: who is waited for, for how long, and who is left behind."""
+"""From one generation to the next: which members are awaited, for how long, and which are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static members (KIP-345): an instance id that outlives its member id, and a place that is kept."""
+"""Static members (KIP-345): an instance id that outlives its member id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SyncGroup and Heartbeat: assignments handed out, and who is turned away."""
+"""SyncGroup and Heartbeat: assignments and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups on a simulated log, with time moved by hand and members that speak in short sentences.
+"""Consumer groups on a simulated log; the test moves the time, and members have short methods.
 
 Built on the bench of classic groups, so that members of both protocols can meet.
 """
@@ -90,19 +90,19 @@ class ConsumerBench(classic_bench.Bench):
         return self.start_heartbeat(member_id, self.member(member_id).member_epoch, **changed).result()
 
     def beat_with(self, member_id: str, owned: Mapping[UUID, Collection[int]]) -> HeartbeatResult:
-        """One that says what the member owns."""
+        """A heartbeat that names the member's partitions."""
         return self.beat(member_id, owned=owned)
 
     def leave_group(self, member_id: str, epoch: int = -1, **changed: Any) -> HeartbeatResult:
         return self.start_heartbeat(member_id, epoch, **changed).result()
 
     def settle_members(self, *member_ids: str) -> None:
-        """All follow what they are told until nothing changes any more."""
+        """All members follow their answers until nothing changes any more."""
         for _ in range(4):
             for member_id in member_ids:
                 self.beat_with(member_id, self.owned(member_id))
 
-    # What there is
+    # Questions
 
     def described(self) -> DescribedGroup:
         return self.consumer.describe(GROUP)
@@ -111,7 +111,7 @@ class ConsumerBench(classic_bench.Bench):
         return next(one for one in self.described().members if one.member_id == member_id)
 
     def owned(self, member_id: str) -> Assignment:
-        """What the coordinator says the member has, without what it is to give up."""
+        """The member's partitions in the coordinator, without those that it is to give up."""
         target = {one.topic_id: set(one.partitions) for one in self.member(member_id).target_assignment}
         return {
             one.topic_id: tuple(sorted(target.get(one.topic_id, set()).intersection(one.partitions)))
@@ -149,5 +149,5 @@ class ConsumerBench(classic_bench.Bench):
 
 
 def assigned_by_name(assignment: bytes) -> dict[str, Sequence[int]]:
-    """What a member of the classic protocol reads in its assignment."""
+    """The assignment as a member of the classic protocol decodes it."""
     return {one.topic: one.partitions for one in decode_assignment(assignment).assigned_partitions}

@@ -341,7 +341,7 @@ def test_a_removal_that_cannot_be_written_is_tried_again() -> None:
     assert bench.described().members == []
 
 
-# What is written
+# Records
 
 
 def test_a_heartbeat_that_cannot_be_written_changes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Groups that go from one protocol to the other with their members (KIP-848)."""
+"""Groups that change their protocol with their members (KIP-848)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_members_of_both_protocols_come_to_one_assignment() -> None:
 
 
 def _owned_bytes(partitions: tuple[int, ...]) -> bytes:
-    """What version 1 of a subscription says of owned partitions, behind no user data."""
+    """The owned partitions in version 1 of a subscription, after empty user data."""
     numbers = b"".join(one.to_bytes(4, "big") for one in partitions)
     name = len(TOPIC).to_bytes(2, "big") + TOPIC.encode()
     return b"\xff\xff\xff\xff" + b"\0\0\0\1" + name + len(partitions).to_bytes(4, "big") + numbers

@@ -1,4 +1,4 @@
-"""Regular expressions of clients: whole texts match, what is none is refused, and none takes long."""
+"""Regular expressions of clients: they match whole texts, invalid ones are refused, and none is slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` as tests have it: as many partitions as by default."""
+"""The partitions of `__consumer_offsets` in tests: the default number."""
 
 from barnabas.coordinator.replay.key_partition import partition_of_key
 

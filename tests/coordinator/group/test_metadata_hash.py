@@ -1,4 +1,4 @@
-"""The hash changes with what a group can read, and with nothing else."""
+"""The hash changes with the topics that a group can read, and with nothing else."""
 
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from tests.coordinator.share_group.simulated_coordinator import SimulatedCatalog

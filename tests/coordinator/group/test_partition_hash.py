@@ -1,4 +1,4 @@
-"""Groups to partitions of `__consumer_offsets`, as every Kafka client and tool computes it."""
+"""The partition of `__consumer_offsets` for a group, as every Kafka client and tool computes it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What target assignments of share groups and of consumer groups have in common."""
+"""The common parts of target assignments of share groups and consumer groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metadata log in memory under the test's hand, and a controller over it."""
+"""A metadata log in memory that the test controls, and a controller over it."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ NODE = Node(1, UUID(int=0xD1), (BrokerEndpoint(name="PLAINTEXT", host="h", port=
 
 @dataclass
 class MemorySlice:
-    """What `MemoryLog.read` answers."""
+    """The result of `MemoryLog.read`."""
 
     buffers: Sequence[Buffer]
 
@@ -185,6 +185,6 @@ def controller_over(
 
 
 async def settle() -> None:
-    """Let what was begun end."""
+    """Let the started tasks end."""
     for _ in range(20):
         await asyncio.sleep(0)

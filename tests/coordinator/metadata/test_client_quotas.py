@@ -1,4 +1,4 @@
-"""Client quotas: what may be set for whom, and what is refused, in the words of Kafka 4.3.1 (recorded)."""
+"""Client quotas: allowed and refused changes, with the messages of Kafka 4.3.1 (recorded)."""
 
 import math
 

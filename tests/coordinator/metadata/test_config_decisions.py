@@ -1,4 +1,4 @@
-"""Changing settings: what each operation does to the stored value, and what is refused, in Kafka's words."""
+"""Changing settings: the value after each operation, and refused changes, with Kafka's messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The controller: starts, decisions one after the other, failed appends, and what listeners hear."""
+"""The controller: starts, decisions one after the other, failed appends, and the calls of listeners."""
 
 from pathlib import Path
 from uuid import UUID

@@ -1,5 +1,5 @@
-"""Whatever moment a crash picks while decisions, snapshots and the log start go to the disk, and whatever it
-leaves there: the next start has what was confirmed, and nothing that was not decided.
+"""A crash at any moment while decisions, snapshots and the log start are written, with any loss of unsynced
+data: the next start has all confirmed decisions, and nothing that was not decided.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Node:
         self.log: MetadataLog
 
     async def open(self) -> None:
-        """Raises whatever stops a start."""
+        """Raises the error that stops a start."""
         self.directory = await LogDirectory.open(
             self.filesystem, DIRECTORY, node_id=1, wall_ms=self.clock.wall_ms
         )
@@ -76,7 +76,7 @@ async def found_after(crash: Crash) -> list[MetadataRecord]:
 
 
 class Witness:
-    """What the image was after each decision, and which of them were confirmed."""
+    """The image after each decision, and which decisions were confirmed."""
 
     def __init__(self) -> None:
         self.history: list[list[MetadataRecord]] = [[]]
@@ -85,7 +85,7 @@ class Witness:
         return len(self.history) - 1
 
     async def check(self, crashes: Sequence[Crash]) -> None:
-        """Each crash leaves what was confirmed, or the one decision more that was on its way."""
+        """Each crash leaves the confirmed decisions, or one more that was under way."""
         for crash in crashes:
             confirmed = crash.note
             assert isinstance(confirmed, int)

@@ -1,4 +1,4 @@
-"""Levels of features: what may be set, and what is refused, in the words of Kafka 4.4.0 (recorded)."""
+"""Levels of features: allowed and refused changes, with the messages of Kafka 4.4.0 (recorded)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Followers: how far all that live have come, and who is forgotten."""
+"""Followers: the offset that all live ones have, and which are forgotten."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The metadata image: what each record changes, and that its own records make it again."""
+"""The metadata image: the change of each record, and that its own records make it again."""
 
 from uuid import UUID
 

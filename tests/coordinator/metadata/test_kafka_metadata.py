@@ -1,4 +1,4 @@
-"""Taking in a metadata log of Apache Kafka, which holds more than this broker knows."""
+"""Reading a metadata log of Apache Kafka, which has records that this broker does not know."""
 
 import math
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The metadata on disk: when snapshots come, how the log start follows, and what a start makes of both."""
+"""The metadata on disk: when snapshots are taken, how the log start follows, and the result of a start."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -331,7 +331,7 @@ async def with_snapshots(
     *,
     before: Callable[[Controller], None] = lambda _: None,
 ) -> tuple[MemoryLog, HandClock, Controller]:
-    """A controller that has taken so many snapshots."""
+    """A controller that has taken this number of snapshots."""
     store, clock = MemoryLog(), HandClock()
     controller = await started(store, disk, settings, clock)
     for number in range(count):

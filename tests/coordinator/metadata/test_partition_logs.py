@@ -1,4 +1,4 @@
-"""The open logs of a broker: opened together, deleted, made anew, and reopened after a fault."""
+"""The open logs of a broker: opened together, deleted, created again, and reopened after a fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEADER_EPOCH = 3
 
 
 class Stage:
-    """A data directory, the topics that exist, and what was told of their logs."""
+    """A data directory, the existing topics, and the calls of the listeners."""
 
     def __init__(self, filesystem: MemoryFileSystem, directory: LogDirectory) -> None:
         self.filesystem = filesystem

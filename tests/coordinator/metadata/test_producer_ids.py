@@ -1,4 +1,4 @@
-"""Producer ids: one by one out of blocks, also for those who wait for the next block."""
+"""Producer ids: one by one out of blocks, also for callers that wait for the next block."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which quotas a description asks for; filters that make no sense, in the words of Kafka 4.3.1 (recorded)."""
+"""The quotas that a description matches; invalid filters, with the messages of Kafka 4.3.1 (recorded)."""
 
 import pytest
 

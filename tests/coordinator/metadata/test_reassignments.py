@@ -1,4 +1,4 @@
-"""Elections and reassignments on one node, in the words of Kafka 4.3.1 (recorded)."""
+"""Elections and reassignments on one node, with the messages of Kafka 4.3.1 (recorded)."""
 
 from uuid import UUID
 

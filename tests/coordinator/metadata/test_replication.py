@@ -1,4 +1,4 @@
-"""What a follower is told: to go on, to cut its log, or to read a snapshot first."""
+"""The answer to a follower: continue, truncate the log, or read a snapshot first."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Log:
 OLD, NEW = SnapshotId(20, 2), SnapshotId(40, 4)
 WHOLE = Log(0, 50, ((1, 0), (2, 10), (4, 30)))
 CUT = Log(20, 50, ((2, 20), (4, 30)))
-"""Whole without what is below the end of `OLD`. There was no epoch 3."""
+"""Complete without the records below the end of `OLD`. There was no epoch 3."""
 ALONE = Log(40, 40, ())
 """A log that has started over at the end of `NEW`."""
 
@@ -57,7 +57,7 @@ ALONE = Log(40, 40, ())
         (WHOLE, (OLD, NEW), 0, 0, NEW),
         (WHOLE, (BOOTSTRAP_ID,), 0, 0, None),
         (WHOLE, (BOOTSTRAP_ID, OLD), 0, 0, OLD),
-        # What the log no longer has is in the snapshot.
+        # The snapshot has the records that the log no longer has.
         (CUT, (OLD, NEW), 19, 2, NEW),
         (CUT, (OLD, NEW), 20, 1, NEW),
         (CUT, (OLD, NEW), 20, 3, NEW),
@@ -73,7 +73,7 @@ ALONE = Log(40, 40, ())
         (ALONE, (NEW,), 40, 4, None),
         (ALONE, (NEW,), 41, 4, DivergingEpoch(4, 40)),
         (ALONE, (NEW,), 45, 5, DivergingEpoch(4, 40)),
-        # An epoch of which the log knows only that it had ended when the log began.
+        # The log only knows that this epoch had ended when the log began.
         (Log(20, 50, ((5, 20),)), (OLD,), 25, 3, DivergingEpoch(2, 20)),
     ],
 )

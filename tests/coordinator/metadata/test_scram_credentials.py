@@ -1,4 +1,4 @@
-"""SCRAM credentials: what is kept of one, and what is refused, in the words of Kafka 4.3.1 (recorded)."""
+"""SCRAM credentials: their stored form, and refused changes, with the messages of Kafka 4.3.1 (recorded)."""
 
 import pytest
 

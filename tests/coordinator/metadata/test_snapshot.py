@@ -1,4 +1,4 @@
-"""Metadata snapshots: names, the bytes of the file, and what is not taken for one."""
+"""Metadata snapshots: names, the bytes of the file, and files that are not snapshots."""
 
 import pytest
 

@@ -10,7 +10,7 @@ SETTINGS = SnapshotSettings(record_bytes=1_000, interval_ms=HOUR_MS, cleanable_r
 
 
 def schedule_after(snapshot_record_count: int, settings: SnapshotSettings = SETTINGS) -> SnapshotSchedule:
-    """A schedule whose newest snapshot has so many records."""
+    """A schedule whose newest snapshot has this number of records."""
     schedule = SnapshotSchedule(settings)
     schedule.loaded(snapshot_record_count)
     return schedule

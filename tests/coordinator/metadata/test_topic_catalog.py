@@ -1,4 +1,4 @@
-"""The metadata image as the group coordinator's catalog of topics."""
+"""The metadata image as the catalog of topics for the group coordinators."""
 
 from uuid import UUID
 

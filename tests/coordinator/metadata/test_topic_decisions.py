@@ -1,4 +1,4 @@
-"""Creating, deleting and growing topics: the errors and words were recorded from Apache Kafka 4.3.1."""
+"""Creating, deleting and growing topics: the errors and messages were recorded from Apache Kafka 4.3.1."""
 
 from uuid import UUID
 

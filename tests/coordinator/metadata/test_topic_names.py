@@ -1,4 +1,4 @@
-"""Topic names: which are refused, in Apache Kafka 4.3.1's words, and which collide."""
+"""Topic names: refused ones, with Apache Kafka 4.3.1's messages, and collisions."""
 
 import pytest
 

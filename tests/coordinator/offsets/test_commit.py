@@ -1,4 +1,4 @@
-"""What a commit writes: the group that it makes, what is too much, all or nothing."""
+"""The records of a commit: the group that it creates, limits, all or nothing."""
 
 from __future__ import annotations
 

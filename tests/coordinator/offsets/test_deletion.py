@@ -1,4 +1,4 @@
-"""What takes committed offsets along: a group, a topic."""
+"""Deletions that delete committed offsets too: of a group, of a topic."""
 
 from __future__ import annotations
 

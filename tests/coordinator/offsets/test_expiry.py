@@ -1,4 +1,4 @@
-"""The end of retention (KIP-211): which offsets go, and how all groups come to be looked at."""
+"""The end of retention (KIP-211): which offsets are deleted, and the order of the checks."""
 
 from __future__ import annotations
 

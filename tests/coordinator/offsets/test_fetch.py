@@ -1,4 +1,4 @@
-"""What is told of committed offsets."""
+"""The answers to fetches of committed offsets."""
 
 from __future__ import annotations
 

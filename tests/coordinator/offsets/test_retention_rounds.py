@@ -1,4 +1,4 @@
-"""Rounds of groups whose offsets are looked at, in parts."""
+"""Rounds of checks over all groups, in parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INTERVAL_MS = 1_000
 
 
 class Bench:
-    """Groups with so many offsets each; a round begins when the time has come."""
+    """Groups with these numbers of offsets; a round begins when the time has come."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self.counts = counts

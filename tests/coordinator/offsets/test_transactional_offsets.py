@@ -1,4 +1,4 @@
-"""Offsets that producers commit in transactions: invisible until the end, then there or never."""
+"""Offsets that producers commit in transactions: invisible until the end, then committed or dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, as Kafka 4.3.1 computes it."""
+"""The partition of a key, as Kafka 4.3.1 computes it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operations on one partition: order, replay only after the append, and what a failed append leaves."""
+"""Operations on one partition: order, replay only after the append, and the state after a failed append."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar

@@ -1,5 +1,6 @@
-"""A group coordinator on simulated surroundings: a log that can wait or fail, topics by hand, share state
-that is recorded."""
+"""A group coordinator with simulated surroundings: a log that can wait or fail, topics that the test sets,
+recorded share state.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class Initialised(NamedTuple):
 
 @dataclass
 class SimulatedShareState:
-    """Remembers what was made and deleted; fails for the partitions named."""
+    """Records the created and deleted states; fails for the named partitions."""
 
     made: list[Initialised] = field(default_factory=list[Initialised])
     deleted: list[tuple[str, UUID, int]] = field(default_factory=list[tuple[str, UUID, int]])
@@ -182,13 +183,13 @@ class Simulation:
         self._alarm.deadline_moved(groups)
 
     def restarted(self) -> ShareGroupCoordinator:
-        """Another coordinator, out of what the log holds."""
+        """Another coordinator, loaded from the log."""
         groups = self._new_groups()
         self._load(groups)
         return groups.share
 
     def restart(self) -> None:
-        """Go on with a coordinator out of what the log holds."""
+        """Continue with a coordinator loaded from the log."""
         self.groups = self._new_groups()
         self.load()
 
@@ -231,7 +232,7 @@ class Simulation:
         return member_id in [member.member_id for member in described]
 
     def replayed(self) -> ShareGroupRegistry:
-        """What the log's records come to on their own."""
+        """The state after a replay of the log's records."""
         registry = ShareGroupRegistry("share", max_groups=1_000, other_group_type=self.groups.classic.type_of)
         for record in self.log.records():
             registry.replay(record)

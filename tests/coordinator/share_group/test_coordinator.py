@@ -1,5 +1,4 @@
-"""The coordinator as a whole: slow and failing appends, loading, and a restart that forgets nothing that was
-written."""
+"""The whole coordinator: slow and failing appends, loading, and restarts that keep all written state."""
 
 from contextlib import suppress
 from typing import Any
@@ -200,7 +199,7 @@ ACTION = st.one_of(
 
 
 class Story:
-    """A group's life by random actions, with what every member was told last."""
+    """A group's life by random actions, with the last answer to each member."""
 
     def __init__(self) -> None:
         self.simulation = Simulation()
@@ -208,7 +207,7 @@ class Story:
         self.group_epoch = 0
 
     def act(self, action: str, subject: Any, detail: Any) -> None:
-        # A refusal is an answer; what matters is what it leaves behind.
+        # A refusal is an answer; the test checks the state after it.
         with suppress(ApiError):
             self._act(action, subject, detail)
 

@@ -1,4 +1,4 @@
-"""DeleteGroups, and topics that go."""
+"""DeleteGroups, and deleted topics."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Groups without members go after their time, with their state; nothing else does."""
+"""Groups without members are deleted after their time, with their state, and no other groups."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_bounded_number_is_deleted_at_a_time_and_the_others_later(count: int) 
 
 
 def looks(count: int, *, endless: bool) -> list[list[str]]:
-    """Which of so many groups each of four looks takes, if their deletions fail, or never end."""
+    """The groups that each of four checks takes, if their deletions fail or never end."""
     empty_groups = EmptyGroups(0)
     empty_groups.begin(0)
     groups = [ShareGroup(f"group-{number:02}") for number in range(count)]

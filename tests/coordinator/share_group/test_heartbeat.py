@@ -1,5 +1,4 @@
-"""ShareGroupHeartbeat rule by rule: checks and their order, epochs, targets, answers, and the records of
-each."""
+"""ShareGroupHeartbeat rule by rule: checks and their order, epochs, targets, answers, records."""
 
 import pytest
 

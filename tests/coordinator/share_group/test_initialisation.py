@@ -1,5 +1,6 @@
-"""Where a group starts to read: undecided for what it meets first, 0 for what is added, and what is
-remembered."""
+"""Where a group starts to read: undecided for its first partitions, 0 for added ones; and the lists of
+partitions.
+"""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""What surrounds a heartbeat's decision: share state that cannot be made, retries, groups by number and
-incarnation."""
+"""The work around a heartbeat's decision: share state that cannot be created, retries, the number of groups,
+incarnations.
+"""
 
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets and DeleteShareGroupOffsets, on the group's side."""
+"""AlterShareGroupOffsets and DeleteShareGroupOffsets, in the group coordinator."""
 
 from uuid import UUID
 

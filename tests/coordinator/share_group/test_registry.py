@@ -1,4 +1,4 @@
-"""Replay by registry: which group a record goes to, and records that compaction leaves without one."""
+"""Replay by the registry: the group of each record, and records that compaction leaves without a group."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A group's state by replay, record kind by record kind."""
+"""A group's state after the replay of each type of record."""
 
 from uuid import UUID
 

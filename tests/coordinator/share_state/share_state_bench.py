@@ -1,4 +1,4 @@
-"""A shard of the share coordinator, or a whole one, over a log that is simulated."""
+"""A shard of the share coordinator, or the whole coordinator, over a simulated log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Topics:
 
 
 class PrunedLog(SimulatedLog):
-    """A log that notes what was let go of, as (partition, offset) (`ShareStateLog`)."""
+    """A log that records deletions, as (partition, offset) (`ShareStateLog`)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Bench:
             take_all(self.coordinator.load(0, self.log.stored(0)))
 
     def restarted(self) -> Bench:
-        """Another coordinator, out of what the log holds."""
+        """Another coordinator, loaded from the log."""
         return Bench(self.log)
 
     def initialise(

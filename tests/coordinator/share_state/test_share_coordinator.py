@@ -1,6 +1,6 @@
-"""The share coordinator: what it writes when, whom it fences, and what it lets go of.
+"""The share coordinator: which records it writes, which writers it fences, and which records it deletes.
 
-How it answers each request is compared with Kafka in `tests/conformance/test_state_requests.py`.
+`tests/conformance/test_state_requests.py` compares its answers with Kafka's.
 """
 
 from __future__ import annotations
@@ -220,7 +220,9 @@ class TestLoading:
 
 
 class TestPruning:
-    """Kafka's cases of its offsets manager: the least of the newest snapshots' offsets is what is needed."""
+    """Kafka's cases of its offsets manager: records from the least offset of the newest snapshots on are
+    needed.
+    """
 
     def prune(self, bench: Bench) -> int:
         bench.coordinator.prune()

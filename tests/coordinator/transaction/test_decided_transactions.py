@@ -1,4 +1,4 @@
-"""What was decided is carried out: markers that wait, fail and are tried again, restarts and reloads."""
+"""Decisions are carried out: markers that wait, fail and are tried again, restarts and reloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ends are taken in which state, and what the producer is from then on (KIP-98, KIP-890)."""
+"""The ends that are accepted in each state, and the producer's identity after them (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 

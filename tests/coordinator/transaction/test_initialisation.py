@@ -1,4 +1,4 @@
-"""Who may use a transactional id: producers that come, come again, and are fenced."""
+"""The use of a transactional id: producers that begin, begin again, and are fenced."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class TestAnotherProducer:
 
 
 class TestAProducerThatGoesOn:
-    """After an error, with what it has been (KIP-360)."""
+    """After an error, with the producer's earlier identity (KIP-360)."""
 
     def test_raises_its_epoch(self) -> None:
         bench = Bench()

@@ -1,4 +1,4 @@
-"""Which outcome the records of a transactional id name for a transaction that hangs in a log."""
+"""The outcome that the records of a transactional id name for a hanging transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions take part in a transaction, and who may write to them."""
+"""The partitions of a transaction, and which producers may write to them."""
 
 from __future__ import annotations
 

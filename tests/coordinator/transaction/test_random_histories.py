@@ -1,8 +1,8 @@
-"""Producers, faults and restarts in random order: whatever happens, a transaction is committed everywhere or
-nowhere, as its producer was told, and nothing is left open.
+"""Producers, faults and restarts in random order: a transaction is always committed in all partitions or in
+none, as its producer was answered, and nothing stays open.
 
 Each history comes from one seed. Producers write to simulated partitions, which remember their records and
-markers; in the end all is mended, time passes, and every record must have an outcome.
+markers. At the end all faults are repaired, time passes, and every record must have an outcome.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PASSING = frozenset(
         ErrorCode.coordinator_not_available,
     }
 )
-"""What a client tries again."""
+"""The errors after which a client retries."""
 
 
 @dataclass
 class Story:
-    """One transaction of one producer: what it wrote, and what it was told of its end."""
+    """One transaction of one producer: its writes, and the answer to its end."""
 
     name: str
     wish: bool | None = None
@@ -106,7 +106,7 @@ class History:
             self.note_markers()
         self.settle()
 
-    # What agents do.
+    # Actions of agents
 
     def initialise(self) -> None:
         agent = self.random.choice(self.agents)
@@ -186,7 +186,7 @@ class History:
             else:
                 agent.give_up()
 
-    # What happens to all.
+    # Events for all
 
     def pass_time(self) -> None:
         self.bench.advance(self.random.choice([50, 500, TIMEOUT_MS // 2, 2 * TIMEOUT_MS]))
@@ -238,14 +238,14 @@ class History:
         written.clear()
 
     def settle(self) -> None:
-        """All is mended, those who wait hear, and what is open takes too long."""
+        """All faults are repaired, waiting requests end, and open transactions time out."""
         for _ in range(3):
             self.mend()
             self.hear()
             self.bench.advance(2 * TIMEOUT_MS)
             self.note_markers()
 
-    # What must be so.
+    # Invariants
 
     def outcomes(self) -> dict[str, set[bool]]:
         """By transaction, how its records ended: those of one partition all with the marker that follows."""

@@ -1,4 +1,4 @@
-"""Transactions that take too long, and ids that nobody uses."""
+"""Transactions that take too long, and unused ids."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The transaction coordinator on a simulated log, with partitions that take markers or don't, and time moved
-by hand.
+"""The transaction coordinator on a simulated log, with partitions that accept markers or refuse them; the
+test moves the time.
 """
 
 from __future__ import annotations
