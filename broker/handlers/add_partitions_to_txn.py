@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnRequest
 from kio.schema.add_partitions_to_txn.v3.response import (
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4
 
+ResultT = TypeVar("ResultT")
+
 _Outcomes = Mapping[TopicNamePartition, ErrorCode]
 
 
@@ -72,15 +74,8 @@ async def handle_add_partitions_to_txn(
     outcomes = await _fulfil(broker, context, wish)
     return AddPartitionsToTxnResponse(
         throttle_time=milliseconds(0),
-        results_by_topic_v3_and_below=tuple(
-            AddPartitionsToTxnTopicResult(
-                name=TopicName(name),
-                results_by_partition=tuple(
-                    AddPartitionsToTxnPartitionResult(partition_index=i32(index), partition_error_code=code)
-                    for index, code in results
-                ),
-            )
-            for name, results in _by_topic(outcomes).items()
+        results_by_topic_v3_and_below=_topic_results(
+            outcomes, AddPartitionsToTxnTopicResult, AddPartitionsToTxnPartitionResult
         ),
     )
 
@@ -137,24 +132,21 @@ def _partitions(topics: Iterable[Any]) -> list[TopicNamePartition]:
     return [TopicNamePartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _by_topic(outcomes: _Outcomes) -> Mapping[str, list[tuple[int, ErrorCode]]]:
-    topics: dict[str, list[tuple[int, ErrorCode]]] = {}
+def _topic_results(
+    outcomes: _Outcomes, topic_result: Callable[..., ResultT], partition_result: Callable[..., object]
+) -> tuple[ResultT, ...]:
+    topics: dict[str, list[object]] = {}
     for one, code in outcomes.items():
-        topics.setdefault(one.topic, []).append((one.partition, code))
-    return topics
+        result = partition_result(partition_index=i32(one.partition), partition_error_code=code)
+        topics.setdefault(one.topic, []).append(result)
+    return tuple(
+        topic_result(name=TopicName(name), results_by_partition=tuple(results))
+        for name, results in topics.items()
+    )
 
 
 def _result(transactional_id: str, outcomes: _Outcomes) -> AddPartitionsToTxnResult:
     return AddPartitionsToTxnResult(
         transactional_id=TransactionalId(transactional_id),
-        topic_results=tuple(
-            TopicResultOfBatch(
-                name=TopicName(name),
-                results_by_partition=tuple(
-                    PartitionResultOfBatch(partition_index=i32(index), partition_error_code=code)
-                    for index, code in results
-                ),
-            )
-            for name, results in _by_topic(outcomes).items()
-        ),
+        topic_results=_topic_results(outcomes, TopicResultOfBatch, PartitionResultOfBatch),
     )

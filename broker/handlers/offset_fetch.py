@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -242,17 +242,16 @@ def _nothing(topic_name: str, partitions: Iterable[int]) -> list[FetchedOffset]:
 
 async def _partitions(
     turns: Turns,
-    make: type[_Partition],
+    result: Callable[..., _Partition],
     fetched: Sequence[FetchedOffset],
     error_code: ErrorCode = ErrorCode.none,
 ) -> tuple[_Partition, ...]:
-    constructor: Any = make
     partitions: list[_Partition] = []
     await turns.took(_STEPS_PER_TOPIC)
     for one in fetched:
         committed = one.committed or NOTHING
         partitions.append(
-            constructor(
+            result(
                 partition_index=i32(one.partition),
                 committed_offset=i64(committed.offset),
                 committed_leader_epoch=i32(committed.leader_epoch),

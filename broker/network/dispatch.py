@@ -39,14 +39,13 @@ from barnabas.runtime.response_budget import EncodedBody
 _LENGTH = struct.Struct(">i")
 _VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
 
-
 BrokerT = TypeVar("BrokerT")
 
 
 class Answer(NamedTuple):
-    """A whole response frame, length included, without buffers for a request that is not answered.
+    """A whole response frame with its length; no buffers for a request without a response.
 
-    `reserved_bytes` as in `EncodedBody`. For `throttle_ms` nothing more is to be taken from the client.
+    `reserved_bytes` as in `EncodedBody`. For `throttle_ms` the connection accepts no request of the client.
     """
 
     buffers: list[Buffer]
@@ -55,7 +54,7 @@ class Answer(NamedTuple):
 
 
 class PendingAnswer(NamedTuple):
-    """A request whose handler waits for something."""
+    """A request whose handler waits."""
 
     spec: ApiSpec
     header: RequestHeader
@@ -64,7 +63,7 @@ class PendingAnswer(NamedTuple):
     handled_ms: int
     """Monotonic: when the handler was called, and when it returned."""
     meter: Meter | None
-    """What the request costs its client, if there are quotas."""
+    """Measures the cost of the request for its client; None without quotas."""
 
 
 class LazyHandlers(dict[int, Handler[BrokerT]], Generic[BrokerT]):
@@ -92,7 +91,8 @@ class Dispatcher:
         *,
         default_partition_count: int = 1,
     ) -> None:
-        """`long_work` reads large requests and writes the answers; without it they are as any other.
+        """`long_work` reads and answers large requests; without it they are treated like all others.
+
         `default_partition_count` is `num.partitions`.
         """
         self._long_work = long_work
@@ -106,14 +106,14 @@ class Dispatcher:
         """Requests handed to a handler so far."""
 
     def warm(self, api_key: ApiKey) -> None:
-        """Load now what the first request of this API would wait for, in its newest version."""
+        """Loads the handler and the codec of an API in its newest version, before the first request."""
         prepare(api_key, APIS[api_key].max_version)
         _ = self._handlers[api_key]
 
     def start(self, connection: ClientConnection, frame: bytes | memoryview) -> Answer | PendingAnswer:
-        """Have the request in `frame` handled, up to the point where its handler waits.
+        """Handles the request in `frame`, until its handler responds or waits.
 
-        Raises `FrameError` if the connection is to be closed, and whatever a handler raises.
+        Raises `FrameError` if the connection must be closed, and passes on exceptions of the handler.
         """
         header = decode_request_header(frame)
         spec = header.spec
@@ -158,7 +158,7 @@ class Dispatcher:
         return answer
 
     def answer(self, pending: PendingAnswer, response: Response) -> Answer:
-        """The frame that answers a request whose wait has ended with `response`."""
+        """The frame for a request whose wait has ended with `response`."""
         if pending.meter is not None:
             pending.meter.resume()
         answer = encode_answer(pending.spec, pending.header, response, pending.meter)
@@ -180,7 +180,7 @@ class Dispatcher:
 
         def read() -> Sequence[RequestBody]:
             request = decode_request(api_key, version, frame, header.body_offset)
-            if isinstance(request, tuple):  # the decoder's own, which handlers cut themselves
+            if isinstance(request, tuple):  # from one of the own decoders; only its handler can cut it
                 return [request]
             return cut_request(api_key, request, self._default_partition_count)
 
@@ -194,15 +194,17 @@ class Dispatcher:
         )
 
     def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
-        """None for what brokers ask each other, which is exempt from quotas."""
+        """None for a request between brokers, which is exempt from quotas."""
         if self._quotas is None or spec.inter_broker:
             return None
         return Meter(self._quotas, spec.key, header.client_id, request_bytes)
 
 
 def _encoded(api_key: int, version: int, response: Response) -> Response:
-    """The answer to a large request; it stays as it is if its handler has encoded it, or if the throttle time
-    can only be put in before.
+    """The encoded response to a large request.
+
+    It is returned unchanged if its handler has encoded it, or if the throttle time must be set before the
+    encoding.
     """
     if response is NO_RESPONSE or isinstance(response, EncodedBody):
         return response
@@ -216,7 +218,7 @@ def _encoded(api_key: int, version: int, response: Response) -> Response:
 def encode_answer(
     spec: ApiSpec, header: RequestHeader, response: Response, meter: Meter | None = None
 ) -> Answer:
-    """The frame that answers the request of `header` with `response`, charged to the client by `meter`."""
+    """The frame for the request of `header` with `response`, whose cost `meter` charges to the client."""
     body: Sequence[Buffer]
     reserved_bytes = throttle_ms = 0
     if response is NO_RESPONSE:
@@ -242,7 +244,7 @@ def _frame(response_header: bytes, body: Sequence[Buffer]) -> list[Buffer]:
 
 
 def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
-    """ApiVersions of a version that we don't know is answered in version 0, which every client can read."""
+    """The response to an unknown version of ApiVersions is in version 0, which every client can read."""
     if spec.key is not ApiKey.API_VERSIONS:
         raise FrameError(f"API {spec.name} is not served in version {header.api_version}.")
     body = _VERSIONS_OF_API_VERSIONS.pack(

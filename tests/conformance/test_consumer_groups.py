@@ -70,7 +70,7 @@ async def test_a_member_subscribes_to_a_bounded_number_of_topics_more_than_there
     async with open_lab() as lab:
         refused = await join(lab.client(), subscribed_topic_names=names)
         assert refused.error_code is ErrorCode.invalid_request
-        assert refused.error_message == "The subscription names 5001 topics; 5000 is the most at present."
+        assert refused.error_message == "The subscription names 5001 topics; the present limit is 5000."
         assert (await join(lab.client(), subscribed_topic_names=names[1:])).error_code is OK
 
 

@@ -56,7 +56,7 @@ async def test_a_member_subscribes_to_a_bounded_number_of_topics_more_than_there
     await lab.create_topic("t")
     refused = await member(lab).heartbeat(0, names)
     assert refused.error_code is ErrorCode.invalid_request
-    assert refused.error_message == "The subscription names 5002 topics; 5001 is the most at present."
+    assert refused.error_message == "The subscription names 5002 topics; the present limit is 5001."
     taken = await member(lab).heartbeat(0, names[:-1])
     assert taken.error_code is ErrorCode.none
 
