@@ -77,27 +77,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Distributes the tests by `scope_of`, the failure matrix by test function."""
+    """Gives a process one folder of `tests` after the other; a folder within `pipeline` counts as one.
+
+    With --clients it gives files, and with --matrix-repeats test functions, because most of these tests are
+    in one folder.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        is_matrix = self.config.getoption("--matrix-repeats") is not None
-        return nodeid.partition("[")[0] if is_matrix else scope_of(nodeid)
+        if self.config.getoption("--matrix-repeats") is not None:
+            return nodeid.partition("[")[0]
+        return nodeid.partition("::")[0] if self.config.getoption("--clients") else _folder(nodeid)
 
 
-def scope_of(nodeid: str) -> str:
-    """The group of tests that one process runs.
-
-    `storage` for `tests/storage/reading/test_x.py::test_...`; but one folder within `pipeline`, and one file
-    within `clients`, because these take longest.
-    """
-    _, *folders, file = nodeid.partition("::")[0].split("/")
-    if folders[:1] == ["clients"]:
-        return "/".join([*folders, file])
+def _folder(nodeid: str) -> str:
+    """`storage` of `tests/storage/reading/test_x.py::test_...`, but `pipeline/export` within `pipeline`."""
+    _, *folders, _file = nodeid.partition("::")[0].split("/")
     return "/".join(folders[:2] if folders[:1] == ["pipeline"] else folders[:1])
 
 
 def _order(nodeid: str) -> int:
-    folder = scope_of(nodeid).partition("/")[0]
+    folder = _folder(nodeid).partition("/")[0]
     return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
 
 
