@@ -11,7 +11,7 @@ from barnabas.runtime.completion import Completion
 
 
 class ProducerIds:
-    """Gives out ids; asks `allocate_block` for more when there are none left, once for all waiting callers."""
+    """Gives out ids; asks `allocate_block` for more when none are left, once for all waiting callers."""
 
     def __init__(self, allocate_block: Callable[[], Completion[range]]) -> None:
         self._allocate_block = allocate_block

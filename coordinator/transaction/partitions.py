@@ -41,7 +41,7 @@ def added(
     client_version: int,
     wall_ms: int,
 ) -> Transaction | None:
-    """The state with these partitions in the open transaction; None if all are there. See `check_producer`."""
+    """The state with these partitions in the transaction; None if all are there. See `check_producer`."""
     known = check_producer(transaction, producer)
     if known.state is TransactionState.ONGOING and known.partitions.issuperset(partitions):
         return None
