@@ -30,7 +30,7 @@ class ShareStateLog(CoordinatorLog, Protocol):
     """The partitions of `__share_group_state`."""
 
     def delete_before(self, partition: int, offset: int) -> None:
-        """Delete the records below `offset`, once all others are flushed. The caller does not wait."""
+        """Delete the records below `offset` once the later ones are flushed. The caller does not wait."""
         ...
 
 
