@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -37,14 +38,9 @@ def test_a_record_of_kafka_is_encoded_to_the_same_bytes(row: dict[str, Any]) -> 
     assert (None if decoded_value is None else encode_share_group_value(decoded_value)) == value
 
 
-def without_own_fields(fields: Any) -> Any:
+def without_own_fields(fields: object) -> object:
     """The fields without those that Apache Kafka lacks; they have their defaults in its records."""
-    if isinstance(fields, list):
-        return [without_own_fields(one) for one in fields]
-    if not isinstance(fields, dict):
-        return fields
-    assert fields.get("zero_starts", []) == []
-    return {name: without_own_fields(value) for name, value in fields.items() if name != "zero_starts"}
+    return json.loads(json.dumps(fields).replace(', "zero_starts": []', ""))
 
 
 def test_all_six_types_and_tombstones_were_recorded() -> None:
