@@ -32,11 +32,11 @@ def test_a_failed_completion_raises_its_error() -> None:
 
 def test_a_completion_may_be_made_done() -> None:
     refused = Completion[int].failed(RefusedError())
-    assert (Completion.of(5).result(), refused.done, type(refused.error)) == (5, True, RefusedError)
+    assert (Completion[int].of(5).result(), refused.done, type(refused.error)) == (5, True, RefusedError)
 
 
 def test_a_completion_ends_once() -> None:
-    completion = Completion.of(1)
+    completion = Completion[int].of(1)
     with pytest.raises(AssertionError):
         completion.complete(2)
     with pytest.raises(AssertionError):
@@ -74,10 +74,10 @@ def test_a_following_completion_has_the_result_of_the_function() -> None:
 
 def test_a_following_completion_carries_the_error_of_either() -> None:
     assert isinstance(Completion[int].failed(RefusedError()).then(str).error, RefusedError)
-    assert isinstance(Completion.of(0).then(lambda value: 1 // value).error, ZeroDivisionError)
+    assert isinstance(Completion[int].of(0).then(lambda value: 1 // value).error, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("other", [Completion.of(1), Completion[int].failed(RefusedError())])
+@pytest.mark.parametrize("other", [Completion[int].of(1), Completion[int].failed(RefusedError())])
 def test_a_completion_may_end_as_another_has(other: Completion[int]) -> None:
     completion = Completion[int]()
     completion.end_as(other)
@@ -85,7 +85,7 @@ def test_a_completion_may_end_as_another_has(other: Completion[int]) -> None:
 
 
 async def test_awaiting_a_finished_completion_does_not_suspend() -> None:
-    waiting = Completion.of(5).__await__()
+    waiting = Completion[int].of(5).__await__()
     with pytest.raises(StopIteration) as stopped:
         next(waiting)
     assert stopped.value.value == 5
