@@ -113,7 +113,7 @@ async def test_a_bad_batch_is_refused_and_the_batches_around_it_are_served(read:
     assert read(log, 0) == VALUES[:2]
     for offset in (2, 3, 4):  # a group at offset 2 needs the batch at 4
         with pytest.raises(
-            CorruptBatch, match=r"The batch at \d+ of .*\.log is damaged: its checksum is not"
+            CorruptBatch, match=r"The batch at \d+ of .*\.log is damaged: its checksum does not match"
         ):
             read(log, offset)
     assert read(log, 5) == VALUES[3:]
