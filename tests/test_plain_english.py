@@ -21,20 +21,27 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 CLEAN = (
     "benchmarks",
+    "cli",
     "client",
     "docker",
     "docs",
+    "protocol",
+    "runtime",
     "share/partition",
     "share/sessions",
     "share/topic_store",
+    "storage",
+    "tests/cli",
     "tests/client",
     "tests/clients",
     "tests/conformance",
     "tests/differential",
     "tests/fuzz",
     "tests/protocol",
+    "tests/runtime",
     "tests/share",
     "tests/simulation",
+    "tests/storage",
 )
 """The folders that are checked, with all folders below them."""
 

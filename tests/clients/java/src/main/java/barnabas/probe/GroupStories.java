@@ -86,7 +86,7 @@ public final class GroupStories {
         var back = consumer(Map.of("group.instance.id", "fixed"));
         back.subscribe(List.of(topic));
         await(() -> back.assignment().equals(before));
-        say("it is back with what it had");
+        say("it is back with its partitions");
     }
 
     private void pattern() throws Exception {
