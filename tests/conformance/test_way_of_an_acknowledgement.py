@@ -29,10 +29,12 @@ class Step(NamedTuple):
         return self.file.rpartition("/")[0]
 
 
-def described_steps() -> list[Step]:
+def described_steps(section: str) -> list[Step]:
+    """The rows of the table in a section of CONTRIBUTING.md."""
     page = (PROJECT / "CONTRIBUTING.md").read_text()
+    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return [
-        Step(*found) for found in re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", page, re.MULTILINE)
+        Step(*found) for found in re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", text, re.MULTILINE)
     ]
 
 
@@ -85,10 +87,19 @@ async def test_an_acknowledgement_goes_the_way_that_is_described(stage: Stage) -
     member = stage.member()
     assert await member.take() == [(0, 3, 1)]
     await member.fetch([(0, 0, ACCEPT)], max_records=0)  # the first one also loads modules
-    described = described_steps()
+    described = described_steps("The way of a record")
     with watched(described) as way:
         pending = member.start_fetch([(1, 1, ACCEPT)], max_records=0)
     assert fetched(pending.response()).error == 0
     assert await stage.offsets() == (2, 2)
     assert way.steps == described
     assert way.crossings <= CROSSINGS_MAX
+
+
+def test_the_functions_of_a_restart_are_where_they_are_described() -> None:
+    steps = described_steps("After a restart")
+    assert steps
+    for file, function in steps:
+        assert re.search(rf"^ *(async )?def {function}\(", (PROJECT / file).read_text(), re.MULTILINE), (
+            function
+        )
