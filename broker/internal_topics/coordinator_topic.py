@@ -107,7 +107,7 @@ class CoordinatorTopic:
             await self._load(partition)
 
     def reload(self, partition: int) -> None:
-        """The partition's log was reopened: forget the partition, and load what the log holds."""
+        """The partition's log was reopened: forget the partition, and load the records of the log."""
         self._coordinator.unload(partition)
         self._start(partition, self._reload(partition))
 

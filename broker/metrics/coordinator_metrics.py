@@ -1,4 +1,4 @@
-"""What the coordinators count, among the broker's metrics, named as Kafka's are (docs/metrics.md)."""
+"""The metrics of the coordinators, with the names of Kafka's metrics (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Values = Iterator[tuple[dict[str, str], float]]
 
 
 def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> None:
-    """What concerns groups, and `topic`, `__consumer_offsets`, where they are kept."""
+    """The metrics of groups and of `topic`, which is `__consumer_offsets`."""
     metrics.family(_GROUPS + "group_count", lambda: _group_counts(groups))
     metrics.family(_GROUPS + "consumer_group_count", lambda: _state_counts(groups, "consumer"))
     metrics.family(_GROUPS + "share_group_count", lambda: _state_counts(groups, "share"))
@@ -33,7 +33,7 @@ def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> No
 
 
 def publish_share_states(metrics: Metrics, counts: ShareCounts, share_state: ShareStateTopic | None) -> None:
-    """What leaders record, wherever that is kept, and `__share_group_state` if it is there."""
+    """The metrics of recorded decisions in either store, and of `__share_group_state` if it exists."""
     metrics.gauge(_SHARE_STATES + "write_total", lambda: counts.write_ms.count)
     metrics.histograms(_SHARE_STATES + "write_latency", lambda: [({}, counts.write_ms)])
     if share_state is not None:

@@ -2,7 +2,7 @@
 
 It uses only numbers: of members, and of *slots*, the partitions. The homogeneous assignment is one balance
 over all topics' partitions, the heterogeneous one is a balance per topic. Large groups have a million pairs
-of member and slot, most of which stay; those are counted and skipped, not copied.
+of member and slot. Most pairs stay; they are counted and skipped, not copied.
 
 Every tie is broken as in Apache Kafka 4.3.1, by hash map order. That includes one property of its filling
 step: a partition that needs more members than there are unfilled ones may count the same member twice, and so

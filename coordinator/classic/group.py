@@ -4,7 +4,7 @@ The log keeps the last generation that became stable or empty, and `replay` alon
 in between is kept in memory only: who joins, who is awaited, a generation that has begun and waits for its
 assignment. A restart goes back to the generation in the log.
 
-`rebalance` decides the next step, `membership` what a request may do. A group without a protocol type is a
+`rebalance` decides the next step, `membership` the outcome of a request. A group without a protocol type is a
 "simple" one: offsets are kept under its id, and no member has ever joined it.
 """
 

@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class OperationRunner:
-    """Runs operations on groups, each of which may move a deadline."""
+    """Runs operations on groups; each operation may move a deadline."""
 
     def __init__(self, operations: GroupOperations, on_deadline: Callable[[], None]) -> None:
         """`on_deadline` is called when `next_deadline_ms` may have moved."""

@@ -1,7 +1,7 @@
 """The features of the cluster: their levels, and the checks of a change (KIP-584, KIP-1022).
 
-A feature's finalized level tells clients what they may use; level 0 means that the feature is off. The parts
-of the broker read the level with `MetadataImage.feature_level`. Pure.
+A feature's finalized level tells clients its usable versions; level 0 means that it is off. The parts of the
+broker read the level with `MetadataImage.feature_level`. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

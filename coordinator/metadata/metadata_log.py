@@ -1,13 +1,14 @@
-"""Where the metadata is kept: the log `__cluster_metadata-0` and its snapshots (KIP-500, KIP-630).
+"""The storage of metadata: the log `__cluster_metadata-0` and its snapshots (KIP-500, KIP-630).
 
-One batch holds what one decision changed, so a decision is there whole or not at all; its leader epoch is the
-node's epoch. When a snapshot is due is `snapshot_schedule.py`'s to say, where the log may begin
-`log_start.py`'s; here it is done, one thing after another: the log is flushed, the snapshot written, the log
-start moved, and what lies below it deleted. A clean close leaves a snapshot of everything, for a quick start.
+One batch holds the changes of one decision, so a decision is in the log completely or not at all; its leader
+epoch is the node's epoch. `snapshot_schedule.py` decides when a snapshot is due, and `log_start.py` where the
+log may begin. This module does the work, one step after another: it flushes the log, writes the snapshot,
+moves the log start, and deletes the data below it. A clean close leaves a snapshot of everything, for a quick
+start.
 
 Two things hold at every moment, and are checked at each start: a log that begins at offset 0 needs no
 snapshot; one that begins behind it has a snapshot that ends between its start and its end. A snapshot that is
-newer than the log's end stands for what the log has lost: the log starts over at its end.
+newer than the log's end replaces the records that the log has lost: the log starts over at its end.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class MetadataLog:
         self._followers = Followers()
         self._image = MetadataImage()
         self._unreplayed = 0, 0
-        """Size (bytes) and time (wall, ms) of what was appended last."""
+        """Size (bytes) and time (wall, ms) of the last append."""
         self._replayed = SnapshotId(0, 0)
         """Up to where the image holds the log: the snapshot that could be taken now."""
         self._last_timestamp_ms = 0
@@ -124,7 +125,7 @@ class MetadataLog:
             found = "none that can be read" if snapshot is None else snapshot.snapshot_id.file_name
             raise InvalidDirectory(
                 f"{self.snapshots.directory} holds the records from {start_offset} to {end_offset}, and no "
-                f"snapshot of what was before: the newest is {found}. Put the missing .checkpoint file "
+                f"snapshot of those before them: the newest is {found}. Put the missing .checkpoint file "
                 "back, or restore the whole data directory from a copy; the topics' records are untouched."
             )
 
@@ -156,13 +157,13 @@ class MetadataLog:
         self.store.leader_epoch = node_epoch
 
     def append(self, records: Iterable[MetadataRecord], now_ms: int) -> Append:
-        """Append what one decision changes, as one batch; `replayed` follows before the next one."""
+        """Append the changes of one decision as one batch; `replayed` follows before the next append."""
         values = [encode_metadata_record(record) for record in records]
         self._unreplayed = sum(map(len, values)), now_ms
         return self.store.append_records([(None, value) for value in values], now_ms)
 
     def replayed(self, appended: Appended, changes: MetadataChanges) -> None:
-        """What was appended last is in the image now: a snapshot may be due."""
+        """The last append is in the image now: a snapshot may be due."""
         size_bytes, self._last_timestamp_ms = self._unreplayed
         self._replayed = SnapshotId(appended.last_offset + 1, self.store.leader_epoch)
         self._schedule.note(size_bytes, changes.superseded_count, self._clock.monotonic_ms())
@@ -192,7 +193,7 @@ class MetadataLog:
         return min((at_ms for at_ms in deadlines_ms if at_ms is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
-        """Do what is due at `now_ms`."""
+        """Do the work that is due at `now_ms`."""
         self._look_after()
 
     def _look_after(self) -> None:
@@ -216,8 +217,8 @@ class MetadataLog:
             self.on_deadline(deadline_ms)
 
     def _capture(self) -> _Capture:
-        """Everything is in the image that is below the snapshot's end, and nothing else: nothing is awaited
-        here, and what is being appended isn't replayed yet.
+        """The image holds exactly the records below the snapshot's end: nothing is awaited here, and a record
+        that is being appended isn't replayed yet.
         """
         self._schedule.begun()
         return _Capture(self._replayed, list(self._image.to_records()), self._last_timestamp_ms)
@@ -258,7 +259,7 @@ class MetadataLog:
         self._schedule.succeeded(len(capture.records))
 
     async def _advance_log_start(self) -> None:
-        """ApiError where the log isn't what it was taken for; OSError, StorageError."""
+        """ApiError if the log start cannot be moved; OSError, StorageError."""
         offset = self._next_log_start()
         if offset > self.store.log_start_offset:
             self.store.delete_records(offset)

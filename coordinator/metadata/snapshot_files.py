@@ -1,8 +1,8 @@
 """The snapshots in the metadata log's directory: found, read, written and deleted (KIP-630).
 
-A file appears under its name when it is whole and durable, so what is read here was written to its end; one
-that cannot be read all the same is set aside, and the one before it stands in for it. When to write and what
-to delete is the affair of `metadata_log.py`.
+A file appears under its name when it is complete and durable. A file that cannot be read all the same is set
+aside, and the one before it takes its place. `metadata_log.py` decides when to write a file, and which files
+to delete.
 """
 
 from collections.abc import Sequence
@@ -59,9 +59,9 @@ class SnapshotFiles:
         return [snapshot.snapshot_id for snapshot in self._stored]
 
     async def open(self) -> LoadedSnapshot | None:
-        """Find what is there, and read the newest that can be read; None if there is none.
+        """Find the snapshots, and read the newest readable one; None if there is none.
 
-        Of the others only the header is looked at. One that ends behind the newest stands for records that
+        Of the others, only the header is read. One that ends behind the newest stands for records that
         were lost, and is set aside like a damaged one; one that the disk doesn't give is passed over. Once
         this returns, the others' names survive a loss of power.
         """

@@ -94,7 +94,7 @@ def after_initialisation(
 
 
 def with_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartition]) -> StatePartitions:
-    """What is known once the group begins at offset 0 in these partitions, as far as they have state."""
+    """The lists once the group begins at offset 0 in these partitions, as far as they have state."""
     made = [
         NewPartition(one.topic_id, known.initialised[one.topic_id].topic_name, one.partition, True)
         for one in partitions

@@ -66,11 +66,11 @@ class FetchSource:
         return leader
 
     def why_not_led(self, partition: TopicIdPartition) -> ApiError | StorageError:
-        """What an acknowledgement is told of a partition that has no leader at present. A log that went
+        """The error of an acknowledgement for a partition that has no leader at present. A log that went
         offline is opened again.
 
-        A leader goes with its log, and all locks with the leader: once the log is open again the records are
-        nobody's. Otherwise nothing was ever fetched, which Kafka answers with UNKNOWN_TOPIC_OR_PARTITION.
+        A leader ends with its log, and all locks end with the leader: when the log is open again, no member
+        holds its records. Otherwise nothing was ever fetched: UNKNOWN_TOPIC_OR_PARTITION, as in Kafka.
         """
         try:
             self.find_topic(partition)

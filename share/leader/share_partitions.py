@@ -1,7 +1,7 @@
 """The share-partitions that this broker leads, each loaded when it is first asked for.
 
 A group that reads a thousand partitions costs nothing here until it fetches from them, and a leader in
-which nothing is in flight can be dropped at any time: what it knew is in the store.
+which nothing is in flight can be dropped at any time, because its state is in the store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 
 class GroupFacts(Protocol):
-    """What the leaders need to know of share groups."""
+    """The facts about share groups that leaders need."""
 
     def group_incarnation(self, group_id: str) -> int | None:
         """Tells a group from an earlier one of the same name; None if there is no such group."""
@@ -43,7 +43,7 @@ class GroupFacts(Protocol):
 
 
 FAILURE_TOLD_MS = 5_000
-"""So long a load that failed is told to whoever asks next, longer than most fetches wait."""
+"""The error of a failed load answers the next request for this time, which most fetches do not wait for."""
 
 
 class _FailedLoad(NamedTuple):
@@ -84,11 +84,11 @@ class SharePartitions:
             clock, deadlines, purgatory, self.counts, self._delivery_limits, limits, reopen
         )
         self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
-        """By group. Ordered, so that what is written for several groups is in the same order in every run."""
+        """By group. Ordered, so that the writes for several groups have the same order in every run."""
         self._resets: dict[SharePartitionKey, Completion[None]] = {}
         self._loads: dict[SharePartitionKey, Completion[None]] = {}
         self._failed_loads: dict[SharePartitionKey, _FailedLoad] = {}
-        """Why a state could not be loaded, until somebody has been told or tries again."""
+        """The reason why a state could not be loaded, until it is reported or the next load begins."""
 
     def __iter__(self) -> Iterator[SharePartitionLeader]:
         return iter(self._leaders.values())
@@ -115,8 +115,8 @@ class SharePartitions:
         return leader
 
     def forget(self, key: SharePartitionKey) -> None:
-        """Stop leading: the state was reset or deleted, its topic was, or nobody needs the leader. Those who
-        wait look again.
+        """Stop leading: the state was reset or deleted, its topic was deleted, or the leader is idle. Waiting
+        fetches look again.
         """
         self._loads.pop(key, None)
         self._failed_loads.pop(key, None)
@@ -132,7 +132,7 @@ class SharePartitions:
             self.changed(key)
 
     def hold_back(self, key: SharePartitionKey, reset: Completion[None]) -> None:
-        """Stop leading until `reset` has ended: a leader loaded before that would begin from what is no more.
+        """Stop leading until `reset` has ended: a leader loaded before that would begin from the old state.
 
         The latest reset counts.
         """
@@ -141,7 +141,7 @@ class SharePartitions:
         reset.when_done(lambda ended: self._reset_ended(key, ended))
 
     def under_way(self, key: SharePartitionKey) -> Completion[None] | None:
-        """What to wait for before the leader can be asked for, a reset or a load; None if nothing."""
+        """The reset or the load that must end before the leader can be asked for; None if there is none."""
         return self._resets.get(key) or self._loads.get(key)
 
     def forget_topic(self, topic_id: UUID, partition_count: int) -> None:

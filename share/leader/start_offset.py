@@ -1,7 +1,7 @@
-"""Where a share group begins in a partition that it has never read (KIP-932, `share.auto.offset.reset`).
+"""The search for the start of a share group by `share.auto.offset.reset=by_duration` (KIP-932).
 
-Decided at the first fetch and recorded at once, so that a crash doesn't move it. Isolation plays no part in
-it. What `by_duration` asks for is searched for while others are served.
+The first fetch decides the start offset, and it is recorded before records are acquired, so that a crash does
+not move it. The isolation level plays no part. Other requests are served during the search.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StartSearch:
 
     def _ended(self, task: asyncio.Task[TimedOffset | None]) -> None:
         if not task.cancelled():
-            task.exception()  # looked at, though by then nobody may ask
+            task.exception()  # retrieved, because no fetch may ask for it any more
         self._on_done()
 
     @property

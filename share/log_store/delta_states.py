@@ -22,7 +22,7 @@ class DurableRanges(Protocol):
 def delta_states(
     image: ShareStateImage, share_partition: DurableRanges, changes: Sequence[StateRange]
 ) -> list[StateRange]:
-    """The states of the delta that records `changes` next after what `image` holds.
+    """The states of the delta that records `changes`, after the records in `image`.
 
     The changes are in the order decided, of one decision or of several that share an append; where two name
     an offset, the later one wins. The result is ascending, disjoint, and has no hole behind the image's end.

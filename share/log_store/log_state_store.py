@@ -86,7 +86,7 @@ class LogStateStore:
         self._stores.pop(partition, None)
 
     async def drained(self) -> None:
-        """See `ShareStateStore`. What the logs are still writing, they wait for themselves."""
+        """See `ShareStateStore`. The logs wait for their own writes."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -98,7 +98,7 @@ class LogStateStore:
     def _last_known(
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int
     ) -> ShareStateImage | None:
-        """What is recorded, for what is to take its place: a state that is lost is no hindrance to that."""
+        """The recorded state that is about to be replaced; a lost state does not prevent that."""
         try:
             return self._recorded(key, log, group_incarnation)
         except ShareStateLost:

@@ -74,7 +74,7 @@ class PartitionStateStore:
         return 0
 
     def _replay(self, newest_first: list[tuple[int, Record, int]]) -> ShareStateImage:
-        """The image; what its leader asks about control offsets is read already."""
+        """The image, with the control offsets that its leader asks for already read."""
         image = ShareStateImage(self.log.control_runs)
         replay(
             [WrittenRecord(image, record, offset, size) for offset, record, size in reversed(newest_first)]

@@ -21,7 +21,7 @@ PARTITION_COUNT = 3
 
 
 class Coordinator:
-    """What was loaded; records with the key `damaged` cannot be, as often as `damage_count` says."""
+    """The records that were loaded. Records with the key `damaged` cannot be loaded `damage_count` times."""
 
     def __init__(self, lab: Lab) -> None:
         spec = share_state_topic(lab.broker.config)._replace(partition_count=PARTITION_COUNT)

@@ -117,7 +117,7 @@ async def test_records_may_be_let_go_of(lab: Lab) -> None:
     await topic.drained()
     log = lab.broker.log_directory.find("__consumer_offsets", 7)
     assert log is not None
-    assert log.recovery_point == 2, "what stands for the deleted ones is safe"
+    assert log.recovery_point == 2, "the record in place of the deleted ones is safe"
     assert await topic.read(7) == stored(*RECORDS)[1:]
 
 

@@ -253,7 +253,7 @@ def test_in_any_order_one_client_is_read_and_twice_the_limit_is_not_reached() ->
         assert answered > 20
 
 
-async def test_a_connection_counts_what_has_arrived_then_the_request_and_nothing_once_answered() -> None:
+async def test_a_connection_counts_received_bytes_then_the_request_and_nothing_after_the_answer() -> None:
     bench = Bench(request_bytes_max=LIMIT)
     large = request_frame(WAITING_API, 1, body=bytes(100_000))
     bench.receive(large[:70_000])

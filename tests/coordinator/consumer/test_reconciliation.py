@@ -45,13 +45,13 @@ def _member(
 CASES = [
     Case("gets all that is free", _member({}), {T: (0, 1)}, (6, STABLE, {T: {0: 6, 1: 6}}, {})),
     Case(
-        "keeps what stays, with the epoch at which it came",
+        "keeps its partitions, with the epoch of their assignment",
         _member({T: {0: 3}}),
         {T: (0, 1)},
         (6, STABLE, {T: {0: 3, 1: 6}}, {}),
     ),
     Case(
-        "waits for what others have",
+        "waits for partitions that others own",
         _member({}),
         {T: (0, 1)},
         (6, UNRELEASED, {T: {1: 6}}, {}),
@@ -78,7 +78,7 @@ CASES = [
         owned={T: [0]},
     ),
     Case(
-        "stays while it owns what it is to give up",
+        "stays while it owns partitions that it must revoke",
         _member({T: {0: 5}}, {T: {1: 5}}, UNREVOKED),
         {T: (0,)},
         (5, UNREVOKED, {T: {0: 5}}, {T: {1: 5}}),
@@ -92,7 +92,7 @@ CASES = [
         owned={T: [0]},
     ),
     Case(
-        "gets back what it has just given up",
+        "gets back partitions that it has just revoked",
         _member({T: {0: 5}}, {T: {1: 5}}, UNREVOKED),
         {T: (0, 1)},
         (6, STABLE, {T: {0: 5, 1: 6}}, {}),
@@ -100,14 +100,14 @@ CASES = [
         taken=frozenset({(T, 0), (T, 1)}),
     ),
     Case(
-        "gets what has become free meanwhile",
+        "gets partitions that have become free meanwhile",
         _member({T: {1: 6}}, None, UNRELEASED, epoch=6),
         {T: (0, 1)},
         (6, STABLE, {T: {0: 6, 1: 6}}, {}),
         taken=frozenset({(T, 1)}),
     ),
     Case(
-        "loses at once what it does not read any more, though the target has it",
+        "loses unsubscribed partitions at once, though the target has them",
         _member({T: {0: 6}, U: {0: 6}}, epoch=6),
         {T: (0,), U: (0,)},
         (6, UNREVOKED, {T: {0: 6}}, {U: {0: 6}}),
@@ -115,7 +115,7 @@ CASES = [
         changed=True,
     ),
     Case(
-        "only shrinks if it has given up already what it doesn't read",
+        "only shrinks if it has revoked its unsubscribed partitions already",
         _member({T: {0: 6}, U: {0: 6}}, epoch=6),
         {T: (0,), U: (0,)},
         (6, STABLE, {T: {0: 6}}, {}),

@@ -287,7 +287,7 @@ def test_records_that_are_put_out_of_force_are_counted(
 
 
 def test_loading_takes_no_longer_per_topic_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever compares topics or settings with all that came before takes seconds for ten thousand."""
+    """A comparison of each topic or setting with all earlier ones would take seconds for ten thousand."""
 
     def compared(*_: object) -> bool:
         raise AssertionError("compared with another one")

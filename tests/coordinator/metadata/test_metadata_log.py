@@ -82,7 +82,7 @@ async def test_a_clean_close_leaves_a_snapshot_of_everything(disk: MemoryFileSys
     assert store.flush_count == 1
 
 
-async def test_a_start_reads_the_snapshot_and_what_follows_it(disk: MemoryFileSystem) -> None:
+async def test_a_start_reads_the_snapshot_and_the_records_after_it(disk: MemoryFileSystem) -> None:
     store = MemoryLog()
     await closed_with_topics(store, disk, "a")
     controller = await started(store, disk)
@@ -201,7 +201,7 @@ async def test_a_snapshot_is_written_once_enough_bytes_came(disk: MemoryFileSyst
     assert [one.end_offset for one in snapshots(disk)] == [due_end_offset]
 
 
-async def test_a_snapshot_holds_what_was_decided_before_it_was_due_and_nothing_else(
+async def test_a_snapshot_holds_exactly_the_decisions_from_before_it_was_due(
     disk: MemoryFileSystem,
 ) -> None:
     store = MemoryLog()

@@ -47,7 +47,7 @@ async def test_the_newest_is_read_and_the_others_are_known(filesystem: MemoryFil
     assert files.stored == written.stored
 
 
-async def test_a_later_epoch_is_newer_and_what_ends_behind_it_is_set_aside(
+async def test_a_later_epoch_is_newer_and_a_snapshot_that_ends_behind_it_is_set_aside(
     filesystem: MemoryFileSystem,
 ) -> None:
     await with_snapshots(filesystem, SnapshotId(3, 1), SnapshotId(9, 1), SnapshotId(5, 2))
@@ -134,7 +134,7 @@ async def test_one_that_is_gone_cannot_be_read(filesystem: MemoryFileSystem) -> 
     assert await files.read(SnapshotId(3, 0), 0, 10) is None
 
 
-async def test_what_was_found_survives_a_loss_of_power(filesystem: MemoryFileSystem) -> None:
+async def test_a_snapshot_that_was_found_survives_a_loss_of_power(filesystem: MemoryFileSystem) -> None:
     await with_snapshots(filesystem, SnapshotId(3, 0))
     filesystem.durable_entries.clear()
     await SnapshotFiles(filesystem, DIRECTORY).open()

@@ -141,8 +141,8 @@ class History:
             self.events[partition].append(story)
 
     def write_late(self) -> None:
-        """A record arrives that was sent before the end, or whose sender has died: it shares nobody's fate,
-        but has to have one.
+        """A record arrives late: it was sent before the end, or its sender has died. It belongs to no other
+        transaction, but must become stable.
         """
         agent = self.random.choice(self.agents)
         if agent.producer is None or not agent.is_ending:

@@ -103,7 +103,7 @@ class Bench:
         self._alarm.deadline_moved(self.coordinator)
 
     def restart(self) -> None:
-        """Go on with what the log holds; whoever waited is gone."""
+        """Go on with the records of the log; waiting clients are gone."""
         self.epoch += 1
         self.log.waiting.clear()
         self.partitions.waiting.clear()
@@ -118,14 +118,14 @@ class Bench:
         self.load()
 
     def advance(self, elapsed_ms: int) -> None:
-        """Let time pass; what is due happens when it is."""
+        """Let time pass; each deadline expires at its time."""
         until_ms = self.now_ms + elapsed_ms
         while (due_ms := self._alarm.armed_ms) is not None and due_ms <= until_ms:
             self.now_ms = max(self.now_ms, due_ms)
             self._alarm.ring(self.coordinator, self.now_ms)
         self.now_ms = until_ms
 
-    # What producers ask.
+    # Requests of producers.
 
     def start_init(
         self,
@@ -166,7 +166,7 @@ class Bench:
     def end(self, producer: ProducerIdentity, *, commit: bool = True, version: int = 2) -> ProducerIdentity:
         return self.start_end(producer, commit=commit, version=version).result()
 
-    # What is there.
+    # The state.
 
     def state(self, transactional_id: str = ID) -> str:
         return self.coordinator.describe(transactional_id).state

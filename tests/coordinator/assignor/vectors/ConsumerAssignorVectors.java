@@ -19,11 +19,11 @@ import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 
 /**
- * Writes what the assignors of Apache Kafka make of random groups that change step by step, as JSON:
+ * Writes the assignments by Apache Kafka of random groups that change step by step, as JSON:
  *
  *   java -cp "JARS" ConsumerAssignorVectors.java > consumer_assignors.json
  *
- * with Kafka's server jars as the class path. Each step's targets are what the next one begins with.
+ * with Kafka's server jars as the class path. Each step begins with the targets of the one before.
  */
 public class ConsumerAssignorVectors {
     static final int SEEDS = 60;
