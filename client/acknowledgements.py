@@ -3,7 +3,7 @@
 A `Lot` holds the acknowledgements of one partition that one request carries. The broker accepts a lot as a
 whole or refuses it as a whole, so one record whose lock has ended makes it refuse all the others. A lot that
 was refused for this reason is halved, again and again, until that record is alone. A `Barrier` reports that
-all lots which it waits for are answered.
+all lots which it waits for are answered. Pure.
 """
 
 from __future__ import annotations

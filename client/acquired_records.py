@@ -3,7 +3,7 @@
 A fetch returns whole batches, but only the offsets that the response lists as acquired belong to this
 consumer. Acquired offsets without a record are gaps: compaction, transaction markers, and control batches,
 which are not for consumers. A batch that is corrupt, or that cannot be decompressed, makes its acquired
-offsets unreadable.
+offsets unreadable. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of brokers, and the notation in which a user gives them (pure)."""
+"""Addresses of brokers, and the notation in which a user gives them. Pure."""
 
 from __future__ import annotations
 

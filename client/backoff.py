@@ -1,4 +1,4 @@
-"""The pause before the next try: exponential, bounded, and different for each client (pure)."""
+"""The pause before the next try: exponential, bounded, and different for each client. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record that the broker has locked for this consumer: the end of its lock, and its state (pure)."""
+"""A record that the broker has locked for this consumer: the end of its lock, and its state. Pure."""
 
 from __future__ import annotations
 

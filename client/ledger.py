@@ -7,7 +7,7 @@ have failed, and none of them is sent again. The offsets may have been acquired 
 would apply an old acknowledgement to the new delivery.
 
 Bounds: the broker bounds the locked records (`share.partition.max.record.locks`). A refused lot is halved
-until one record is left, or it is sent again up to `RETRIES_MAX` times.
+until one record is left, or it is sent again up to `RETRIES_MAX` times. Pure.
 """
 
 from __future__ import annotations

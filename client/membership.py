@@ -8,7 +8,7 @@
 
 `request` returns the next heartbeat; `handle` evaluates its answer and returns when to send again. A share
 group has no revocation: an assignment is valid as soon as the member receives it. `heartbeats` does the
-sending.
+sending. Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The view ages. Metadata responses replace it, and a refusal that names another leader corrects one partition
 (KIP-951). Topics are known by id (KIP-516), because a topic that was deleted and created again with the same
-name is another topic.
+name is another topic. Pure.
 """
 
 from __future__ import annotations

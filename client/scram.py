@@ -1,7 +1,7 @@
 """The client side of SCRAM, which proves a password without sending it (RFC 5802, RFC 7677; pure).
 
 Without channel binding. Names and passwords are sent as plain UTF-8, as Kafka expects: SASLprep is not
-applied. The caller passes the nonce.
+applied. The caller passes the nonce. Pure.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ A fetch with epoch 0 that names every partition opens the session, each further 
 2, ...), and epoch -1 ends the session. Several requests may be outstanding: the epoch grows when a request is
 made. Every error of a session as a whole (it is unknown, its epoch is wrong, the connection is lost) has the
 same remedy: another connection with a new session. `ledger` decides about the records of the old session.
+Pure.
 """
 
 from __future__ import annotations

@@ -7,5 +7,5 @@ structures within a lifted request may be those of another version, with the sam
 
 kio's classes take long to load: all of them take a second. So they are imported only where an API is
 implemented, and loaded at the API's first use. Nothing in this package does I/O, keeps time or interprets a
-message.
+message. Pure.
 """

@@ -1,1 +1,1 @@
-"""Partition assignors: pure functions from members and assignable partitions to a target assignment."""
+"""Partition assignors: functions from members and assignable partitions to a target assignment. Pure."""

@@ -1,6 +1,6 @@
 """The topics that a consumer group reads, by name and by regular expression (pure).
 
-A regular expression stands for the topics of its last resolution; an unresolved one stands for none.
+A regular expression stands for the topics of its last resolution; an unresolved one stands for none. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The offsets that groups have committed, by group, topic name and partition (pure).
 
 An offset belongs to a topic's name and, if known, to its id: an offset of a deleted topic does not count for
-a new topic of the same name. Offsets in open transactions are kept apart (`pending_offsets`).
+a new topic of the same name. Offsets in open transactions are kept apart (`pending_offsets`). Pure.
 """
 
 from __future__ import annotations

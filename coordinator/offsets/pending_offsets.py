@@ -1,7 +1,7 @@
 """Offsets that producers have committed in open transactions (KIP-98, KIP-447; pure).
 
 They are in force once their transaction is committed, and are dropped if it is aborted. Until then a fetch of
-stable offsets has to wait. A transaction ends with a marker in each partition of the log.
+stable offsets has to wait. A transaction ends with a marker in each partition of the log. Pure.
 """
 
 from __future__ import annotations

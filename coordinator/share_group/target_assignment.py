@@ -2,7 +2,7 @@
 "Assignment").
 
 Only initialised partitions are assigned. Members and topics go to the assignor in the order of Kafka's hash
-maps, so that the result is Kafka's for the same group.
+maps, so that the result is Kafka's for the same group. Pure.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -2,5 +2,5 @@
 
 `coordinator` is the entry point. `transaction` is the state of a transactional id; `initialisation`,
 `partitions` and `ending` decide on a producer's requests; `decided_transactions` writes the markers of a
-decided transaction to every partition. Pure, like all of `barnabas.coordinator`.
+decided transaction to every partition. Pure.
 """
