@@ -280,6 +280,7 @@ class _Fetch:
             self._acknowledged,
             self._encode,
             self._broker.response_budget,
+            self._session,
         )
 
     def _bytes_max(self) -> int:

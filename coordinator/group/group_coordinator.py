@@ -22,6 +22,9 @@ from barnabas.coordinator.group.timers import GroupTimers, Timer
 from barnabas.coordinator.replay.steps import Operation
 from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.logging import get_logger
+
+log = get_logger("coordinator")
 
 TIMER_RETRY_MS = 500
 """Pause before the action of a timer that could not be written is tried again, as in Kafka."""
@@ -103,7 +106,11 @@ class GroupCoordinator(OperationRunner, ABC, Generic[GroupT]):
             yield from self._timed_out(group, timer, now_ms)
 
     def _retry_if_refused(self, timer: Timer, now_ms: int, reply: Completion[None]) -> None:
-        if isinstance(reply.error, ApiError) and timer not in self._timers:
+        if reply.error is not None and not isinstance(reply.error, ApiError):
+            log.error(
+                "a timer of a group met a defect of the broker", group=timer.group_id, exc_info=reply.error
+            )
+        elif reply.error is not None and timer not in self._timers:
             self._timers.restart(timer, now_ms + TIMER_RETRY_MS)
             self._on_deadline()
 

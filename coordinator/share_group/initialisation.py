@@ -103,6 +103,12 @@ def with_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartiti
     return known._replace(zero_starts=_zero_starts_after(known, made))
 
 
+def without_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartition]) -> StatePartitions:
+    """The lists once the reset policy chooses the start in these partitions."""
+    undecided = [NewPartition(one.topic_id, "", one.partition) for one in partitions]
+    return known._replace(zero_starts=_zero_starts_after(known, undecided))
+
+
 def without_topics(known: StatePartitions, topic_ids: Collection[UUID]) -> StatePartitions:
     """The lists without these topics."""
     return StatePartitions(

@@ -5,7 +5,7 @@ the partitions as initialised. A crash in between leaves state that no group lis
 needed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,11 +16,13 @@ from barnabas.coordinator.share_group.initialisation import (
     NewPartition,
     after_initialisation,
     without_topics,
+    without_zero_starts,
 )
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.record_factory import group_metadata, state_partition_metadata
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
@@ -93,6 +95,10 @@ def alter_offsets(
     require_empty(group)
     topics = list(topics)
     shapes = {topic.topic_name: catalog.topic_by_name(topic.topic_name) for topic in topics}
+    # First, so that no leader that is loaded meanwhile begins at 0 again.
+    undone = without_zero_starts(group.state_partitions, _undecided(topics, shapes))
+    if undone != group.state_partitions:
+        yield Write([state_partition_metadata(group.group_id, undone)])
     completions: dict[tuple[str, int], Completion[None]] = {}
     for topic in topics:
         shape = shapes[topic.topic_name]
@@ -106,6 +112,18 @@ def alter_offsets(
     if records:
         yield Write(records)
     return [_altered_topic(topic, shapes[topic.topic_name], completions) for topic in topics]
+
+
+def _undecided(
+    topics: Iterable[TopicOffsets], shapes: Mapping[str, TopicShape | None]
+) -> Iterator[TopicIdPartition]:
+    """The partitions whose start the reset policy is to choose again."""
+    for topic in topics:
+        shape = shapes[topic.topic_name]
+        if shape is not None:
+            for partition, start_offset in topic.partitions:
+                if start_offset == UNDECIDED_OFFSET:
+                    yield TopicIdPartition(shape.topic_id, partition)
 
 
 def _begin_at(

@@ -146,6 +146,8 @@ class FetchSource:
             self._begin_by_duration(leader, reset.duration_ms)
         elif leader.log.log_end_offset == 0:
             leader.begin_at_zero(self._zero_starts.add(leader.key))
+        elif leader.chose_zero:
+            leader.begin_at(0)
         elif reset.strategy == "earliest":
             leader.begin_at(leader.log.log_start_offset)
         else:

@@ -27,6 +27,7 @@ from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
 
@@ -79,9 +80,10 @@ class ShareFetchOperation(ReservingOperation):
         acknowledged: Completion[Results],
         encode: Encode,
         response_budget: ResponseBudget | None = None,
+        session: ShareSession | None = None,
     ) -> None:
         """`partitions` in the order in which they are served; `response_budget` is the broker's, and if it is
-        None there are no other connections to share with.
+        None there are no other connections to share with; `session` is None if the member has none.
         """
         super().__init__(response_budget or ResponseBudget())
         self._source = source
@@ -89,6 +91,7 @@ class ShareFetchOperation(ReservingOperation):
         self._partitions = partitions
         self._acknowledged = acknowledged
         self._encode = encode
+        self._session = session
         self._config: ShareGroupConfig
         """The group's settings at this look, which may have changed since the last one."""
         self._began_ms = source.now_ms()
@@ -97,6 +100,8 @@ class ShareFetchOperation(ReservingOperation):
         self._failed_topics: set[UUID] = set()
         self._passed_over = False
         """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
+        self._has_begun_all = False
+        """Whether this look has found a leader with a start offset for each partition so far."""
         self._looking: asyncio.Future[bool] | None = None
         """A look that has not finished."""
         self._must_look_again = False
@@ -148,13 +153,13 @@ class ShareFetchOperation(ReservingOperation):
     async def _look(self) -> bool:
         """Answers if there are enough bytes, or if the wait is over; returns whether it did."""
         turns = Turns()
-        planned = await self._plan(turns, stops_early=self._wants_few)
+        planned = await self._plan(turns, stops_early=self._may_stop_early)
         available_bytes = self._available_bytes(planned)
         has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
-        if self._wants_few and not (fetched or self._errors or self._passed_over):
+        if self._may_stop_early and not (fetched or self._errors or self._passed_over):
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
@@ -163,9 +168,13 @@ class ShareFetchOperation(ReservingOperation):
         return True
 
     @property
-    def _wants_few(self) -> bool:
-        """Whether one partition is likely to have all the records that the request asks for."""
-        return self._spec.records_max <= FEW_RECORDS_MAX and self._spec.min_bytes <= 1
+    def _may_stop_early(self) -> bool:
+        """Whether one partition is likely to have all the records that the request asks for. But the group
+        must have begun everywhere: with the policy `latest` it would miss records in the other partitions.
+        """
+        session = self._session
+        wants_few = self._spec.records_max <= FEW_RECORDS_MAX and self._spec.min_bytes <= 1
+        return wants_few and session is not None and session.has_begun_all
 
     async def _plan(self, turns: Turns, *, stops_early: bool) -> list[_Planned]:
         """The partitions from which records could be acquired now: all of them, or with `stops_early` those
@@ -173,10 +182,11 @@ class ShareFetchOperation(ReservingOperation):
         """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
+        self._has_begun_all = True
+        self._config = self._source.config_of(self._spec.group_id)
         if not self._source.serves_share_groups:
             self._has_expired = True  # the handler refuses the request as a whole
             return planned
-        self._config = self._source.config_of(self._spec.group_id)
         for some in some_at_a_time(self._partitions):
             for partition in some:
                 one = self._plan_one(partition)
@@ -185,6 +195,8 @@ class ShareFetchOperation(ReservingOperation):
                     if stops_early and one[3] - one[2].reads[0][0] >= self._spec.records_max:
                         return planned
             await turns.took(_STEPS_PER_PARTITION * len(some))
+        if self._session is not None and self._has_begun_all:
+            self._session.note_begun(self._partitions)
         return planned
 
     def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
@@ -197,8 +209,10 @@ class ShareFetchOperation(ReservingOperation):
         except (ApiError, StorageError) as error:
             is_late = isinstance(error, LateError | StorageError)
             self._note_error(partition, error, self._late_errors if is_late else self._errors)
+            self._has_begun_all = False
             return None
         if leader is None:
+            self._has_begun_all = False
             return None
         plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
         upper_offset = leader.upper_offset(read_committed=config.read_committed)
@@ -286,7 +300,12 @@ class ShareFetchOperation(ReservingOperation):
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
         if self.done:
             return
-        encoded = self._encode(fetched)
+        try:
+            encoded = self._encode(fetched)
+        except Exception as error:
+            # Possibly a listener of the acknowledgements, whose caller must not see it.
+            self.fail(error)
+            return
         if isinstance(encoded, EncodedBody):
             self.hand_over(encoded)
         else:

@@ -14,10 +14,13 @@ from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.acknowledgement import validate_acknowledgement_batches
 from barnabas.storage.errors import StorageError
+
+log = get_logger("share")
 
 SUCCESS = (ErrorCode.none.value, None)
 
@@ -97,7 +100,8 @@ def error_result(error: Exception) -> tuple[int, str | None]:
         return error.code.value, error.message
     if isinstance(error, StorageError):
         return error.code.value, str(error)
-    raise error
+    log.error("an acknowledgement met a defect of the broker", exc_info=error)
+    return ErrorCode.unknown_server_error.value, None
 
 
 def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:

@@ -126,6 +126,8 @@ class SharePartitionLeader:
         """Set at every use of this leader; see `idle_leaders`."""
         self.start_search: StartSearch | None = None
         """The search for the group's start offset, if one is needed."""
+        self.chose_zero = False
+        """Whether the group is to begin at offset 0, which the log did not hold yet when that was decided."""
         self._beginning: Completion[None] | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
@@ -146,6 +148,7 @@ class SharePartitionLeader:
         """Whether it can be dropped: all its state is recorded, and no member holds a lock."""
         return (
             not self._unsettled_count
+            and (self.core.is_initialised or not self.chose_zero)
             and not self.core.has_unrecorded
             and self.core.next_deadline_ms() is None
         )
@@ -159,8 +162,9 @@ class SharePartitionLeader:
 
     def begin_at_zero(self, recorded: Completion[None]) -> None:
         """Begin at offset 0 of an empty log, once the group's own records say so (`ZeroStarts`): a record of
-        that in this log would take the offset of the first data record.
+        that in this log would take the offset of the first data record. The choice stands if that fails.
         """
+        self.chose_zero = True
         self._beginning = recorded
         recorded.when_done(self._recorded_zero_start)
 
@@ -169,6 +173,7 @@ class SharePartitionLeader:
             self.log.control_runs.know_from(0)
             self.image.begin_at_zero()
             self._announce(self.core.complete(self.core.decide_start_offset(0)))
+            self.follow_log_start()
 
     def upper_offset(self, *, read_committed: bool) -> int:
         """The exclusive end of the records that the group may read, by its `share.isolation.level`."""

@@ -190,13 +190,15 @@ class SharePartitions:
             raise failed.error
         incarnation = self._groups.group_incarnation(key.group_id)
         assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
+        # Asked now: the group's own records may be out of reach when the load ends.
+        starts_at_zero = self._groups.starts_at_zero(key)
         began_ms = self.clock.monotonic_ms()
         loading = self._store.load(key, log, incarnation, self._groups.group_epoch(key.group_id))
         loading.when_done(lambda _: self.counts.load_ms.observe(self.clock.monotonic_ms() - began_ms))
         if loading.done:
-            return self._begin_to_lead(key, log, loading.result())
+            return self._begin_to_lead(key, log, loading.result(), starts_at_zero=starts_at_zero)
         load = self._loads[key] = Completion()
-        loading.when_done(partial(self._loaded, key, log, load))
+        loading.when_done(partial(self._loaded, key, log, load, starts_at_zero))
         return None
 
     def _loaded(
@@ -204,13 +206,14 @@ class SharePartitions:
         key: SharePartitionKey,
         log: PartitionLog,
         load: Completion[None],
+        starts_at_zero: bool,
         loading: Completion[ShareStateImage],
     ) -> None:
         """Nothing comes of a load that a reset has overtaken, or the end of its log."""
         if self._loads.get(key) is load:
             del self._loads[key]
             try:
-                self._begin_to_lead(key, log, loading.result())
+                self._begin_to_lead(key, log, loading.result(), starts_at_zero=starts_at_zero)
             except (ApiError, StorageError) as error:
                 # Told at the end of their waits: woken now, those who wait would load again, and again fail.
                 told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
@@ -220,10 +223,10 @@ class SharePartitions:
         load.complete(None)
 
     def _begin_to_lead(
-        self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage
+        self, key: SharePartitionKey, log: PartitionLog, image: ShareStateImage, *, starts_at_zero: bool
     ) -> SharePartitionLeader:
         partition = key.topic_id_partition
-        if image.start_offset == UNDECIDED_OFFSET and self._groups.starts_at_zero(key):
+        if image.start_offset == UNDECIDED_OFFSET and starts_at_zero:
             log.control_runs.know_from(0)
             image.begin_at_zero()
         store = self._store.decisions_of(partition, log)

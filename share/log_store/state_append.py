@@ -23,7 +23,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision
-from barnabas.storage.format.share_image import ShareStateImage
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.segments.control_batch import ControlBatch
 
@@ -86,10 +86,11 @@ class StateAppend(_RecordAppend):
         self._decisions.setdefault(leader, []).append(decision)
 
     def plan(self, group: AppendGroup) -> None:
-        """See `PendingAppend`: one record for each share group."""
+        """See `PendingAppend`: one record for each share group, and a checkpoint before the first."""
         self.is_open = False
         for leader, decisions in self._decisions.items():
-            record = self._record(leader, decisions, group.leader_epoch)
+            image = self._begin(group, leader)
+            record = self._record(leader, image, decisions, group.leader_epoch)
             self._add(group, leader.group_id, leader.image, record)
         group.appends.append(self)
 
@@ -98,11 +99,31 @@ class StateAppend(_RecordAppend):
         self.is_open = False
         super().failed(error)
 
-    def _record(
-        self, leader: SharePartitionLeader, decisions: Sequence[Decision], leader_epoch: int
-    ) -> Record:
-        """A delta; a checkpoint where a decision sets the start offset, or the chain has grown long."""
+    def _begin(self, group: AppendGroup, leader: SharePartitionLeader) -> ShareStateImage:
+        """Write the checkpoint of a start at offset 0 that only the group's own records have (decision 20).
+
+        It has no decision in it: only deltas have the cause and the member of each change. Returns the image
+        behind it, or the leader's if no such checkpoint is due.
+        """
         image = leader.image
+        if image.checkpoint_epoch or image.start_offset == UNDECIDED_OFFSET:
+            return image
+        checkpoint = next_checkpoint(leader.group_id, image, self._wall_ms(), group.leader_epoch)
+        ahead = image.copy()
+        ahead.replay_checkpoint(checkpoint, group.next_offset)
+        self._add(group, leader.group_id, image, checkpoint)
+        return ahead
+
+    def _record(
+        self,
+        leader: SharePartitionLeader,
+        image: ShareStateImage,
+        decisions: Sequence[Decision],
+        leader_epoch: int,
+    ) -> Record:
+        """The record after those of `image`: a delta, or a checkpoint if a decision sets the start offset or
+        the chain has grown long.
+        """
         states = _states(leader, decisions)
         start_offset = max(
             [one.start_offset for one in decisions if one.start_offset is not None], default=None

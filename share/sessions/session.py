@@ -34,7 +34,7 @@ class ShareSession:
     `connection_id` is that of the connection that opened it; requests may come over any.
     """
 
-    __slots__ = ("_owes_answer", "connection_id", "key", "share_session_epoch")
+    __slots__ = ("_owes_answer", "connection_id", "has_begun_all", "key", "share_session_epoch")
 
     def __init__(
         self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection_id: int
@@ -44,6 +44,8 @@ class ShareSession:
         self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
         self._owes_answer = dict.fromkeys(partitions, True)
         """For each partition, whether the next response must name it even without records or error."""
+        self.has_begun_all = False
+        """Whether the group has a start offset in every partition."""
 
     def __len__(self) -> int:
         return len(self._owes_answer)
@@ -59,11 +61,16 @@ class ShareSession:
     def update(self, added: Collection[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         """Adds partitions, then forgets some; those that are forgotten keep their records' locks."""
         if added:
+            self.has_begun_all = False
             # Whole dicts are put together without a look at each partition: a request may add thousands.
             owes_answer = self._owes_answer
             self._owes_answer = owes_answer | dict.fromkeys(added, True) | owes_answer
         for partition in forgotten:
             self._owes_answer.pop(partition, None)
+
+    def note_begun(self, partitions: Collection[TopicIdPartition]) -> None:
+        """The group has a start offset in these partitions, which are all of an earlier request at least."""
+        self.has_begun_all = len(partitions) == len(self._owes_answer)
 
     def advance_epoch(self) -> None:
         """A request has used the epoch up."""

@@ -229,6 +229,68 @@ async def test_a_partition_that_has_held_records_keeps_to_the_policy(lab: Lab) -
     assert not lab.broker.groups.share.starts_at_zero(SharePartitionKey("group", *partition))
 
 
+async def test_a_start_that_could_not_be_recorded_stands_while_the_broker_runs(lab: Lab) -> None:
+    partition = await new_topic(lab)
+    member = ShareMember(lab.client(), [partition])
+    await member.join(TOPIC)
+    groups = lab.broker.groups.partition_of("group")
+    with lab.broken_disk(f"__consumer_offsets-{groups}"):
+        start_waiting(member)
+        await settle()
+        await lab.produce(partition.topic_id, 5)
+    again = ShareMember(lab.client(), [partition], member_id="again")
+    while (await again.heartbeat(0, [TOPIC])).error_code is not OK:
+        await settle()
+    member.client.disconnect()
+    await settle()
+    taken = [one for _ in range(2) for one in await again.take()]
+    assert [first for first, _, _ in taken] == [0]
+
+
+async def test_a_start_chosen_again_is_not_overtaken_by_a_load() -> None:
+    async with open_durable_lab() as lab:
+        partition = await new_topic(lab)
+        member = await waiting_member(lab, partition)
+        await lab.produce(partition.topic_id, 4)
+        await member.leave_session()
+        await member.heartbeat(-1)
+        await lab.restart()
+        topic = {"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": -1}]}
+        asked = {"topic_name": TOPIC, "partitions": [0]}
+        with lab.stalled_disk():
+            alter = lab.client().send("alter_share_group_offsets", group_id="group", topics=[topic])
+            await settle()
+            describe = lab.client().send(
+                "describe_share_group_offsets", groups=[{"group_id": "group", "topics": [asked]}]
+            )
+            await settle()
+            assert not alter.done
+        assert (await lab.answered(alter)).responses[0].partitions[0].error_code is OK
+        await lab.answered(describe)
+        assert await taken_after(lab, partition) == [], "the policy `latest` decides anew"
+
+
+async def test_a_fetch_of_few_records_begins_in_all_partitions_first(lab: Lab) -> None:
+    """Otherwise a group with the policy `latest` would miss the records in those that it did not look at."""
+    await lab.configure_group("group", auto_offset_reset="latest")
+    topic_id = await lab.create_topic(TOPIC, 2)
+    zero, one = TopicIdPartition(topic_id, 0), TopicIdPartition(topic_id, 1)
+    for index in range(2):
+        await lab.produce(topic_id, 1, partition=index)
+    first = ShareMember(lab.client(), [zero], member_id="first")
+    await first.join(TOPIC)
+    assert await first.take() == []
+    await lab.produce(topic_id, *[1] * 5)
+    second = ShareMember(lab.client(), [zero, one], member_id="second")
+    await second.join(TOPIC)
+    assert [last - first for first, last, _ in await second.take(max_records=1)] == [0]
+    await settle()
+    await lab.produce(topic_id, 2, partition=1)
+    third = ShareMember(lab.client(), [one], member_id="third")
+    await third.join(TOPIC)
+    assert [last - first for first, last, _ in await third.take()] == [1]
+
+
 class EmptyBeginning(Flow):
     """A consumer waits on an empty partition; then records arrive, and one of them is accepted."""
 

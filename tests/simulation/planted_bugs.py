@@ -32,7 +32,7 @@ _load_record: Callable[[Groups, int, Any], None] = Groups._load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[DecidedTransactions, Any], None] = DecidedTransactions._write
 _plan: Callable[[StateAppend, AppendGroup], None] = StateAppend.plan
-_record: Callable[[StateAppend, Any, Any, int], ShareCheckpoint | ShareDelta] = StateAppend._record
+_record: Callable[[StateAppend, Any, Any, Any, int], ShareCheckpoint | ShareDelta] = StateAppend._record
 
 
 @contextmanager
@@ -54,11 +54,13 @@ def swapped_control_records() -> Generator[None]:
 
     def plan(self: StateAppend, group: AppendGroup) -> None:
         _plan(self, group)
-        if len(self._written) == 2:
-            first, second = self._written
-            self._written[:] = (
-                first._replace(offset=second.offset),
-                second._replace(offset=first.offset),
+        newest = {id(one.image): index for index, one in enumerate(self._written)}
+        if len(newest) == 2:
+            first, second = newest.values()
+            written = self._written
+            written[first], written[second] = (
+                written[first]._replace(offset=written[second].offset),
+                written[second]._replace(offset=written[first].offset),
             )
 
     with patch.object(StateAppend, "plan", plan):
@@ -70,10 +72,10 @@ def forgotten_back_offset() -> Generator[None]:
     """The first delta after a checkpoint does not link to the checkpoint."""
 
     def record(
-        self: StateAppend, leader: Any, decisions: Any, leader_epoch: int
+        self: StateAppend, leader: Any, image: Any, decisions: Any, leader_epoch: int
     ) -> ShareCheckpoint | ShareDelta:
-        made = _record(self, leader, decisions, leader_epoch)
-        if isinstance(made, ShareDelta) and leader.image.delta_count == 0:
+        made = _record(self, leader, image, decisions, leader_epoch)
+        if isinstance(made, ShareDelta) and image.delta_count == 0:
             return made._replace(back_offset=-1)
         return made
 
