@@ -4,8 +4,9 @@ A response stays in memory until its client has read it. So no response holds mo
 bytes of records. These bytes are reserved in a budget when they are read from the log, and the connection
 gives them back. Each new response may use a fixed part of the remaining budget, so that many responses at
 once do not use it up. A fetch still returns one batch that is larger than its part, or a consumer would never
-get past that batch. Only when nothing is left do fetches wait as if there were no records, until a client
-reads or is disconnected for being idle. Bytes that the socket has accepted count as read.
+get past that batch. When nothing is left, fetches wait as if there were no records: they look again when one
+of their partitions changes, and at the end of their wait. Clients make room by reading, and idle ones by
+being disconnected. Bytes that the socket has accepted count as read.
 """
 
 from typing import Final, NamedTuple

@@ -170,9 +170,9 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
 
 def check_broker_values(values: Mapping[str, Value]) -> None:
     """Refuses values that contradict each other (Kafka's `ShareGroupConfig` and `GroupCoordinatorConfig`)."""
-    for bounded in tables.BOUNDED_SETTINGS:
-        _require_at_least(values, bounded.broker, bounded.least)
-        _require_at_most(values, bounded.broker, bounded.greatest)
+    for bounded in tables.BOUNDED.values():
+        _require_at_least(values, bounded.broker_name, bounded.least_name)
+        _require_at_most(values, bounded.broker_name, bounded.greatest_name)
     for kind in ("share", "consumer"):
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
         if integer(values[heartbeat]) >= (session_ms := integer(values[session])):

@@ -2,7 +2,7 @@
 group, with the names of Apache Kafka 4.3. Pure.
 """
 
-from barnabas.broker.config.group_pace import broker_pace, group_pace, pace_bounds
+from barnabas.broker.config.bounded_setting import timing_settings
 from barnabas.broker.config.setting import Check, Setting, SettingType, Value, at_least, invalid
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
 from barnabas.coordinator.consumer.settings import MigrationPolicy
@@ -10,7 +10,7 @@ from barnabas.coordinator.consumer.settings import MigrationPolicy
 _INT, _STRING, _LIST = SettingType.INT, SettingType.STRING, SettingType.LIST
 _INT_MAX = 2**31 - 1
 
-CONSUMER_BOUNDED_SETTINGS = pace_bounds("consumer")
+CONSUMER_BOUNDED_SETTINGS = timing_settings("consumer")
 
 
 def _consumer(name: str, default: int, doc: str, check: Check) -> Setting:
@@ -54,7 +54,7 @@ CONSUMER_SETTINGS = (
         "'disabled' none.",
         _check_policy,
     ),
-    *broker_pace("consumer"),
+    *(setting for bounded in CONSUMER_BOUNDED_SETTINGS for setting in bounded.broker_settings()),
     _consumer(
         "regex.refresh.interval.ms",
         600_000,
@@ -63,4 +63,4 @@ CONSUMER_SETTINGS = (
     ),
 )
 
-CONSUMER_GROUP_SETTINGS = group_pace("consumer")
+CONSUMER_GROUP_SETTINGS = tuple(bounded.group_setting() for bounded in CONSUMER_BOUNDED_SETTINGS)

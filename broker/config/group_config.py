@@ -14,7 +14,7 @@ from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.setting import Value, integer
 from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
-from barnabas.share.fetch.group_config import ShareGroupConfig
+from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.partition.limits import ShareLimits
 
 _CONFIGS_KEPT_MAX = 10_000
@@ -119,11 +119,12 @@ class GroupConfigs:
         )
 
     def _cap(self, name: str, value: Value) -> Value:
-        for bounded in tables.BOUNDED_SETTINGS:
-            if bounded.group == name:
-                least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
-                return min(max(integer(value), least), greatest)
-        return value
+        bounded = tables.BOUNDED.get(name)
+        if bounded is None:
+            return value
+        least = self._config.integer(bounded.least_name)
+        greatest = self._config.integer(bounded.greatest_name)
+        return min(max(integer(value), least), greatest)
 
 
 class ConsumerGroupConfigs:

@@ -90,11 +90,14 @@ class SettingRules:
             raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
         _check_names(configs, tables.GROUP, "group")
         values = self._values(tables.GROUP, configs)
-        for bounded in tables.BOUNDED_SETTINGS:
-            least, greatest = self._config.integer(bounded.least), self._config.integer(bounded.greatest)
-            if not least <= integer(values[bounded.group]) <= greatest:
+        for bounded in tables.BOUNDED.values():
+            least, greatest = (
+                self._config.integer(bounded.least_name),
+                self._config.integer(bounded.greatest_name),
+            )
+            if not least <= integer(values[bounded.group_name]) <= greatest:
                 raise InvalidValueError(
-                    f"{bounded.group} must be in the range {least} to {greatest} inclusive."
+                    f"{bounded.group_name} must be in the range {least} to {greatest} inclusive."
                 )
         for kind in ("consumer", "share"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"

@@ -7,13 +7,7 @@ and KIP-1263 (assignment interval). A group's value and the broker's own must be
 import re
 from datetime import timedelta
 
-from barnabas.broker.config.group_pace import (
-    bounded_setting,
-    broker_pace,
-    group_pace,
-    group_setting,
-    pace_bounds,
-)
+from barnabas.broker.config.bounded_setting import BoundedSetting, timing_settings
 from barnabas.broker.config.setting import (
     Check,
     Scope,
@@ -25,7 +19,7 @@ from barnabas.broker.config.setting import (
     invalid,
     one_of,
 )
-from barnabas.share.fetch.group_config import AutoOffsetReset
+from barnabas.share.fetch.share_group_config import AutoOffsetReset
 
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""
@@ -33,14 +27,46 @@ RECORD_LOCKS_MAX = 1_000_000
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
 
-
 SHARE_BOUNDED_SETTINGS = (
-    *pace_bounds("share"),
-    *(
-        bounded_setting("share", name)
-        for name in ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+    *timing_settings("share"),
+    BoundedSetting(
+        "share",
+        "delivery.count.limit",
+        default=5,
+        least=2,
+        greatest=10,
+        doc="The most deliveries of a record before it is archived.",
+        check=between(2, 10),
+        least_check=between(2, 5),
+        greatest_check=between(5, 25),
+        group_check=at_least(2),
+    ),
+    BoundedSetting(
+        "share",
+        "record.lock.duration.ms",
+        default=30_000,
+        least=15_000,
+        greatest=60_000,
+        doc="How long a delivered record stays locked to its member.",
+        check=between(1000, 3_600_000),
+        least_check=between(1000, 30_000),
+        greatest_check=between(30_000, 3_600_000),
+        group_check=at_least(1000),
+    ),
+    BoundedSetting(
+        "share",
+        "partition.max.record.locks",
+        default=2000,
+        least=100,
+        greatest=4000,
+        doc="The most records from the share-partition's start offset to the last delivered record.",
+        check=between(100, RECORD_LOCKS_MAX),
+        least_check=between(100, 2000),
+        greatest_check=between(2000, RECORD_LOCKS_MAX),
+        group_check=at_least(100),
     ),
 )
+"""The numbers that the broker bounds and that each group can set."""
 
 
 def _share(name: str, default: int, doc: str, check: Check) -> Setting:
@@ -80,38 +106,7 @@ SHARE_SETTINGS = (
         at_least(1),
     ),
     Setting("group.share.assignors", _LIST, ("simple",), "The assignors: 'simple' is the only one."),
-    _share(
-        "delivery.count.limit",
-        5,
-        "The most deliveries of a record before it is archived.",
-        between(2, 10),
-    ),
-    _share("min.delivery.count.limit", 2, "The least value of a group.", between(2, 5)),
-    _share("max.delivery.count.limit", 10, "The greatest value of a group.", between(5, 25)),
-    _share(
-        "record.lock.duration.ms",
-        30_000,
-        "How long a delivered record stays locked to its member.",
-        between(1000, 3_600_000),
-    ),
-    _share("min.record.lock.duration.ms", 15_000, "The least value of a group.", between(1000, 30_000)),
-    _share(
-        "max.record.lock.duration.ms", 60_000, "The greatest value of a group.", between(30_000, 3_600_000)
-    ),
-    _share(
-        "partition.max.record.locks",
-        2000,
-        "The most records from the share-partition's start offset to the last delivered record.",
-        between(100, RECORD_LOCKS_MAX),
-    ),
-    _share("min.partition.max.record.locks", 100, "The least value of a group.", between(100, 2000)),
-    _share(
-        "max.partition.max.record.locks",
-        4000,
-        "The greatest value of a group.",
-        between(2000, RECORD_LOCKS_MAX),
-    ),
-    *broker_pace("share"),
+    *(setting for bounded in SHARE_BOUNDED_SETTINGS for setting in bounded.broker_settings()),
 )
 
 
@@ -162,8 +157,8 @@ def _auto_offset_reset_check(name: str, value: Value) -> None:
         )
 
 
-GROUP_SETTINGS = (
-    *group_pace("share"),
+SHARE_GROUP_SETTINGS = (
+    *(bounded.group_setting() for bounded in SHARE_BOUNDED_SETTINGS),
     Setting(
         "share.auto.offset.reset",
         _STRING,
@@ -174,9 +169,6 @@ GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    group_setting(
-        "share", "delivery.count.limit", "The most deliveries of a record before it is archived.", at_least(2)
-    ),
     Setting(
         "share.isolation.level",
         _STRING,
@@ -185,18 +177,6 @@ GROUP_SETTINGS = (
         one_of("read_committed", "read_uncommitted"),
         scope=Scope.GROUP,
         dynamic=True,
-    ),
-    group_setting(
-        "share",
-        "partition.max.record.locks",
-        "The most records from the share-partition's start offset to the last delivered record.",
-        at_least(100),
-    ),
-    group_setting(
-        "share",
-        "record.lock.duration.ms",
-        "How long a delivered record stays locked to its member.",
-        at_least(1000),
     ),
     Setting(
         "share.renew.acknowledge.enable",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from barnabas.broker.config.bounded_setting import BoundedSetting
 from barnabas.broker.config.classic_group_settings import CLASSIC_GROUP_SETTINGS
 from barnabas.broker.config.cleaner_settings import CLEANER_SETTINGS
 from barnabas.broker.config.consumer_settings import (
@@ -17,8 +18,8 @@ from barnabas.broker.config.quota_settings import QUOTA_SETTINGS
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
 from barnabas.broker.config.share_settings import (
-    GROUP_SETTINGS,
     SHARE_BOUNDED_SETTINGS,
+    SHARE_GROUP_SETTINGS,
     SHARE_SETTINGS,
 )
 from barnabas.broker.config.share_state_settings import SHARE_STATE_SETTINGS
@@ -46,9 +47,12 @@ BROKER: Mapping[str, Setting] = _by_name(
     )
 )
 TOPIC: Mapping[str, Setting] = _by_name(TOPIC_SETTINGS)
-GROUP: Mapping[str, Setting] = _by_name((*CONSUMER_GROUP_SETTINGS, *GROUP_SETTINGS))
+GROUP: Mapping[str, Setting] = _by_name((*CONSUMER_GROUP_SETTINGS, *SHARE_GROUP_SETTINGS))
 
-BOUNDED_SETTINGS = (*SHARE_BOUNDED_SETTINGS, *CONSUMER_BOUNDED_SETTINGS)
+BOUNDED: Mapping[str, BoundedSetting] = {
+    bounded.group_name: bounded for bounded in (*SHARE_BOUNDED_SETTINGS, *CONSUMER_BOUNDED_SETTINGS)
+}
+"""The settings with bounds, by their names in a group."""
 
 BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
     name: tuple(synonym for synonym, _ in setting.broker_synonyms)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from barnabas.broker.config.group_config import ConsumerGroupConfigs, GroupConfigs
-from barnabas.broker.config.group_settings import (
+from barnabas.broker.config.coordinator_settings import (
     classic_group_settings,
     consumer_group_settings,
     offset_settings,
     share_group_settings,
 )
+from barnabas.broker.config.group_config import ConsumerGroupConfigs, GroupConfigs
 from barnabas.broker.internal_topics.coordinator_topic import BrokerParts, CoordinatorTopic
 from barnabas.broker.internal_topics.internal_topics import offsets_topic
 from barnabas.coordinator.groups import Groups, GroupsSettings

@@ -93,7 +93,7 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
     # Members
 
     def join(self, request: JoinRequest, *, now_ms: int) -> JoinReply:
-        """JoinGroup, after authorization. Its errors are in the result."""
+        """JoinGroup. Its errors are in the result."""
         reply = JoinReply()
         code = self._check_join(request)
         if code is not ErrorCode.none:
@@ -135,7 +135,7 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
         return self._registry.existing(group_id)
 
     def sync(self, request: SyncRequest, *, now_ms: int) -> SyncReply:
-        """SyncGroup, after authorization. Its errors are in the result."""
+        """SyncGroup. Its errors are in the result."""
         reply = SyncReply()
         if not request.group_id:
             reply.complete(SyncResult(ErrorCode.invalid_group_id))

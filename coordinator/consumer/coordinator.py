@@ -79,7 +79,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
     # Members
 
     def heartbeat(self, request: HeartbeatRequest, *, now_ms: int) -> Completion[HeartbeatResult]:
-        """ConsumerGroupHeartbeat, after authorization.
+        """ConsumerGroupHeartbeat.
 
         INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_FOUND,
         GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID,

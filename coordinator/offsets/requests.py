@@ -25,7 +25,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class CommitRequest(NamedTuple):
-    """OffsetCommit, after authorization. `generation_id` is the member epoch in groups that have epochs."""
+    """OffsetCommit. `generation_id` is the member epoch in groups that have epochs."""
 
     group_id: str
     identity: MemberIdentity
@@ -38,7 +38,7 @@ class CommitRequest(NamedTuple):
 
 
 class TransactionalCommit(NamedTuple):
-    """TxnOffsetCommit, after authorization."""
+    """TxnOffsetCommit."""
 
     request: CommitRequest
     producer: ProducerIdentity

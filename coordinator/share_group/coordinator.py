@@ -80,7 +80,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
     def heartbeat(
         self, request: HeartbeatRequest, *, now_ms: int, wall_ms: int
     ) -> Completion[HeartbeatResult]:
-        """ShareGroupHeartbeat, after authorization.
+        """ShareGroupHeartbeat.
 
         INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
         COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.

@@ -87,7 +87,7 @@ class TransactionCoordinator:
         self._log = log
         self._registry = TransactionRegistry(settings.partition_count)
         self._operations = TopicOperations(self._new_partition, settings.partition_count)
-        self._completions = DecidedTransactions(
+        self._decided = DecidedTransactions(
             markers,
             coordinator_epoch=coordinator_epoch,
             now_ms=now_ms,
@@ -131,7 +131,7 @@ class TransactionCoordinator:
         yield from self._operations.load(partition, records, self._load)
         for transaction in list(self._registry.of_partition(partition).values()):
             if transaction.state in PREPARED:
-                self._completions.begin(transaction)
+                self._decided.begin(transaction)
         self._expect_timeouts()
 
     def unload(self, partition: int) -> None:
@@ -141,7 +141,7 @@ class TransactionCoordinator:
         COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._operations.unload(partition)
-        self._completions.forget(self._registry.of_partition(partition))
+        self._decided.forget(self._registry.of_partition(partition))
         self._registry.forget_partition(partition)
 
     def resize(self, partition_count: int) -> None:
@@ -239,8 +239,9 @@ class TransactionCoordinator:
         return partitions.takes_part(self._find(transactional_id), producer, partition)
 
     def end(self, request: EndRequest) -> Completion[ProducerIdentity]:
-        """EndTxn: the producer's identity from now on, once all partitions have their markers, or one marker
-        could not be written at once. See `ending`.
+        """EndTxn (see `ending`). Returns the identity that the producer uses from now on.
+
+        It ends when all partitions have their markers, or when a marker must be written again later.
         """
         reply = Completion[ProducerIdentity]()
         decided = self._submit(request.transactional_id, partial(self._ending, request, reply))
@@ -258,7 +259,7 @@ class TransactionCoordinator:
             next_id = yield from self._new_producer_id()
         after = ending.ended(known, request, self._wall_ms(), next_producer_id=next_id)
         yield Write([record_of(after)])
-        self._completions.begin(after, reply)
+        self._decided.begin(after, reply)
 
     # Administration
 
@@ -270,7 +271,7 @@ class TransactionCoordinator:
         transaction = self._find(transactional_id)
         if transaction is None:
             raise ApiError(ErrorCode.transactional_id_not_found, "This transactional id is unknown.")
-        return described(transaction, self._completions.remaining(transactional_id))
+        return described(transaction, self._decided.remaining(transactional_id))
 
     @property
     def is_loaded(self) -> bool:
@@ -300,13 +301,13 @@ class TransactionCoordinator:
         deadlines_ms = (
             self._timeout_check_ms,
             self._expiration_check_ms,
-            self._completions.next_deadline_ms(),
+            self._decided.next_deadline_ms(),
         )
         return min(one for one in deadlines_ms if one is not None)
 
     def expire(self, now_ms: int) -> None:
         """Retry failed markers, abort transactions that take too long, delete unused ids."""
-        self._completions.expire(now_ms)
+        self._decided.expire(now_ms)
         if self._timeout_check_ms is not None and self._timeout_check_ms <= now_ms:
             self._timeout_check_ms = None
             self._abort_timed_out()
@@ -364,26 +365,26 @@ class TransactionCoordinator:
             transaction, transaction_version=version, next_producer_id=next_id, wall_ms=self._wall_ms()
         )
         yield Write([record_of(after)])
-        self._completions.begin(after)
+        self._decided.begin(after)
 
     def _new_producer_id(self) -> _Steps[int]:
         reply = self._producer_ids.next_id()
         yield Settle([reply])
         return reply.result()
 
-    def _markers_written(self, completion: DecidedTransaction) -> None:
+    def _markers_written(self, decided: DecidedTransaction) -> None:
         """Every partition has its marker: record that, so that the next transaction may begin."""
-        reply = self._submit(completion.transaction.transactional_id, partial(self._completing, completion))
-        reply.when_done(partial(self._retry_if_refused, completion))
+        reply = self._submit(decided.transaction.transactional_id, partial(self._completing, decided))
+        reply.when_done(partial(self._retry_if_refused, decided))
 
-    def _completing(self, completion: DecidedTransaction) -> _Steps[None]:
-        if self._completions.is_current(completion):
-            yield Write([record_of(completed(completion.transaction, self._wall_ms()))])
-            self._completions.end(completion)
+    def _completing(self, decided: DecidedTransaction) -> _Steps[None]:
+        if self._decided.is_current(decided):
+            yield Write([record_of(completed(decided.transaction, self._wall_ms()))])
+            self._decided.end(decided)
 
-    def _retry_if_refused(self, completion: DecidedTransaction, reply: Completion[None]) -> None:
-        if isinstance(reply.error, ApiError) and self._completions.is_current(completion):
-            self._completions.retry(completion)
+    def _retry_if_refused(self, decided: DecidedTransaction, reply: Completion[None]) -> None:
+        if isinstance(reply.error, ApiError) and self._decided.is_current(decided):
+            self._decided.retry(decided)
 
     # Operations
 

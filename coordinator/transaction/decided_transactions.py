@@ -83,36 +83,36 @@ class DecidedTransactions:
         `asked_for` ends with the producer's identity from now on, once all markers and the end are written,
         or one of them could not be written at once.
         """
-        completion = DecidedTransaction(transaction, asked_for)
-        self._by_id[transaction.transactional_id] = completion
-        self._write(completion)
+        decided = DecidedTransaction(transaction, asked_for)
+        self._by_id[transaction.transactional_id] = decided
+        self._write(decided)
 
     def remaining(self, transactional_id: str) -> frozenset[TopicNamePartition] | None:
         """The partitions without their marker; None if the id has no decided transaction."""
-        completion = self._by_id.get(transactional_id)
-        return None if completion is None else frozenset(completion.remaining)
+        decided = self._by_id.get(transactional_id)
+        return None if decided is None else frozenset(decided.remaining)
 
-    def end(self, completion: DecidedTransaction) -> None:
+    def end(self, decided: DecidedTransaction) -> None:
         """The end is in the log."""
-        self._forget(completion.transaction.transactional_id)
-        completion.answer()
+        self._forget(decided.transaction.transactional_id)
+        decided.answer()
 
-    def retry(self, completion: DecidedTransaction) -> None:
+    def retry(self, decided: DecidedTransaction) -> None:
         """The end, or a marker, could not be written: try again with the markers that are left."""
-        self._retries.restart(completion.transaction.transactional_id, self._now_ms() + MARKER_RETRY_MS)
+        self._retries.restart(decided.transaction.transactional_id, self._now_ms() + MARKER_RETRY_MS)
         self._on_deadline()
-        completion.answer()
+        decided.answer()
 
     def forget(self, transactional_ids: Iterable[str]) -> None:
         """These ids will be loaded again: clients that wait get a retriable error."""
         for transactional_id in transactional_ids:
-            completion = self._forget(transactional_id)
-            if completion is not None:
-                completion.refuse()
+            decided = self._forget(transactional_id)
+            if decided is not None:
+                decided.refuse()
 
-    def is_current(self, completion: DecidedTransaction) -> bool:
+    def is_current(self, decided: DecidedTransaction) -> bool:
         """Whether this is the id's transaction to complete."""
-        return self._by_id.get(completion.transaction.transactional_id) is completion
+        return self._by_id.get(decided.transaction.transactional_id) is decided
 
     def next_deadline_ms(self) -> int | None:
         return self._retries.next_deadline_ms()
@@ -122,40 +122,40 @@ class DecidedTransactions:
         for transactional_id in self._retries.expire(now_ms):
             self._write(self._by_id[transactional_id])
 
-    def _write(self, completion: DecidedTransaction) -> None:
-        transaction = completion.transaction
+    def _write(self, decided: DecidedTransaction) -> None:
+        transaction = decided.transaction
         marker = TransactionMarker(
             transaction.producer,
             self._coordinator_epoch(),
             transaction.commits,
             transaction.client_version,
         )
-        partitions = sorted(completion.remaining)
+        partitions = sorted(decided.remaining)
         # One more than the partitions, so that the round ends after all markers have begun.
-        completion.under_way = 1 + len(partitions)
+        decided.under_way = 1 + len(partitions)
         for one in partitions:
             written = self._writer.write_marker(one, marker)
-            written.when_done(partial(self._marker_ended, completion, one))
-        self._round_ended(completion)
+            written.when_done(partial(self._marker_ended, decided, one))
+        self._round_ended(decided)
 
     def _marker_ended(
-        self, completion: DecidedTransaction, partition: TopicNamePartition, written: Completion[None]
+        self, decided: DecidedTransaction, partition: TopicNamePartition, written: Completion[None]
     ) -> None:
         if is_refused(written):
-            completion.refusing.add(partition)
-            completion.remaining.discard(partition)
+            decided.refusing.add(partition)
+            decided.remaining.discard(partition)
         elif _is_written(written):
-            completion.remaining.discard(partition)
-        self._round_ended(completion)
+            decided.remaining.discard(partition)
+        self._round_ended(decided)
 
-    def _round_ended(self, completion: DecidedTransaction) -> None:
-        completion.under_way -= 1
-        if completion.under_way or not self.is_current(completion):
+    def _round_ended(self, decided: DecidedTransaction) -> None:
+        decided.under_way -= 1
+        if decided.under_way or not self.is_current(decided):
             return
-        if completion.remaining:
-            self.retry(completion)
+        if decided.remaining:
+            self.retry(decided)
         else:
-            self._on_written(completion)
+            self._on_written(decided)
 
     def _forget(self, transactional_id: str) -> DecidedTransaction | None:
         self._retries.cancel(transactional_id)

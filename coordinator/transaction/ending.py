@@ -36,7 +36,7 @@ _COMPLETE = {
 
 
 class EndRequest(NamedTuple):
-    """EndTxn, after authorization; `client_version` is the level of `transaction.version` that the client
+    """EndTxn; `client_version` is the level of `transaction.version` that the client
     speaks.
     """
 

@@ -1,4 +1,4 @@
-"""How a share fetch comes by its leaders: found or loaded, and begun where the group's policy says."""
+"""Finds or loads the leaders for a fetch, and lets a new group begin where its reset policy says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.stepwise import StepwiseWork
-from barnabas.share.fetch.group_config import ShareGroupConfig, ShareGroupConfigs
+from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroupConfigs
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
@@ -20,7 +20,7 @@ from barnabas.storage.errors import LogOffline, StorageError, raised_anew
 
 
 class LateError(ApiError):
-    """An error that time may heal: told at the end of the wait, so that no client asks again at once."""
+    """A temporary error, which a fetch answers at the end of its wait. So no client asks again at once."""
 
 
 class FetchSource:
@@ -90,7 +90,7 @@ class FetchSource:
         """Whether the feature `share.version` is on; without it nothing is acquired."""
         return share_groups_enabled(self._image)
 
-    def leader_to_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
+    def leader_for_fetch(self, group_id: str, partition: TopicIdPartition) -> SharePartitionLeader | None:
         """The leader, once it has a start offset; None while that is being recorded, or the state is being
         loaded or reset. Raises ApiError or StorageError.
         """
@@ -161,7 +161,7 @@ class FetchSource:
                 duration_ms,
                 self._clock.wall_ms(),
                 self._time_lookups,
-                on_done=lambda: self._share_partitions.changed(leader.key),
+                on_done=lambda: self._share_partitions.wake_fetches(leader.key),
             )
         elif search.is_done:
             if not search.found_nothing:

@@ -22,7 +22,7 @@ from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 from barnabas.share.fetch.fetch_source import FetchSource, LateError
-from barnabas.share.fetch.group_config import ShareGroupConfig
+from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
@@ -205,7 +205,7 @@ class ShareFetchOperation(ReservingOperation):
         """
         spec, config = self._spec, self._config
         try:
-            leader = self._source.leader_to_fetch(spec.group_id, partition)
+            leader = self._source.leader_for_fetch(spec.group_id, partition)
         except (ApiError, StorageError) as error:
             is_late = isinstance(error, LateError | StorageError)
             self._note_error(partition, error, self._late_errors if is_late else self._errors)

@@ -25,7 +25,7 @@ from barnabas.runtime.logging import get_logger
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batches_without_data import without_data
-from barnabas.share.leader.delivery_limit import DeliveryLimitReports
+from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
@@ -162,7 +162,7 @@ class SharePartitionLeader:
 
     def begin_at_zero(self, recorded: Completion[None]) -> None:
         """Begin at offset 0 of an empty log, once the group's own records say so (`ZeroStarts`): a record of
-        that in this log would take the offset of the first data record. The choice stands if that fails.
+        that in this log would take the offset of the first data record. The choice stays if that fails.
         """
         self.chose_zero = True
         self._beginning = recorded
@@ -205,7 +205,7 @@ class SharePartitionLeader:
         self._count_batches(acquisition.batches)
         self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
-            self._record_standing(acquisition.gaps)
+            self._record_immediate(acquisition.gaps)
         if not acquisition.acquired:
             return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
         self._schedule_deadline()
@@ -228,7 +228,7 @@ class SharePartitionLeader:
         """End every lock of a member whose share session has ended."""
         limits = self._surroundings.limits(self.group_id)
         now_ms = self._surroundings.clock.monotonic_ms()
-        self._record_standing(self.core.decide_release_member(member_id, limits, now_ms))
+        self._record_immediate(self.core.decide_release_member(member_id, limits, now_ms))
 
     def checkpoint(self) -> Completion[None]:
         """Records the whole state again, so that earlier control records can be cleaned."""
@@ -238,7 +238,7 @@ class SharePartitionLeader:
 
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
-        self._record_standing(self.core.decide_log_start(self.log.log_start_offset))
+        self._record_immediate(self.core.decide_log_start(self.log.log_start_offset))
 
     def next_deadline_ms(self) -> int | None:
         """See `deadlines.Expirable`."""
@@ -248,7 +248,7 @@ class SharePartitionLeader:
         """See `deadlines.Expirable`: end the expired locks."""
         decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
-        self._record_standing(decision)
+        self._record_immediate(decision)
 
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
@@ -334,8 +334,8 @@ class SharePartitionLeader:
         if self.log.offline is not None:
             self._surroundings.reopen(self.key.topic_id_partition)
 
-    def _record_standing(self, decision: Decision) -> None:
-        """Records a change that is already in force; only a start offset has requests that wait for it."""
+    def _record_immediate(self, decision: Decision) -> None:
+        """Records immediate changes, and announces their effects, which need no recording."""
         if not decision.is_empty:
             self._record(decision)
         self._announce(decision.outcome)

@@ -17,7 +17,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
-from barnabas.share.leader.delivery_limit import DeliveryLimitReports
+from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader, Surroundings
@@ -129,7 +129,7 @@ class SharePartitions:
             leader.closed = True
             self.counts.leader_ended(key.group_id)
             self._deadlines.cancel(leader)
-            self.changed(key)
+            self.wake_fetches(key)
 
     def hold_back(self, key: SharePartitionKey, reset: Completion[None]) -> None:
         """Stop leading until `reset` has ended: a leader loaded before that would begin from the old state.
@@ -166,8 +166,8 @@ class SharePartitions:
             if not leader.closed and leader.core.spso < log.log_start_offset:
                 leader.follow_log_start()
 
-    def changed(self, key: SharePartitionKey) -> None:
-        """A leader came or went, or can say more now: those who wait look again."""
+    def wake_fetches(self, key: SharePartitionKey) -> None:
+        """A leader was loaded or has ended, or a search is over: the fetches that wait for it look again."""
         self._purgatory.wake(key)
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class SharePartitions:
     def _reset_ended(self, key: SharePartitionKey, ended: Completion[None]) -> None:
         if self._resets.get(key) is ended:
             del self._resets[key]
-            self.changed(key)
+            self.wake_fetches(key)
 
     def _load(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
         failed = self._failed_loads.pop(key, None)
@@ -219,7 +219,7 @@ class SharePartitions:
                 told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
                 self._failed_loads[key] = _FailedLoad(error, told_until_ms)
             else:
-                self.changed(key)
+                self.wake_fetches(key)
         load.complete(None)
 
     def _begin_to_lead(

@@ -3,9 +3,8 @@
 The leader decides, the log records, the leader completes or aborts. An acknowledgement takes effect when it
 is recorded, and not at all if that fails.
 
-The end of a lock stands. Here and in all of `barnabas.share` a change that *stands* is in force as soon as it
-is decided, before it is recorded, and stays in force even if recording fails; then the next decision includes
-it.
+The end of a lock is an *immediate* change: it is in force as soon as it is decided, and stays in force if it
+cannot be recorded; then the next decision includes it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from barnabas.share.partition.in_flight import InFlightBatch, InFlightRun
 
 
 class Outcome(NamedTuple):
-    """The effects that waiting requests may be waiting for."""
+    """The effects that waiting fetches must know of."""
 
     released: bool = False
     """Records have become available."""
@@ -38,11 +37,11 @@ class Decision:
 
     __slots__ = (
         "acknowledged",
-        "awaited",
         "changes",
         "decided_at_ms",
         "ended_lock_count",
-        "kept",
+        "final_runs",
+        "immediate",
         "outcome",
         "start_offset",
         "targets",
@@ -54,10 +53,10 @@ class Decision:
         self.outcome = NOTHING_HAPPENED
         self.targets: list[tuple[InFlightBatch, InFlightRun, RecordState]] = []
         """Runs that get the given state on completion, and stay unchanged if the write fails."""
-        self.awaited: list[tuple[InFlightBatch, InFlightRun]] = []
-        """Runs that are final already, which the SPSO passes only when that is recorded."""
-        self.kept: list[StateRange] = []
-        """The changes that stand even if the write fails."""
+        self.final_runs: list[tuple[InFlightBatch, InFlightRun]] = []
+        """Runs that are final already. The SPSO passes them only when that is recorded."""
+        self.immediate: list[StateRange] = []
+        """The changes that are in force already."""
         self.acknowledged: Sequence[tuple[int, int, int]] = ()
         """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
         self.ended_lock_count = 0

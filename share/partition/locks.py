@@ -1,7 +1,7 @@
 """The ends of acquisition locks: expiry, the end of a share session, and records that are gone from the log.
 
-KIP-932, "Acquisition locks" and "Share sessions". These changes stand (see `decision`): a released record is
-available immediately, an archived one is final immediately, although the SPSO passes it only after that is
+KIP-932, "Acquisition locks" and "Share sessions". These changes are immediate (see `decision`): a released
+record is available at once, an archived one is final at once, although the SPSO passes it only after that is
 recorded. There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight
 list when it is reached.
 """
@@ -77,7 +77,7 @@ def archive(
         first = max(run.first_offset, first_offset)
         boundary = in_flight.boundary(first) if first > run.first_offset else first
         part = batch.isolate(batch.run_index(first), boundary, last_offset)
-        _stand(in_flight, decision, batch, part, ARCHIVED, cause)
+        _change_now(in_flight, decision, batch, part, ARCHIVED, cause)
 
 
 def _end_locks(
@@ -87,15 +87,15 @@ def _end_locks(
     for batch, run in ended:
         decision.ended_lock_count += data_count(run.first_offset, run.last_offset)
         if run.delivery_count >= limits.delivery_count_max:
-            _stand(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
+            _change_now(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:
-            _stand(in_flight, decision, batch, run, AVAILABLE, cause)
+            _change_now(in_flight, decision, batch, run, AVAILABLE, cause)
             decision.outcome = Outcome(released=True)
     for batch, run in ended:
         batch.join(run.first_offset, run.last_offset)
 
 
-def _stand(
+def _change_now(
     in_flight: InFlight,
     decision: Decision,
     batch: InFlightBatch,
@@ -103,12 +103,12 @@ def _stand(
     state: RecordState,
     cause: Cause,
 ) -> None:
-    """A change that stands: the run gets the state now, and the change is kept for recording."""
+    """An immediate change: gives the run its state, and adds the change to the decision."""
     owner = run.owner
     in_flight.free(run, state)
     if state is ARCHIVED:
         run.pending = True
-        decision.awaited.append((batch, run))
+        decision.final_runs.append((batch, run))
     else:
         in_flight.note_available(run.first_offset, run.last_offset)
     decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner)

@@ -39,37 +39,37 @@ def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> 
 
 
 class Unrecorded:
-    """Changes that stand (see `decision`) and whose write failed; the next decision includes them.
+    """Immediate changes (see `decision`) whose write failed; the next decision includes them.
 
     A change that has been overtaken since is dropped. A change of a record whose next change is under way to
     the log waits for the end of that write, so that the log never goes back. Bounded by the records in
     flight.
     """
 
-    __slots__ = ("_awaited", "_changes")
+    __slots__ = ("_changes", "_final_runs")
 
     def __init__(self) -> None:
         self._changes: list[StateRange] = []
-        self._awaited: list[tuple[InFlightBatch, InFlightRun]] = []
+        self._final_runs: list[tuple[InFlightBatch, InFlightRun]] = []
 
     @property
     def is_any(self) -> bool:
         return bool(self._changes)
 
     def keep(self, decision: Decision) -> None:
-        """Keeps the standing changes of a decision whose write has failed."""
-        self._changes += decision.kept
-        self._awaited += decision.awaited
+        """Keeps the immediate changes of a decision whose write has failed."""
+        self._changes += decision.immediate
+        self._final_runs += decision.final_runs
 
-    def ride_on(self, decision: Decision, in_flight: InFlight) -> None:
+    def add_to(self, decision: Decision, in_flight: InFlight) -> None:
         """Puts the kept changes in front of the decision's own changes."""
         if not self._changes:
             return
         due, self._changes = self._sorted_out(in_flight)
         decision.changes[:0] = due
-        decision.kept[:0] = due
-        decision.awaited += self._awaited
-        self._awaited = []
+        decision.immediate[:0] = due
+        decision.final_runs += self._final_runs
+        self._final_runs = []
 
     def _sorted_out(self, in_flight: InFlight) -> tuple[list[StateRange], list[StateRange]]:
         due: list[StateRange] = []

@@ -138,7 +138,7 @@ class SharePartition:
             self._in_flight, plan, request, batches, aborted, unreadable, has_no_data
         )
         if acquired.gaps is not None:
-            self._stand(acquired.gaps)
+            self._with_unrecorded(acquired.gaps)
         return acquired
 
     def decide_acknowledge(
@@ -152,19 +152,19 @@ class SharePartition:
         """
         decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms)
         if decision.changes:
-            self._unrecorded.ride_on(decision, self._in_flight)
+            self._unrecorded.add_to(decision, self._in_flight)
         return decision
 
     def decide_release_member(self, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
         """Ends all locks of a member whose share session has ended; the delivery counts stay."""
-        return self._stand(release_member(self._in_flight, member_id, limits, now_ms))
+        return self._with_unrecorded(release_member(self._in_flight, member_id, limits, now_ms))
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Decision:
         """Ends the locks that have expired; usually an empty decision.
 
         Includes the changes that could not be recorded before, even if no lock has expired.
         """
-        return self._stand(expire_locks(self._in_flight, limits, now_ms))
+        return self._with_unrecorded(expire_locks(self._in_flight, limits, now_ms))
 
     def decide_start_offset(self, start_offset: int) -> Decision:
         """Decides the start offset of a share-partition that has none; it holds once that is recorded."""
@@ -194,10 +194,10 @@ class SharePartition:
         if decision.start_offset is not None and not self.is_initialised:
             in_flight.spso = in_flight.speo = decision.start_offset
             return Outcome(spso_moved=True)
-        for _, run in decision.awaited:
+        for _, run in decision.final_runs:
             run.pending = False
         released = carry_out(in_flight, decision)
-        for batch, run in decision.awaited:
+        for batch, run in decision.final_runs:
             batch.join(run.first_offset, run.last_offset)
         return Outcome(released, in_flight.advance())
 
@@ -216,11 +216,11 @@ class SharePartition:
         """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""
         return durable_ranges(self._in_flight, first_offset, last_offset)
 
-    def _stand(self, decision: Decision) -> Decision:
-        """A decision whose changes are in force, with the earlier changes that are still unrecorded."""
+    def _with_unrecorded(self, decision: Decision) -> Decision:
+        """The decision with its changes marked as immediate, and with earlier changes that are unrecorded."""
         if decision.changes:
-            decision.kept = list(decision.changes)
-        self._unrecorded.ride_on(decision, self._in_flight)
+            decision.immediate = list(decision.changes)
+        self._unrecorded.add_to(decision, self._in_flight)
         return decision
 
     def _restore(self, last_offset: int, state: RecordState, delivery_count: int) -> None:

@@ -261,7 +261,7 @@ class Flusher:
         try:
             yield
         except OSError as error:
-            disk_full = self._log.disk_full(error)
+            disk_full = self._log.refusal_if_full(error)
             if disk_full is None:
                 raise
             raise disk_full from error

@@ -272,8 +272,8 @@ class Appender:
             logger.error("the owner of a failed append failed", log=self._name, exc_info=defect)
 
     def _give_up(self, group: AppendGroup, cause: Exception) -> None:
-        """Fails the group and all appends behind it. The log is offline from here on, unless `_refusal` finds
-        that the disk is merely full.
+        """Fails the group and all appends behind it, and takes the log offline. Only the metadata log stays
+        online on a full disk (`_refusal`). A request opens an offline log again (`PartitionLogs.reopen`).
 
         A bug of ours takes it offline too, because the content of the file is as unknown as after an OSError.
         """
@@ -287,13 +287,12 @@ class Appender:
             self._fail(append, error)
 
     def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
-        """The error if the disk is merely full and the log continues; nothing of the group is left in the
-        file.
+        """The error if the log stays online on a full disk; nothing of the group is left in the file.
 
         None if the whole group was written: after a failed fsync the content of the disk is unknown.
         """
         is_cut = self._cut_partial_write()
-        return self._log.disk_full(cause) if is_cut and not group.written else None
+        return self._log.refusal_if_full(cause) if is_cut and not group.written else None
 
     def _cut_partial_write(self) -> bool:
         """Cuts off a partial write, so that recovery does not find records whose appends have failed.

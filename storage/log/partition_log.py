@@ -487,7 +487,7 @@ class PartitionLog:
         try:
             return self._appender.roll(now_ms)
         except OSError as error:
-            raise state.disk_full(error) or state.go_offline(error) from error
+            raise state.refusal_if_full(error) or state.go_offline(error) from error
 
     def _tell_pinned(self, group_ids: frozenset[str]) -> None:
         if group_ids:

@@ -117,8 +117,9 @@ class LogState:
             self.offline.__cause__ = cause
         return raised_anew(self.offline)
 
-    def disk_full(self, cause: Exception) -> DiskFull | None:
-        """The error to raise if the disk is merely full and the log stays online; None if it must go offline.
+    def refusal_if_full(self, cause: Exception) -> DiskFull | None:
+        """For the metadata log, which stays online on a full disk (`outlives_full_disk`): the error to raise
+        if the disk is full. None for every other log and every other cause: the log must go offline.
 
         Nothing of the failed write may be left when it is raised.
         """

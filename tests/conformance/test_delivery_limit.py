@@ -7,7 +7,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from barnabas.runtime.deadlines import Deadlines
-from barnabas.share.leader.delivery_limit import (
+from barnabas.share.leader.delivery_limit_reports import (
     GROUPS_TOLD_MAX,
     TELL_INTERVAL_MS,
     DeliveryLimitReports,

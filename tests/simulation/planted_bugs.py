@@ -87,10 +87,10 @@ def forgotten_back_offset() -> Generator[None]:
 def forgotten_marker() -> Generator[None]:
     """The last partition of a committed transaction gets no marker if there are others."""
 
-    def write(self: DecidedTransactions, completion: Any) -> None:
-        if len(completion.remaining) > 1 and completion.transaction.commits:
-            completion.remaining.discard(max(completion.remaining))
-        _write_markers(self, completion)
+    def write(self: DecidedTransactions, decided: Any) -> None:
+        if len(decided.remaining) > 1 and decided.transaction.commits:
+            decided.remaining.discard(max(decided.remaining))
+        _write_markers(self, decided)
 
     with patch.object(DecidedTransactions, "_write", write):
         yield

@@ -1,7 +1,7 @@
 """A share group's settings: defaults, overrides, and values outside of narrower bounds."""
 
 from barnabas.coordinator.metadata.image import ResourceType
-from barnabas.share.fetch.group_config import AutoOffsetReset
+from barnabas.share.fetch.share_group_config import AutoOffsetReset
 from barnabas.share.partition.limits import ShareLimits
 from tests.broker.config.config_fakes import configured
 

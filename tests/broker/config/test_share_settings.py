@@ -8,7 +8,7 @@ from barnabas.broker.config.share_settings import (
     duration_ms,
 )
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
-from barnabas.share.fetch.group_config import AutoOffsetReset
+from barnabas.share.fetch.share_group_config import AutoOffsetReset
 
 
 @pytest.mark.parametrize(

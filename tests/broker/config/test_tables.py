@@ -1,11 +1,15 @@
 """The tables of settings are consistent, and each default passes its own check."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, render
 
+SETTINGS_PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
 ALL = [*tables.BROKER.values(), *tables.TOPIC.values(), *tables.GROUP.values()]
 
 
@@ -47,3 +51,19 @@ def test_each_name_has_its_own_environment_variable() -> None:
 
 def test_kafkas_topic_settings_are_all_there() -> None:
     assert len(tables.TOPIC) == 36
+
+
+def test_the_page_of_settings_has_each_group_setting_with_its_default_and_bounds() -> None:
+    rows = re.findall(
+        r"^\| `((?:share|consumer)\.\S+)` \| (\S+) \| ?(.*?) ?\| ", SETTINGS_PAGE.read_text(), re.MULTILINE
+    )
+    assert {name: (default, bounds) for name, default, bounds in rows} == {
+        name: _default_and_bounds(name) for name in tables.GROUP
+    }
+
+
+def _default_and_bounds(name: str) -> tuple[str | None, str]:
+    bounded = tables.BOUNDED.get(name)
+    if bounded is None:
+        return render(tables.GROUP[name].default), ""
+    return str(bounded.default), f"{bounded.least} to {bounded.greatest}"

@@ -46,7 +46,7 @@ async def test_the_errors_of_missing_topics_partitions_and_groups(
     if isinstance(partition, int):
         partition = TopicIdPartition(stage.partition.topic_id, partition)
     with pytest.raises(ApiError) as error:
-        stage.lab.broker.fetch_source.leader_to_fetch(GROUP, partition)
+        stage.lab.broker.fetch_source.leader_for_fetch(GROUP, partition)
     assert error.value.code is code
     assert not isinstance(error.value, LateError)
 
@@ -57,7 +57,7 @@ async def test_a_group_without_state_gets_a_late_error(stage: Stage, group_id: s
     other.group_id = "known"
     await other.join("elsewhere")
     with pytest.raises(LateError) as error:
-        stage.lab.broker.fetch_source.leader_to_fetch(group_id, stage.partition)
+        stage.lab.broker.fetch_source.leader_for_fetch(group_id, stage.partition)
     assert error.value.code is ErrorCode.unknown_server_error
 
 
@@ -68,18 +68,18 @@ async def test_a_leader_is_begun_when_it_is_fetched_from_and_not_before(stage: S
     assert leader is not None
     assert not leader.core.is_initialised
     await stage.lab.produce(stage.partition.topic_id, 1)
-    assert source.leader_to_fetch(GROUP, stage.partition) is leader
+    assert source.leader_for_fetch(GROUP, stage.partition) is leader
     assert leader.core.is_initialised
 
 
 async def test_a_leader_of_an_empty_log_is_begun_when_the_group_has_recorded_its_start(stage: Stage) -> None:
     key = await opened(stage)
     source, groups = stage.lab.broker.fetch_source, stage.lab.broker.groups.share
-    assert source.leader_to_fetch(GROUP, stage.partition) is None
+    assert source.leader_for_fetch(GROUP, stage.partition) is None
     assert not groups.starts_at_zero(key)
     await settle()
     assert groups.starts_at_zero(key)
-    leader = source.leader_to_fetch(GROUP, stage.partition)
+    leader = source.leader_for_fetch(GROUP, stage.partition)
     assert leader is not None
     assert (leader.core.spso, leader.log.log_end_offset) == (0, 0)
 
@@ -95,10 +95,10 @@ async def test_a_log_that_went_offline_under_its_leader_is_a_fault(stage: Stage)
     stage.lab.broker.fetch_source.lead(key)
     filesystem = stage.lab.filesystem
     filesystem.write_error, filesystem.failing_suffix = errno.EIO, ".log"
-    assert stage.lab.broker.fetch_source.leader_to_fetch(GROUP, stage.partition) is None
+    assert stage.lab.broker.fetch_source.leader_for_fetch(GROUP, stage.partition) is None
     filesystem.write_error = None
     with pytest.raises(LogOffline):
-        stage.lab.broker.fetch_source.leader_to_fetch(GROUP, stage.partition)
+        stage.lab.broker.fetch_source.leader_for_fetch(GROUP, stage.partition)
 
 
 async def test_while_the_state_is_reset_there_is_no_leader(stage: Stage) -> None:
@@ -107,9 +107,9 @@ async def test_while_the_state_is_reset_there_is_no_leader(stage: Stage) -> None
     reset = Completion[None]()
     stage.lab.broker.share_partitions.hold_back(key, reset)
     source = stage.lab.broker.fetch_source
-    assert source.leader_to_fetch(GROUP, stage.partition) is None
+    assert source.leader_for_fetch(GROUP, stage.partition) is None
     reset.complete(None)
-    assert source.leader_to_fetch(GROUP, stage.partition) is not None
+    assert source.leader_for_fetch(GROUP, stage.partition) is not None
 
 
 async def test_a_partition_may_be_described_once_its_reset_has_ended(stage: Stage) -> None:

@@ -37,7 +37,7 @@ class NaiveDecision:
     """The offsets whose acknowledgement is being recorded, and those final ones that the SPSO waits for."""
 
     targets: list[int] = field(default_factory=list[int])
-    awaited: list[int] = field(default_factory=list[int])
+    final_offsets: list[int] = field(default_factory=list[int])
 
 
 @dataclass
@@ -100,8 +100,8 @@ class NaivePartition:
             for offset in self.data(read_offset, min(found[0], self.speo) - 1) if found else ():
                 if offset in self.records and self.records[offset].is_available():
                     self.records[offset].archive()
-                    gone.awaited.append(offset)
-        if gone.awaited:
+                    gone.final_offsets.append(offset)
+        if gone.final_offsets:
             self._take_failed_along(gone)
         return gone
 
@@ -272,7 +272,7 @@ class NaivePartition:
             record = self.records[offset]
             if record.delivery_count >= limits.delivery_count_max:
                 record.archive()
-                decision.awaited.append(offset)
+                decision.final_offsets.append(offset)
             else:
                 record.state, record.owner = RecordState.AVAILABLE, None
         self._take_failed_along(decision)
@@ -307,17 +307,17 @@ class NaivePartition:
             record = self.records[offset]
             assert record.target is not None
             record.state, record.owner, record.target = record.target, None, None
-        for offset in decision.awaited:
+        for offset in decision.final_offsets:
             self.records[offset].is_unrecorded = False
         self.advance()
 
     def abort(self, decision: NaiveDecision) -> None:
         for offset in decision.targets:
             self.records[offset].target = None
-        self.failed += decision.awaited
+        self.failed += decision.final_offsets
 
     def _take_failed_along(self, decision: NaiveDecision) -> None:
-        decision.awaited += [offset for offset in self.failed if offset >= self.spso]
+        decision.final_offsets += [offset for offset in self.failed if offset >= self.spso]
         self.failed = []
 
     def advance(self) -> None:

@@ -146,7 +146,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             assert not found or first > max(found), "ascending"
             found |= dict.fromkeys(range(first, last + 1), count)
         assert found == expected
-        assert (acquisition.gaps is not None) == bool(gone.awaited)
+        assert (acquisition.gaps is not None) == bool(gone.final_offsets)
         if acquisition.gaps is not None:
             self.enqueue(acquisition.gaps, gone)
 
@@ -226,7 +226,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def enqueue(self, decision: Decision, naive_decision: NaiveDecision) -> None:
         if decision.is_empty:
             assert not naive_decision.targets
-            assert not naive_decision.awaited
+            assert not naive_decision.final_offsets
         else:
             self.queue.append((decision, naive_decision))
 

@@ -43,9 +43,9 @@ async def test_a_log_is_written_and_read_while_it_is_cleaned(tmp_path: Path) -> 
     for _ in range(10):
         append(log, 3)
         append_checkpoint(log)
-        append_deltas(log, 20)
+        await append_deltas(log, 20)
         await roll(log)
-    append_checkpoint(log)
+    await append_checkpoint(log)
     values = records_read(log)
     plan = everything(await log.plan_cleaning(0, NOW_MS))
     cleaning = asyncio.create_task(log.clean(plan, NOW_MS))
@@ -72,7 +72,7 @@ async def test_a_log_is_written_and_read_while_it_is_cleaned(tmp_path: Path) -> 
 async def test_a_compacted_log_opens_again_from_its_files(tmp_path: Path) -> None:
     log = await open_real(tmp_path, COMPACTED)
     for number in range(100):
-        append_batch(log, keyed(b"key %d" % (number % 7), b"%d" % number))
+        await append_batch(log, keyed(b"key %d" % (number % 7), b"%d" % number))
     await roll(log)
     before = records_read(log)
     assert await log.clean(everything(await log.plan_cleaning(0, NOW_MS)), NOW_MS) is not None
@@ -91,7 +91,7 @@ async def test_a_compacted_log_opens_again_from_its_files(tmp_path: Path) -> Non
 async def test_a_log_that_is_deleted_while_it_is_cleaned_leaves_nothing(tmp_path: Path) -> None:
     log = await open_real(tmp_path, COMPACTED, storage=small_storage(cleaner_io_bytes_per_second=1.0))
     for number in range(100):
-        append_batch(log, keyed(b"key", b"%d" % number))
+        await append_batch(log, keyed(b"key", b"%d" % number))
     await roll(log)
     plan = everything(await log.plan_cleaning(0, NOW_MS))
     cleaning = asyncio.create_task(log.clean(plan, NOW_MS))
