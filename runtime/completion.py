@@ -8,7 +8,7 @@ coroutine that awaits an open completion. Used on the loop's thread only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
 from barnabas.runtime.logging import get_logger
@@ -119,3 +119,23 @@ class Completion(Generic[T]):
             self.when_done(lambda _: None if waiter.done() else waiter.set_result(None))
             yield from waiter.__await__()
         return self.result()
+
+
+class AllDone(Completion[None]):
+    """The end of all of these completions, with values or errors: done at once if they are."""
+
+    __slots__ = ("_open_count",)
+
+    def __init__(self, completions: Iterable[Completion[Any]]) -> None:
+        super().__init__()
+        self._open_count = 1  # this call, so that nothing ends before all are registered
+        for one in completions:
+            if not one.done:
+                self._open_count += 1
+                one.when_done(self._one_done)
+        self._one_done(self)
+
+    def _one_done(self, _: Completion[Any]) -> None:
+        self._open_count -= 1
+        if not self._open_count:
+            self.complete(None)

@@ -15,12 +15,13 @@ the generator does not catch fails the reply and ends that operation only.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.replay.interfaces import CoordinatorLog
 from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 from barnabas.storage.log.appended import Append
 
 RecordT = TypeVar("RecordT")
@@ -157,7 +158,7 @@ class PartitionOperations(Generic[RecordT]):
                 outcome, completions = self._begin(step)
                 pending = [one for one in completions if not one.done]
                 if pending:
-                    self._wait(running, outcome, pending)
+                    AllDone(pending).when_done(partial(self._resume, running, outcome))
                     return
         except StopIteration as end:
             if self._ends(running):
@@ -191,20 +192,9 @@ class PartitionOperations(Generic[RecordT]):
         encoded = [self._encode(record) for record in step.records]
         return self._log.append(self._partition, encoded, step.producer)
 
-    def _wait(
-        self, running: _Running[RecordT], outcome: _Outcome[RecordT], pending: Sequence[Completion[Any]]
-    ) -> None:
-        left = len(pending)
-
-        def on_done(_: object) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                self._advance(running, outcome)
-                self._drain()
-
-        for one in pending:
-            one.when_done(on_done)
+    def _resume(self, running: _Running[RecordT], outcome: _Outcome[RecordT], _: Completion[None]) -> None:
+        self._advance(running, outcome)
+        self._drain()
 
     def _replay_appended(self, outcome: _Outcome[RecordT]) -> Exception | None:
         """Replay the records of a step that appended some; returns the error to raise in the operation."""

@@ -7,13 +7,13 @@ result is known then. Partitions don't wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partitions import SharePartitions
@@ -66,28 +66,21 @@ def acknowledge(
     if not results:
         return Completion.of(results)
     _count(share_partitions.counts, results)
-    acknowledged = _Acknowledging(results, pending) if pending else Completion.of(results)
+    if pending:
+        acknowledged = AllDone(one for _, one in pending).then(partial(_complete, results, pending))
+    else:
+        acknowledged = Completion.of(results)
     acknowledged.when_done(partial(_count_failed, share_partitions.counts))
     return acknowledged
 
 
-class _Acknowledging(Completion[Results]):
-    """The acknowledgements of one request, including those that are being recorded."""
-
-    def __init__(
-        self, results: Results, pending: Sequence[tuple[TopicIdPartition, Completion[None]]]
-    ) -> None:
-        super().__init__()
-        self._results = results
-        self._pending_count = len(pending)
-        for partition, recorded in pending:
-            recorded.when_done(partial(self._recorded, partition))
-
-    def _recorded(self, partition: TopicIdPartition, recorded: Completion[None]) -> None:
-        self._results[partition] = _result(recorded)
-        self._pending_count -= 1
-        if not self._pending_count:
-            self.complete(self._results)
+def _complete(
+    results: Results, pending: Iterable[tuple[TopicIdPartition, Completion[None]]], _: None
+) -> Results:
+    """The results with those of the acknowledgements that were being recorded."""
+    for partition, recorded in pending:
+        results[partition] = _result(recorded)
+    return results
 
 
 def _result(recorded: Completion[None]) -> tuple[int, str | None]:

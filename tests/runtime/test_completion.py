@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 
 
 class RefusedError(Exception):
@@ -117,3 +117,19 @@ async def test_a_cancelled_waiter_does_not_disturb_the_work() -> None:
         await waiter
     completion.complete(7)
     assert await completion == 7
+
+
+def test_several_completions_are_done_when_the_last_one_has_ended() -> None:
+    works = [Completion[int](), Completion[int](), Completion.of(3)]
+    ended = AllDone(works)
+    seen: list[bool] = []
+    ended.when_done(lambda done: seen.append(done.done))
+    works[1].fail(RefusedError())
+    assert (ended.done, seen) == (False, [])
+    works[0].complete(1)
+    assert (ended.result(), seen) == (None, [True])
+
+
+def test_no_completions_are_done_at_once() -> None:
+    assert AllDone([]).done
+    assert AllDone([Completion.of(1), Completion.failed(RefusedError())]).error is None
