@@ -17,12 +17,14 @@ from benchmarks.brokers.ceiling import Ceiling
 from benchmarks.brokers.kfake import Kfake
 from benchmarks.brokers.process import Broker, Peer, end_orderly_on_sigterm
 from benchmarks.go_programs import go_is_installed
-from benchmarks.measurement import FULL, QUICK, Results, Scale, Workload, all_met
+from benchmarks.measurement import FULL, QUICK, SUBJECT, Results, Scale, Workload, all_met
 from benchmarks.report import table, write_json
 from benchmarks.workloads import WORKLOADS
 
 Outcome = TypeVar("Outcome")
 
+BASELINE = "baseline"
+"""The name of another version of Barnabas."""
 LOCAL_BROKERS = {"barnabas": Barnabas, "kafka": ApacheKafka, "kfake": Kfake, "ceiling": Ceiling}
 
 
@@ -32,7 +34,7 @@ def main() -> int:
     end_orderly_on_sigterm()
     scale = QUICK if options.quick else FULL
     results: dict[str, Results] = {}
-    with running_brokers(options.brokers, options.peer) as brokers:
+    with running_brokers(options.brokers, options.peer, options.baseline) as brokers:
         for name in options.only:
             results[name] = measure(WORKLOADS[name], brokers, scale)
             print(table(results[name], list(brokers)), flush=True)
@@ -47,6 +49,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", type=_names(WORKLOADS), default=list(WORKLOADS), metavar="NAME,...")
     parser.add_argument("--brokers", type=_names(LOCAL_BROKERS), default=default, metavar="NAME,...")
     parser.add_argument("--peer", metavar="HOST:PORT", help="also measure a broker that runs at this address")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="DIR", help="also measure the Barnabas of another working tree"
+    )
     parser.add_argument("--quick", action="store_true", help="small runs, once each")
     parser.add_argument("--strict", action="store_true", help="fail if a target is missed")
     return parser.parse_args()
@@ -65,11 +70,15 @@ def _names(known: Mapping[str, object]) -> "type[list[str]]":
 
 
 @contextmanager
-def running_brokers(names: Sequence[str], peer: str | None) -> Generator[dict[str, Broker]]:
+def running_brokers(
+    names: Sequence[str], peer: str | None, baseline: Path | None
+) -> Generator[dict[str, Broker]]:
     """Start the brokers with empty data directories, and stop them at the end."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
         brokers: dict[str, Broker] = {name: LOCAL_BROKERS[name](directory / name) for name in names}
+        if baseline is not None:
+            brokers[BASELINE] = Barnabas(directory / BASELINE, project=baseline.resolve())
         if peer is not None:
             brokers["peer"] = Peer(peer)
         for broker in brokers.values():
@@ -88,7 +97,8 @@ def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -
     with ExitStack() as stack:
         workloads: dict[str, Workload] = {}
         for name, broker in brokers.items():
-            if kind.brokers is None or name in kind.brokers:
+            kind_name = SUBJECT if name == BASELINE else name
+            if kind.brokers is None or kind_name in kind.brokers:
                 workloads[name] = kind(broker, scale)
                 stack.callback(workloads[name].finish)
                 _attempt(results, name, workloads[name].prepare)

@@ -1,4 +1,6 @@
-"""Barnabas, in an environment with only its runtime dependencies, with its bytecode written to disk."""
+"""Barnabas, in an environment with only its runtime dependencies, with its bytecode written to disk: this
+working tree, or another one to compare it with.
+"""
 
 import os
 import subprocess
@@ -11,41 +13,55 @@ from tests.clients.java_build import PROJECT
 
 from benchmarks.brokers.process import LocalBroker, sibling
 
-_ENVIRONMENT = PROJECT / ".cache" / "benchmark-venv"
-
 
 class Barnabas(LocalBroker):
-    """`barnabas serve`; `settings` are passed as --set."""
+    """`barnabas serve` of the project in `project`; `settings` are passed as --set."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, *, project: Path = PROJECT
+    ) -> None:
         super().__init__("barnabas", directory)
         self.settings = settings or {}
+        self._project = project
 
     def command(self) -> Sequence[str]:
         arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
         data = self.directory / "data"
-        return [str(_command()), "serve", "--listen", self.address, "--data-dir", str(data), *arguments]
+        return [
+            str(_command(self._project)),
+            "serve",
+            "--listen",
+            self.address,
+            "--data-dir",
+            str(data),
+            *arguments,
+        ]
 
     def environment(self) -> Mapping[str, str]:
         unwanted = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
         return {name: value for name, value in os.environ.items() if name not in unwanted}
 
     def fresh(self) -> "Barnabas":
-        return Barnabas(sibling(self.directory), self.settings)
+        return self.with_settings(self.settings)
+
+    def with_settings(self, settings: Mapping[str, str]) -> "Barnabas":
+        """A broker of the same project with its own empty data directory."""
+        return Barnabas(sibling(self.directory), settings, project=self._project)
 
 
-def _command() -> Path:
-    """The installed command.
+def _command(project: Path) -> Path:
+    """The installed command of the project.
 
     The environment is created at the first use, and again when pyproject.toml changes.
 
     It has no test packages, because they slow down the start: kio imports hypothesis if that is installed.
     """
-    command = _ENVIRONMENT / "bin" / "barnabas"
-    project_changed = (PROJECT / "pyproject.toml").stat().st_mtime
+    environment = project / ".cache" / "benchmark-venv"
+    command = environment / "bin" / "barnabas"
+    project_changed = (project / "pyproject.toml").stat().st_mtime
     if not command.exists() or command.stat().st_mtime < project_changed:
-        print(f"creating {_ENVIRONMENT.relative_to(PROJECT)}", file=sys.stderr)
-        venv.create(_ENVIRONMENT, with_pip=True, clear=True)
-        install = [str(_ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--editable", str(PROJECT)]
+        print(f"creating {environment}", file=sys.stderr)
+        venv.create(environment, with_pip=True, clear=True)
+        install = [str(environment / "bin" / "pip"), "install", "--quiet", "--editable", str(project)]
         subprocess.run(install, check=True)
     return command

@@ -13,7 +13,6 @@ from tests.clients.cluster import Cluster
 
 from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, iterate_headers
 from benchmarks.brokers.barnabas import Barnabas
-from benchmarks.brokers.process import sibling
 from benchmarks.clients import fill
 from benchmarks.measurement import Metrics, Target, Workload, percentile
 from benchmarks.raw_client import RawProducer, RawShareConsumer
@@ -42,7 +41,7 @@ class Durability(Workload):
         metrics: Metrics = {}
         for policy in POLICIES:
             assert isinstance(self.broker, Barnabas)
-            broker = Barnabas(sibling(self.broker.directory), {"log.flush": policy})
+            broker = self.broker.with_settings({"log.flush": policy})
             broker.start()
             try:
                 metrics |= self._measure(broker, policy)
