@@ -61,10 +61,11 @@ class ShareSession:
     def update(self, added: Collection[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         """Adds partitions, then forgets some; those that are forgotten keep their records' locks."""
         if added:
-            self.has_begun_all = False
             # Whole dicts are put together without a look at each partition: a request may add thousands.
             owes_answer = self._owes_answer
             self._owes_answer = owes_answer | dict.fromkeys(added, True) | owes_answer
+            if len(self._owes_answer) > len(owes_answer):
+                self.has_begun_all = False
         for partition in forgotten:
             self._owes_answer.pop(partition, None)
 

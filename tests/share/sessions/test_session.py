@@ -85,3 +85,15 @@ def test_a_partition_outside_of_the_session_is_named_if_it_has_records_or_an_err
     assert session.must_answer(P1, has_records=False, has_error=True)
     assert not session.must_answer(P1, has_records=False, has_error=False)
     assert session.partitions == [P0]
+
+
+def test_a_new_partition_has_to_begin_and_a_partition_that_is_named_again_has_not() -> None:
+    session = session_of(P0, P1)
+    before = session.has_begun_all
+    session.note_begun([P0, P1])
+    session.update([P1], [])
+    named_again = session.has_begun_all
+    session.update([P2], [])
+    assert (before, named_again, session.has_begun_all) == (False, True, False)
+    session.note_begun([P0, P1])
+    assert not session.has_begun_all
