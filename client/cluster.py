@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
@@ -72,7 +72,7 @@ class Cluster:
         connection = await self._any_connection()
         return await connection.ask(api, request)
 
-    async def speaks(self, api: ClientApi[Any, Any]) -> bool:
+    async def speaks(self, api: ClientApi[_Request, _Response]) -> bool:
         """Whether a broker supports an API in a version known to this client; raises the errors of `ask`."""
         connection = await self._any_connection()
         try:

@@ -126,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
     def is_open(self) -> bool:
         return self._error is None
 
-    def version(self, api: ClientApi[Any, Any]) -> int:
+    def version(self, api: ClientApi[_Request, _Response]) -> int:
         """The newest version that both sides know. Raises `UnsupportedBrokerError` if there is none."""
         oldest, newest = self._versions.get(api.key, (0, -1))
         version = min(newest, api.max_version)
@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         if held and self._transport is not None:
             self._transport.write(b"".join(held))
 
-    def _time_out(self, api: ClientApi[Any, Any], timeout_ms: int) -> None:
+    def _time_out(self, api: ClientApi[_Request, _Response], timeout_ms: int) -> None:
         self._fail(
             BrokerUnavailableError(
                 f"{self.address} did not answer {ApiKey(api.key).name} in {timeout_ms} ms."

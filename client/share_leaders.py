@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Generic
+from typing import Final, Generic
 from uuid import UUID
 
 from barnabas.client.backoff import Backoff
@@ -22,7 +22,7 @@ from barnabas.protocol.identity import TopicIdPartition
 
 log = logging.getLogger(__name__)
 
-Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+Start = Callable[[Coroutine[object, None, None]], "asyncio.Task[None]"]
 
 _MS_PER_SECOND: Final = 1000
 _NONE: Final[frozenset[TopicIdPartition]] = frozenset()

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from io import BytesIO
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, TypeVar, cast
 
 from kio.serial import entity_reader
 from kio.serial.errors import SerialError
@@ -25,6 +25,8 @@ from barnabas.protocol.tolerant import Edit, apply_edits, compile_walk
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 __all__ = ["Entity", "message_class", "message_reader", "message_writer"]
+
+EntityT = TypeVar("EntityT", bound=Entity)
 
 _UNREADABLE: Final = (
     IndexError,
@@ -80,11 +82,12 @@ def message_reader(source: type[Entity], shape: type[Entity]) -> Callable[[Buffe
     return decode
 
 
-def message_writer(shape: type[Entity], target: type[Entity]) -> Callable[[Any], bytes]:
+def message_writer(shape: type[EntityT], target: type[Entity]) -> Callable[[EntityT], bytes]:
     """Lowers a message from `shape` to `target`, and encodes it."""
-    lower, write = converter(shape, target), compile_writer(target)
+    source: type[Entity] = shape
+    lower, write = converter(source, target), compile_writer(target)
 
-    def encode(entity: Any) -> bytes:
+    def encode(entity: EntityT) -> bytes:
         buffer = BytesIO()
         write(entity if lower is None else lower(entity), buffer.write)
         return buffer.getvalue()

@@ -126,7 +126,7 @@ class AllDone(Completion[None]):
 
     __slots__ = ("_open_count",)
 
-    def __init__(self, completions: Iterable[Completion[Any]]) -> None:
+    def __init__(self, completions: Iterable[Completion[U]]) -> None:
         super().__init__()
         self._open_count = 1  # this call, so that nothing ends before all are registered
         for one in completions:
@@ -135,7 +135,7 @@ class AllDone(Completion[None]):
                 one.when_done(self._one_done)
         self._one_done(self)
 
-    def _one_done(self, _: Completion[Any]) -> None:
+    def _one_done(self, _: object) -> None:
         self._open_count -= 1
         if not self._open_count:
             self.complete(None)

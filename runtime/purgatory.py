@@ -145,11 +145,11 @@ class Purgatory:
         """The number of waiting operations."""
         return len(self._watched)
 
-    def count_of(self, kind: type[DelayedOperation[Any]]) -> int:
+    def count_of(self, kind: type[DelayedOperation[T]]) -> int:
         """The number of waiting operations of a class."""
         return sum(1 for one in self._watched if isinstance(one, kind))
 
-    def watch_count_of(self, kind: type[DelayedOperation[Any]]) -> int:
+    def watch_count_of(self, kind: type[DelayedOperation[T]]) -> int:
         """The sum of the keys of all waiting operations of a class."""
         return sum(len(watched) for one, watched in self._watched.items() if isinstance(one, kind))
 
@@ -158,7 +158,7 @@ class Purgatory:
         """The number of watched keys."""
         return len(self._operations_by_key)
 
-    def watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable], deadline_ms: int) -> None:
+    def watch(self, operation: DelayedOperation[T], keys: Iterable[Hashable], deadline_ms: int) -> None:
         """Keep `operation` until a wake completes it or `deadline_ms` (monotonic) passes.
 
         Operations of one key are tried in the order of their arrival. An operation is watched once in its
@@ -189,7 +189,7 @@ class Purgatory:
             asyncio.get_running_loop().call_soon(self._try_woken)
         self._woken[id(operations)] = operations
 
-    def expire(self, operation: DelayedOperation[Any]) -> None:
+    def expire(self, operation: DelayedOperation[T]) -> None:
         """End the wait of `operation` with the present state; nothing happens if it does not wait here."""
         if self._remove(operation):
             try:
@@ -197,7 +197,7 @@ class Purgatory:
             except Exception as error:
                 _fail(operation, error)
 
-    def forget(self, operation: DelayedOperation[Any]) -> None:
+    def forget(self, operation: DelayedOperation[T]) -> None:
         """Drop `operation` without an answer; nothing happens if it does not wait here."""
         self._remove(operation)
 
@@ -210,7 +210,7 @@ class Purgatory:
                     tried.add(operation)
                     self._try(operation)
 
-    def _try(self, operation: DelayedOperation[Any]) -> None:
+    def _try(self, operation: DelayedOperation[T]) -> None:
         try:
             if operation.try_complete() or operation.done:
                 self._remove(operation)
@@ -218,7 +218,7 @@ class Purgatory:
             self._remove(operation)
             _fail(operation, error)
 
-    def _remove(self, operation: DelayedOperation[Any]) -> bool:
+    def _remove(self, operation: DelayedOperation[T]) -> bool:
         """Forget `operation`; False if it is not known."""
         watched = self._watched.pop(operation, None)
         if watched is None:
@@ -232,7 +232,7 @@ class Purgatory:
         return True
 
 
-def _fail(operation: DelayedOperation[Any], error: Exception) -> None:
+def _fail(operation: DelayedOperation[T], error: Exception) -> None:
     """A bug of ours in one operation fails only its own request; the code that woke it continues."""
     if operation.done:
         log.error("delayed operation failed after its answer", exc_info=error)

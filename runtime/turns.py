@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ class Turns:
             await asyncio.sleep(0)
 
 
-def in_turns(work: Coroutine[Any, Any, _T]) -> _T | Awaitable[_T]:
+def in_turns(work: Coroutine[object, None, _T]) -> _T | Awaitable[_T]:
     """Run the first turn of `work` at once. Returns its result if it ends there, else a task for the rest.
 
     Short work so needs no task. In its first turn `work` may await nothing except the next turn.

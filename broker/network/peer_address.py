@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def written_address(peer: tuple[Any, ...] | None) -> str:
+def written_address(peer: tuple[object, ...] | None) -> str:
     """Address and port of a socket's peer; empty for a socket without a peer address."""
     if not peer:
         return ""

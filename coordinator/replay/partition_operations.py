@@ -3,7 +3,7 @@ appended, replayed and answered.
 
 An operation is a generator that yields the effect it needs and is resumed after it: `Write` (append these
 records as one batch, then replay them, so that the generator continues with the new state), `WriteMarker`
-(the same for the end of a transaction), or `Settle` (wait for these completions). Its return value is the
+(the same for the end of a transaction), or `Settle` (wait for this completion). Its return value is the
 answer. While an operation waits, later ones queue in order. If every append ends at once, the operation ends
 within `submit`.
 
@@ -14,14 +14,14 @@ the generator does not catch fails the reply and ends that operation only.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.replay.interfaces import CoordinatorLog
 from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.runtime.completion import AllDone, Completion
+from barnabas.runtime.completion import Completion
 from barnabas.storage.log.appended import Append
 
 RecordT = TypeVar("RecordT")
@@ -155,10 +155,9 @@ class PartitionOperations(Generic[RecordT]):
             while self._running is running:
                 error = self._replay_appended(outcome)
                 step = next(running.steps) if error is None else running.steps.throw(error)
-                outcome, completions = self._begin(step)
-                pending = [one for one in completions if not one.done]
-                if pending:
-                    AllDone(pending).when_done(partial(self._resume, running, outcome))
+                outcome, under_way = self._begin(step)
+                if under_way is not None and not under_way.done:
+                    under_way.when_done(partial(self._resume, running, outcome))
                     return
         except StopIteration as end:
             if self._ends(running):
@@ -176,15 +175,15 @@ class PartitionOperations(Generic[RecordT]):
         self._running = None
         return True
 
-    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Sequence[Completion[Any]]]:
-        """Begin a step; returns also the completions to wait for."""
+    def _begin(self, step: Step[RecordT]) -> tuple[_Outcome[RecordT], Completion[Any] | None]:
+        """Begin a step; returns also the completion to wait for."""
         if isinstance(step, Settle):
-            return _Outcome(), step.completions
+            return _Outcome(), step.ended
         try:
             append = self._append(step)
         except Exception as error:
-            return _Outcome(error=error), ()
-        return _Outcome(_Appended(step, append)), (append,)
+            return _Outcome(error=error), None
+        return _Outcome(_Appended(step, append)), append
 
     def _append(self, step: Write[RecordT] | WriteMarker) -> Append:
         if isinstance(step, WriteMarker):
@@ -192,7 +191,7 @@ class PartitionOperations(Generic[RecordT]):
         encoded = [self._encode(record) for record in step.records]
         return self._log.append(self._partition, encoded, step.producer)
 
-    def _resume(self, running: _Running[RecordT], outcome: _Outcome[RecordT], _: Completion[None]) -> None:
+    def _resume(self, running: _Running[RecordT], outcome: _Outcome[RecordT], _: object) -> None:
         self._advance(running, outcome)
         self._drain()
 

@@ -2,12 +2,12 @@
 answer.
 
 It yields `Write` for records to append and replay, `WriteMarker` for the end of a producer's transaction
-among them, or `Settle` for completions to wait for. It is resumed after the effect. It awaits nothing, so it
+among them, or `Settle` for a completion to wait for. It is resumed after the effect. It awaits nothing, so it
 is as pure as its decisions. `PartitionOperations` runs it.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.identity import ProducerIdentity
@@ -36,9 +36,9 @@ class WriteMarker(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """Continue when all of these have ended, in success or failure; the operation reads their outcomes."""
+    """Continue when this has ended, usually `AllDone`; the operation reads the outcomes."""
 
-    completions: Sequence[Completion[Any]]
+    ended: Completion[None]
 
 
 Step: TypeAlias = Write[RecordT_co] | WriteMarker | Settle

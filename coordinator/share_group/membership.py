@@ -25,7 +25,7 @@ from barnabas.coordinator.share_group.interfaces import START_UNDECIDED, ShareSt
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 
 
 class Membership:
@@ -123,7 +123,7 @@ class Membership:
             )
             for new in cleared
         ]
-        yield Settle(completions)
+        yield Settle(AllDone(completions))
         return failed | _failed(cleared, completions)
 
     def _finish_deletion(
@@ -139,7 +139,7 @@ class Membership:
             self._share_state.delete(group.group_id, group.incarnation, new.topic_id, new.partition)
             for new in unsure
         ]
-        yield Settle(completions)
+        yield Settle(AllDone(completions))
         return _failed(unsure, completions)
 
     def _note_failures(self, group_id: str, failed: Iterable[NewPartition], now_ms: int) -> None:

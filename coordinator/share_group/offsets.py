@@ -24,7 +24,7 @@ from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET
 
 NO_TOPIC_ID = UUID(int=0)
@@ -107,7 +107,7 @@ def alter_offsets(
                 completions[topic.topic_name, partition] = _begin_at(
                     group, share_state, shape.topic_id, partition, start_offset
                 )
-    yield Settle(list(completions.values()))
+    yield Settle(AllDone(completions.values()))
     records = _records_of_altered(group, shapes, completions, created=created)
     if records:
         yield Write(records)
@@ -243,7 +243,7 @@ def delete_state(
         ]
         for topic, shape in chosen.items()
     }
-    yield Settle([one for of_topic in completions.values() for one in of_topic])
+    yield Settle(AllDone(one for of_topic in completions.values() for one in of_topic))
     return {topic: _worst(of_topic) for topic, of_topic in completions.items()}
 
 

@@ -20,6 +20,7 @@ from barnabas.coordinator.replay.steps import Settle, Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
+from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import (
     NO_EPOCH,
     SharePartitionState,
@@ -150,7 +151,7 @@ class ShareStateShard:
         _check_partition(key)
         self._check_exists(key)
         entry = self._entries.get(key)
-        yield Settle(())
+        yield Settle(Completion.of(None))
         return None if entry is None else entry.state
 
     def write(self, key: SharePartitionKey, write: StateWrite, now_ms: int) -> Steps[None]:

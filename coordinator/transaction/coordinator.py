@@ -47,7 +47,7 @@ from barnabas.coordinator.transaction.transaction import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 
 ID_BYTES_MAX = 2**15 - 1
 """The longest id that a record can hold. Newer versions of the requests can hold longer ones."""
@@ -369,7 +369,7 @@ class TransactionCoordinator:
 
     def _new_producer_id(self) -> _Steps[int]:
         reply = self._producer_ids.next_id()
-        yield Settle([reply])
+        yield Settle(AllDone([reply]))
         return reply.result()
 
     def _markers_written(self, decided: DecidedTransaction) -> None:

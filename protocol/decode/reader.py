@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 from uuid import UUID
 
 from barnabas.protocol.errors import FrameError
@@ -35,9 +35,9 @@ class Reader:
         self.frame = frame
         self.position = position
 
-    def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Fields of fixed size, one after the other."""
-        values = layout.unpack_from(self.frame, self.position)
+    def fields(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Numbers and booleans of fixed size, one after the other."""
+        values: tuple[int, ...] = layout.unpack_from(self.frame, self.position)
         self.position += layout.size
         return values
 

@@ -42,4 +42,4 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
         session_epoch, is_renew_ack = reader.int32(), False
     topics = read_ack_topics(reader)
     reader.tagged_fields()
-    return ShareAcknowledgeBody(group_id, member_id, session_epoch, is_renew_ack, topics)
+    return ShareAcknowledgeBody(group_id, member_id, session_epoch, bool(is_renew_ack), topics)

@@ -11,7 +11,7 @@ from barnabas.coordinator.replay.partition_operations import PartitionOperations
 from barnabas.coordinator.replay.steps import Settle, Write, WriteMarker
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 from barnabas.storage.log.appended import Append
 from tests.coordinator.simulated_log import SimulatedLog, error_of
 
@@ -126,7 +126,7 @@ def test_settle_waits_for_every_completion_and_accepts_failures() -> None:
     completions[0].complete(None)
 
     def operation() -> Steps[int]:
-        yield Settle(completions)
+        yield Settle(AllDone(completions))
         return sum(one.error is not None for one in completions)
 
     reply = bench.operations.submit(operation)
@@ -140,11 +140,11 @@ def test_a_refusal_is_the_answer_and_a_bug_surfaces_where_the_reply_is_taken() -
     bench = Bench()
 
     def refuse() -> Steps[None]:
-        yield Settle([])
+        yield Settle(Completion.of(None))
         raise ApiError(ErrorCode.non_empty_group)
 
     def stumble() -> Steps[None]:
-        yield Settle([])
+        yield Settle(Completion.of(None))
         raise ZeroDivisionError
 
     assert error_of(bench.operations.submit(refuse)) is ErrorCode.non_empty_group
@@ -231,7 +231,7 @@ def test_an_operation_that_ends_in_spite_of_an_unloading_is_answered_once() -> N
     bench = Bench()
 
     def operation() -> Steps[None]:
-        yield Settle([])
+        yield Settle(Completion.of(None))
         bench.operations.unload()
 
     assert error_of(bench.operations.submit(operation)) is ErrorCode.coordinator_load_in_progress
