@@ -1,4 +1,4 @@
-"""No `Any` crosses a folder boundary: a name that a module of another folder imports has none in its signature.
+"""No `Any` crosses a folder boundary: the signatures that modules of other folders see have none.
 
 The exception is PyArrow, which has no type information: the values of its columns are `Any`.
 """
