@@ -22,7 +22,7 @@ NEEDED = {"servers": "127.0.0.1:9092", "group": "g", "topics": "orders"}
     ("options", "message"),
     [
         ({"servers": ""}, "^servers: is needed"),
-        ({"servers": "127.0.0.1:x"}, "^servers: This is no address"),
+        ({"servers": "127.0.0.1:x"}, "^servers: '127.0.0.1:x' is not the address of a broker"),
         ({"group": " "}, "^group: is needed"),
         ({"topics": "a,,b"}, "^topics: 'a,,b' is not names"),
         ({"columns": "value,colour"}, "^columns: there is no column 'colour'"),

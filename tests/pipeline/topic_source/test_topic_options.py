@@ -30,7 +30,7 @@ def test_offsets_are_given_by_topic_and_partition() -> None:
     ("given", "message"),
     [
         ({"servers": ""}, "servers: is needed"),
-        ({"servers": "host:port"}, "servers: This is no address"),
+        ({"servers": "host:port"}, "servers: 'host:port' is not the address of a broker"),
         ({"topicsPattern": "o.*"}, "topics: give either topics"),
         ({"topics": "orders,,returns"}, "topics: 'orders,,returns' is not names with commas"),
         (
