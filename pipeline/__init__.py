@@ -10,7 +10,7 @@ Works against Barnabas and Apache Kafka 4.2 or later. `register` makes the forma
     kafka-topic   batch and streaming: ordinary reads by offset or time, and a sink
     kafka-log     batch: data directories of Barnabas or Apache Kafka
 
-Importing this package loads neither PySpark nor PyArrow.
+Importing this package does not load PySpark or PyArrow.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 _DESCRIPTION: Final = """\
-Read, check, replay and export what flows through a broker, on Spark.
+Read, check, replay and export the records of a broker, on Spark.
 Every command works with Barnabas and with Apache Kafka 4.2 or later; audit reads a broker's data directory.
-All of it needs pip install -e '.[spark]' in the checkout of Barnabas.
+All commands need pip install -e '.[spark]' in the checkout of Barnabas.
 """
 
 
@@ -69,7 +69,7 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
     """
     parser = add_parser(
         "pipeline",
-        help="read, check, replay and export what flows through a broker, on Spark",
+        help="read, check, replay and export the records of a broker, on Spark",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

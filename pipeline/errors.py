@@ -1,4 +1,4 @@
-"""The errors of the pipeline itself; each message says how to mend it."""
+"""The errors of the pipeline itself; each message tells the user how to fix the cause."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
         for fetched in reader.items(fetch(reader.topics, ...)): ...
 
 Spark's Python workers outlive their tasks. Making an event loop, connecting, negotiating versions and asking
-for a partition's leader takes longer than reading a small batch. So a finished read leaves all that behind
-for the next read of the same cluster with the same settings. Only a read that ended well leaves its reader
-behind, so a kept reader has no request under way. The loop runs only during a read.
+for a partition's leader takes longer than reading a small batch. So a finished read keeps its reader
+for the next read of the same cluster with the same settings. Only a read that ended well keeps it, so
+a kept reader has no request under way. The loop runs only during a read.
 
 Bounds: `KEPT_MAX` readers without work, each kept for at most `KEPT_SECONDS`. Their metadata of the cluster
 is not older than that.

@@ -17,7 +17,7 @@ _RAISED_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?
 _CALLED_JAVA: Final = "py4j.protocol.Py4J"
 """Python's name for an error in Java; the next lines are the error itself."""
 _CONDITION: Final = re.compile(r"^\[(?!STREAM_FAILED)[A-Z_]+(?:\.[A-Z_]+)*\] ")
-"""An error that Spark explains itself. STREAM_FAILED only says that a query ended."""
+"""An error that Spark explains itself. STREAM_FAILED only reports that a query ended."""
 _RAISED_IN_JAVA: Final = re.compile(r"^(?:Caused by: |: )(?:[\w$]+\.)+([\w$]+)(?:: (.+))?$", re.MULTILINE)
 """The class and the message of an error; each `Caused by` is the cause of the one before."""
 

@@ -6,7 +6,7 @@
         audited.violations.show()
         write_report(audited, "audit.html")
 
-docs/audit.md has the tables and checks. Importing this package loads neither PySpark nor PyArrow.
+docs/audit.md has the tables and checks. Importing this package does not load PySpark or PyArrow.
 """
 
 from __future__ import annotations

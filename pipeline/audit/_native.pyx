@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The native twins of `control_walk.walk` and `control_columns.fill_columns`.
 
-They answer what those answer, for any bytes, and are tested to; what the fields mean is said there. Every
-length is checked against what is left before it is followed.
+They return the same results as these pure functions for any bytes; tests compare them. The pure functions
+explain the fields. Every length is checked against the remaining bytes before it is used.
 """
 
 from cpython cimport array
@@ -75,7 +75,7 @@ cdef inline int _zigzag(const uint8_t* data, Py_ssize_t end, Py_ssize_t* positio
 
 
 cdef inline int _count(const uint8_t* data, Py_ssize_t end, Py_ssize_t* position, Py_ssize_t* count) noexcept nogil:
-    """A length or count, which is one more than it says; 0 for null or one beyond the end."""
+    """Reads a length or count, which is stored plus one; 0 for null, or for one beyond the end."""
     cdef uint64_t value
     if not _varint(data, end, position, 5, &value):
         return 0
@@ -230,7 +230,7 @@ cdef class _Filling:
         self.record_members = []
 
     cdef int add_delta(self, const uint8_t* data, Py_ssize_t start, Py_ssize_t end) except -1:
-        """Decodes one delta into the next row; 0, with nothing added but perhaps a member, if it is malformed."""
+        """Decodes one delta into the next row; 0 if it is malformed, and then no range is added."""
         cdef Py_ssize_t position = start + 5
         cdef Py_ssize_t count, index
         cdef Py_ssize_t row = self.record_count

@@ -44,14 +44,14 @@ def audit(
 ) -> Audit:
     """Audits the data directories of brokers, running or stopped.
 
-    By default of all `groups` and all `topics` except internal ones. Damaged bytes are an error that names
-    the file. With `raise_damage=False` they are a violation, and the audit goes on behind them. Raises
-    `OptionError` for a missing topic, `LogFileError` for a path that is no data directory. Reading a table
-    raises Spark's error around a `CorruptLog`, or a `SegmentChanged` if retention or cleaning removed a file
-    meanwhile.
+    By default it covers all `groups`, and all `topics` except internal ones. Damaged bytes are an error that
+    names the file. With `raise_damage=False` they are a violation, and the audit goes on behind them. Raises
+    `OptionError` for a missing topic, `LogFileError` for a path that is not a data directory. Reading a table
+    raises Spark's error around a `CorruptLog`, or around a `SegmentChanged` if retention or cleaning has
+    removed a file since the plan.
     """
     if not paths:
-        raise OptionError("paths", "name a data directory at least")
+        raise OptionError("paths", "name at least one data directory")
     found = slice_folders(paths, topics, raise_damage=raise_damage)
     written = [(folder, pieces) for folder, pieces in found if pieces]
     share_count = -(-spark.sparkContext.defaultParallelism // max(len(written), 1))
@@ -106,7 +106,7 @@ def plan_state_tasks(
 
 
 def _data_partition(folder: PartitionFolder, pieces: Sequence[SegmentSlice]) -> DataPartition | None:
-    """The topic id of a folder; None without one: then no record of the state topic can name it."""
+    """The partition in a folder; None without a topic id: then no record of the state topic can name it."""
     try:
         topic_id = decode_partition_metadata((Path(folder.path) / FILE_NAME).read_bytes())
     except FileNotFoundError:
@@ -201,7 +201,7 @@ class Audit:
     def latencies(self) -> DataFrame:
         """By topic, group and member, the time in ms from a record's timestamp to its final outcome.
 
-        Reads the records, too, and makes a row of each offset: for logs that still have their data.
+        Reads the records, too, and makes a row of each offset, so the log must still have its data.
         """
         topics = sorted({task.topic_partition[0] for task in self.tasks})
         log = self.spark.read.format("kafka-log").options(topics=",".join(topics), columns=_LATENCY_COLUMNS)

@@ -21,7 +21,7 @@ _LEAST: Final = 0.5
 """The beginning of a logarithmic scale, so that 1 has a bar."""
 _TICK_MINUTES: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, *(days * 1440 for days in range(1, 101)))
 _TICKS_END: Final = 0.85
-"""Behind this part of the axis there is no room for the text of a tick."""
+"""A tick behind this part of the axis has no room for its text."""
 
 
 class Bars(NamedTuple):

@@ -30,7 +30,7 @@ class Check(StrEnum):
 
 MEANINGS: Final = {
     Check.START_OFFSET_BACK: "the start offset went back without a reset",
-    Check.FINAL_CHANGED: "a record that was done was decided on again",
+    Check.FINAL_CHANGED: "a finished record got a second outcome",
     Check.DELIVERY_COUNT_BACK: "a delivery count went back without a reset",
     Check.CHAIN_BROKEN: "a control record doesn't follow the one before it",
     Check.AFTER_TOMBSTONE: "a delta follows the end of its group's state",
@@ -38,12 +38,12 @@ MEANINGS: Final = {
     Check.STATE_EPOCH_BACK: "a state epoch went back",
     Check.INCARNATION_BACK: "a group's incarnation went back",
     Check.CHECKPOINT_DIFFERS: "a checkpoint contradicts the state replayed up to it",
-    Check.BEYOND_THE_LOG: "offsets are named that the log hadn't reached, or a range without any",
+    Check.BEYOND_THE_LOG: "a range has no offsets, or offsets that the log had not reached",
     Check.MALFORMED: "a control record cannot be read",
-    Check.NOT_FOLLOWED: "more ranges at a time than an audit holds: unchecked up to the next checkpoint",
-    Check.DAMAGED: "bytes of the log are not what was written",
+    Check.NOT_FOLLOWED: "more ranges at a time than an audit holds; checks continue from the next checkpoint",
+    Check.DAMAGED: "bytes of the log are damaged",
 }
-"""The description of each check, in a line."""
+"""The problem that each check finds."""
 
 
 class Violation(NamedTuple):

@@ -151,10 +151,10 @@ def _lines(summary: Summary, options: Namespace) -> list[str]:
 
 def _verdict(summary: Summary) -> str:
     if summary.checks:
-        return "Something is wrong: see above."
+        return "The checks found violations: see above."
     if not summary.share_partition_count:
         return "No share group has recorded anything there, so there was nothing to check."
-    return "No check found anything."
+    return "No check found a violation."
 
 
 def _planned_lines(audited: Audit) -> list[str]:

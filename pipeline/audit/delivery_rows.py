@@ -55,8 +55,10 @@ class SharePartition(NamedTuple):
 def recorded_deliveries(
     key: SharePartition, columns: ControlColumns, replayed: Replayed, *, has_causes: bool
 ) -> RecordBatch:
-    """The outcomes in deltas. Leaves out ranges that are no delivery: those without a cause, which only fill
-    gaps, or, if no causes are recorded, those that were never delivered; and ranges of control offsets.
+    """The outcomes in deltas, without the ranges that are no delivery.
+
+    These are ranges of control offsets, and ranges that only fill gaps. The latter have no cause, or, if no
+    causes are recorded, were never delivered.
     """
     indexes = _column(columns.record_indexes)
     causes = _column(columns.causes)

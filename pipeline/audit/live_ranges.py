@@ -31,7 +31,7 @@ class Range(NamedTuple):
 
 
 def mark_of(state: int, delivery_count: int) -> int:
-    """State and count as one integer; not 0 below 0x10000 is Available, above it is final."""
+    """State and count as one integer: Available with a count is from 1 to 0xFFFF, final states are above."""
     return state << 16 | delivery_count & _COUNT_MASK
 
 
@@ -62,7 +62,7 @@ class LiveRanges:
         ]
 
     def between(self, first_offset: int, last_offset: int) -> list[Range]:
-        """The state from first to last, both inclusive, without gaps; outside of ranges Available, 0."""
+        """The states from first to last, both inclusive; offsets in no range are Available with count 0."""
         pieces: list[Range] = []
         offset = first_offset
         low = bisect_left(self.lasts, first_offset)

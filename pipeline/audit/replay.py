@@ -111,7 +111,7 @@ def answer_of(answer: str) -> Callable[[SharePartition], Answer]:
 
 
 def bound_ranges(histories: Sequence[ShareHistory]) -> None:
-    """The bound of ranges for all share-partitions of a task together is that of one."""
+    """Bounds the ranges of all share-partitions of a task together: the largest gives up its state."""
     if sum(history.range_count for history in histories) > RANGES_MAX:
         largest = max(histories, key=_range_count)
         largest.give_up(largest.last_control_offset)

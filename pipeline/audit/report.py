@@ -70,11 +70,11 @@ _WORDS: Final = {
 """Headings of columns that differ from the words of their names."""
 
 _NOT_KNOWN: Final = """\
-<p>The tables show the records of share groups: the outcomes of deliveries. An acquisition is never recorded.
-So the tables have neither deliveries without an outcome when a broker stopped or crashed, nor the time that a
-member held a record. If a checkpoint includes the outcomes of its own append, these records are done or
-available without a cause. If the start offset passed them at once, they are <em>unknown</em>: accepted,
-archived, or removed with the start of the log.</p>"""
+<p>The tables show the records of share groups, which are the outcomes of deliveries. An acquisition is never
+recorded. So two things are in no table: deliveries that had no outcome when a broker stopped or crashed, and
+the time for which a member held a record. If a checkpoint includes the outcomes of its own append, these
+records are done or available without a cause. If the start offset passed them at once, they are
+<em>unknown</em>: accepted, archived, or removed with the start of the log.</p>"""
 
 
 def write_report(audited: Audit, path: str | Path, *, with_latencies: bool = False) -> Summary:
@@ -95,7 +95,7 @@ def render(summary: Summary) -> str:
         _section("Members", _members(summary)),
         _section("Poison records", _poison(summary)),
         _section("Where history begins", _share_partitions(summary)),
-        _section("What is not known", _NOT_KNOWN),
+        _section("Gaps in the history", _NOT_KNOWN),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -128,7 +128,7 @@ def _headline(summary: Summary) -> str:
 
 def _violations(summary: Summary) -> str:
     if not summary.checks:
-        return "<p>Every control record follows from those before it.</p>"
+        return "<p>Every control record agrees with those before it.</p>"
     checks = [{**row, "meaning": MEANINGS[Check(row["check"])]} for row in summary.checks]
     return _table("By check", checks) + _table("Violations", summary.violations)
 
@@ -161,7 +161,7 @@ def _groups(summary: Summary) -> str:
         for row in summary.groups
     ]
     return (
-        _table("What became of the records, by topic and group", records)
+        _table("Outcomes of the records, by topic and group", records)
         + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, and "
         "those that a member holds.</p>"
         + _table("Their deliveries", deliveries)
@@ -312,12 +312,12 @@ def _table(name: str, rows: Sequence[Row], *, is_named: bool = True) -> str:
 
 
 def _is_long(rows: Sequence[Row], is_named: bool) -> bool:
-    """Whether a table is shown only on request; a table without a caption is in such a place already."""
+    """Whether a table is folded; a table without a caption is in a folded part already."""
     return is_named and len(rows) > _ROWS_SHOWN_MAX
 
 
 def _head(name: str, values: Sequence[object]) -> str:
-    """Names stand above their values: numbers are on the right."""
+    """The name of a column stands above its values; numbers are on the right."""
     is_number = any(_is_number(value) for value in values)
     return f'<th scope="col" class="{"number" if is_number else "text"}">{escape(_words(name))}</th>'
 

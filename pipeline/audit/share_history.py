@@ -2,13 +2,13 @@
 
 It keeps only the live state (`live_ranges`, `data_offsets`), so its memory doesn't grow with the log. Each
 record is checked against the state before it (`checks`). A contradiction is noted, and the record is applied,
-as in the broker. After a delta that follows nothing the state is unknown: until the next checkpoint outcomes
-are reported, but not checked.
+as in the broker. After a delta whose predecessor is missing the state is unknown: until the next checkpoint,
+outcomes are reported but not checked.
 
 Outcomes are the deltas' ranges, which the caller has as columns; this class counts their records. Outcomes
-that only a checkpoint has come as `Delivery` rows: a checkpoint may include changes of its own append, and
-then has a record's state without a cause. If the start offset has passed the record, it is only known to be
-done.
+that only a checkpoint has become `Delivery` rows. A checkpoint may include changes of its own append; then it
+has a record's state without a cause. If the start offset has passed the record, it is only known that the
+record is done.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class ShareHistory:
     """Takes the packs of one share-partition in the order of the log, and hands out rows as it goes."""
 
     def __init__(self, offsets: DataOffsets, *, is_cut: bool, is_in_data: bool = True) -> None:
-        """`offsets` are those of the partition, and grow with it. `is_cut`: the log shows that records before
-        the group's first one are gone: it begins above 0, or was cleaned. `is_in_data` False: the records are
+        """`offsets` are those of the partition, and grow with it. `is_cut` if records before the group's
+        first one are gone, because the log begins above 0 or was cleaned. `is_in_data` is False for records
         in the state topic, which has its own offsets and no causes.
         """
         self.offsets = offsets
@@ -144,7 +144,7 @@ class ShareHistory:
         if columns.kinds[0] == DELTA:
             self.first_decided_at_ms = columns.decided_at_ms[0]
             if not self._is_cut:
-                detail = f"it follows {columns.back_offsets[0]}, and nothing is there"
+                detail = f"it follows {columns.back_offsets[0]}, and no record is there"
                 self._violate(Check.CHAIN_BROKEN, columns.offsets[0], detail)
 
     def _take_delta(self, columns: ControlColumns, index: int, begin: int, end: int) -> None:
@@ -203,7 +203,7 @@ class ShareHistory:
         return f"it follows {back_offset}, and the last record is at {self.last_control_offset}"
 
     def _lay(self, live: LiveRanges, offset: int, first: int, last: int, state: int, count: int) -> None:
-        """Lays one recorded range over the state, and notes what it contradicts."""
+        """Lays one recorded range over the state, and notes the contradictions."""
         if last >= self._end_before(offset) or first > last:
             detail = f"a range from {first} to {last} is recorded at {offset}"
             self._violate(Check.BEYOND_THE_LOG, offset, detail, first, last)
@@ -218,7 +218,7 @@ class ShareHistory:
 
     def _check_below_start(self, live: LiveRanges, offset: int, first: int, last: int) -> None:
         if self.offsets.count(first, last):
-            detail = f"the start offset was {live.start_offset}: below it everything is done"
+            detail = f"the start offset was {live.start_offset}; all records below it are done"
             self._violate(Check.FINAL_CHANGED, offset, detail, first, last)
 
     def _contradict(self, offset: int, was: Range, state: int, count: int) -> None:
@@ -301,7 +301,7 @@ class ShareHistory:
     def _check_first_epoch(self, checkpoint: ShareCheckpoint, offset: int) -> None:
         epoch = checkpoint.checkpoint_epoch
         if offset == self.first_control_offset and epoch > FIRST_CHECKPOINT_EPOCH and not self._is_cut:
-            detail = f"its checkpoint epoch is {epoch}, and none of the earlier ones is there"
+            detail = f"its checkpoint epoch is {epoch}, and no earlier checkpoint is there"
             self._violate(Check.CHAIN_BROKEN, offset, detail)
 
     def _take_told(self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges) -> int:

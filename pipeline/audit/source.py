@@ -1,6 +1,6 @@
 """The audit's passes as a data source for Spark: a task for each partition, or for some of its groups.
 
-It is internal, and no format for users. `audit` makes its plan once and passes it as an option, so all tables
+It is internal, not a format for users. `audit` makes its plan once and passes it as an option, so all tables
 are about the same bytes of the log. Executors must see the data directories under the driver's paths.
 """
 

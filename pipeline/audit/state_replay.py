@@ -1,7 +1,7 @@
 """One task of an audit of share state in `__share_group_state`: one partition of that topic.
 
 It reads the records once, in the order of the log, and replays them as equivalent control records
-(`state_topic_records`). Of the topics themselves it reads only the ends. Memory is bounded as in `replay`:
+(`state_topic_records`). It reads only the ends of the topics themselves. Memory is bounded as in `replay`:
 live ranges of all share-partitions of the task, and `PACK_BYTES` of translated records.
 """
 

@@ -3,7 +3,7 @@
 Apache Kafka, and Barnabas with `share.state.store=topic`, keep snapshots and updates there (KIP-932,
 "Share-group state records"). A snapshot becomes a checkpoint, an update a delta, so that one replay serves
 both stores. An update that moves the start offset over records without an outcome is followed by a
-checkpoint. Records of the state topic name neither causes nor members nor incarnations.
+checkpoint. Records of the state topic have no causes, members or incarnations.
 
 Batches that change nothing are left out: a coordinator may get a write twice, and a late write must not undo
 anything. Pure.
@@ -134,7 +134,7 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
 
 
 def _range(batch: StateBatch) -> StateRange:
-    """A record that waits for its copy among the dead letters is not finished yet."""
+    """The range of a batch. A record that waits for its copy in the dead letter topic is not finished yet."""
     state = RecordState.AVAILABLE if batch.delivery_state == ARCHIVING else RecordState(batch.delivery_state)
     return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count)
 

@@ -66,9 +66,7 @@ class Summary:
 
 
 def summarise(audited: Audit, *, with_latencies: bool = False) -> Summary:
-    """Collects a report's contents. `with_latencies` reads the records themselves, too, which takes
-    longest.
-    """
+    """Collects a report's contents. `with_latencies` also reads the records, which takes longest."""
     times, bucket_seconds = _times(audited.outcomes)
     groups = _groups(audited)
     return Summary(

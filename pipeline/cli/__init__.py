@@ -18,7 +18,7 @@ A command is a module `command` with two functions, and a line in `commands.COMM
         console.result({"records": n}, [f"Read {n:,} records"])
         return 0
 
-Such a module loads neither PySpark, PyArrow nor the client at its top, because `--help` needs only the
+Such a module does not load PySpark, PyArrow or the client at its top, because `--help` needs only the
 parser. An error in `run` becomes one line on standard error (`failures`):
 
     OptionError                                  exit code 2: an argument is wrong

@@ -63,7 +63,7 @@ def add_server_arguments(parser: ArgumentParser, *, required: bool = True) -> No
     servers.add_argument(
         "--options-file",
         metavar="FILE",
-        help="such options, one in a line: where passwords belong, since every user sees a command line",
+        help="such options, one on each line; use it for passwords, because every user sees a command line",
     )
 
 

@@ -3,7 +3,7 @@
 0     done, or stopped in order: an ingest that SIGINT or SIGTERM ends between two batches
 1     failed: the line on standard error gives the reason
 2     wrong options, if they are found without reading the input; nothing was done
-130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line says how to go on
+130   stopped by SIGINT or SIGTERM (128 + SIGINT); the line explains how to go on
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ END_SECONDS: Final = 0.5
 """How long a JVM whose connections broke may take to end."""
 
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark prints errors through them that it raises as well."""
+"""PySpark prints some errors through these loggers, and raises them as well."""
 
 log = logging.getLogger(__name__)
 

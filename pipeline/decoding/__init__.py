@@ -1,4 +1,4 @@
-"""Record batches, as they lie in a log or come in a Fetch response, become Arrow columns.
+"""Decodes record batches, from a log or a Fetch response, to Arrow columns.
 
     decoder = RecordDecoder(["offset", "key", "value"])
     position = decoder.add(data)
@@ -8,8 +8,8 @@
     yield decoder.take()               # and at `position` an incomplete batch begins
 
 A native module does the work if it could be built. Otherwise its twin in plain Python gives the same columns
-and the same errors, a hundred times slower. `RecordDecoder.is_native` says which one is in use. This package
-reads no files or sockets. It uses control records only to find the end of aborted transactions.
+and the same errors, a hundred times slower. `RecordDecoder.is_native` shows which one is in use. This
+package reads no files or sockets. It uses control records only to find the end of aborted transactions.
 """
 
 from __future__ import annotations

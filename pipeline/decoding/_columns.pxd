@@ -1,6 +1,6 @@
-"""Copying records into the memory of columns in C, without a Python object.
+"""Copies records into the memory of columns in C, without Python objects.
 
-`_python_records` says which records are taken and which are refused. The caller provides the memory:
+`_python_records` explains which records are taken and which are refused. The caller provides the memory:
 `Columns` must have room for all of a batch's records and bytes.
 """
 

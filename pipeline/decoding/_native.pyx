@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The decoder in C by way of Cython: walks over batches, and copies fields straight into Arrow's buffers.
 
-It does what `_python` does, in the same order and with the same words; that one says why. Memory for a batch
-is reserved before its records are read, by bounds that its size gives (`_reserve`), so that reading them
-allocates nothing; what was written counts once the last record was read (`_commit`). Checksums, codecs and
-making arrays are left to libraries, which are called once for each batch or less.
+It gives the same results as `_python`, in the same order and with the same errors; `_python` has the reasons.
+`_reserve` reserves the memory for a batch before its records are read, by bounds from the batch's size, so
+that reading the records allocates nothing. The written records count after the last one was read (`_commit`).
+Libraries compute checksums, unpack codecs and make arrays; they are called at most once for each batch.
 """
 
 from cpython.buffer cimport PyBUF_READ, PyBuffer_FillInfo
@@ -78,8 +78,8 @@ cdef class Memory:
 cdef class Recycled:
     """The memory of one column, which Arrow uses again and again.
 
-    What Arrow took before the last time is written anew if nobody reads it any more: memory fresh from the
-    system costs several times what decoding does. The first bytes are 0 until they are written.
+    The memory of the last `take` but one is used again if Arrow no longer reads it, because new memory from
+    the system costs several times as much as decoding. The first bytes are 0 until they are written.
     """
 
     cdef Memory current, last_taken, taken_before

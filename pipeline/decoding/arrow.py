@@ -92,7 +92,7 @@ def binary_array(length: int, null_count: int, validity: Any, offsets: Any, data
 
 
 def headers_array(length: int, offsets: Any, names: Array, values: Array) -> Array:
-    """The headers of records, from those of all of them and the `length` + 1 places where they begin."""
+    """The headers of records, from all names and values and the `length` + 1 places where records begin."""
     pairs = pa.Array.from_buffers(_HEADER, len(names), [None], 0, children=[_texts(names), values])
     array: Array = pa.Array.from_buffers(
         _TYPES["headers"], length, [None, pa.py_buffer(offsets)], 0, children=[pairs]
@@ -109,5 +109,5 @@ def _texts(names: Array) -> Array:
 
 
 def _text(name: bytes) -> str:
-    """A header's name, with U+FFFD for what isn't UTF-8, as Java's clients give it."""
+    """A header's name, with U+FFFD for bytes that aren't UTF-8, as in Java's clients."""
     return name.decode(errors="replace")

@@ -60,7 +60,7 @@ def check_bounds(taken_bytes_max: int, decompressed_bytes_max: int) -> None:
 def check_columns(columns: Collection[str]) -> None:
     """ValueError for a column that no decoder builds, or one named twice."""
     if len(set(columns)) != len(columns) or not set(columns) <= set(FIXED_BYTES):
-        raise ValueError(f"{', '.join(columns)}: decoded are, each once, {', '.join(FIXED_BYTES)}.")
+        raise ValueError(f"{', '.join(columns)}: there are, each once, {', '.join(FIXED_BYTES)}.")
 
 
 def check_ranges(ranges: Sequence[OffsetRange]) -> None:
@@ -80,7 +80,7 @@ def check_span(length: int, start: int, end: int | None) -> int:
     """The end; ValueError unless 0 <= start <= end <= length."""
     end = length if end is None else end
     if not 0 <= start <= end <= length:
-        raise ValueError(f"There are {length} bytes, none from {start} to {end}.")
+        raise ValueError(f"{start} to {end} is not within the {length} bytes.")
     return end
 
 

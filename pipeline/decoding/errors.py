@@ -40,7 +40,7 @@ def wrong_checksum(stated: int, computed: int) -> str:
 
 
 def wrong_offsets(last_offset_delta: int) -> str:
-    return f"has offsets that cannot be: its last offset delta is {last_offset_delta}"
+    return f"has impossible offsets: its last offset delta is {last_offset_delta}"
 
 
 def wrong_count(record_count: int, body_bytes: int) -> str:

@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--from-logs",
         action="store_true",
-        help="read the records in the data directories, too, and not from the broker",
+        help="read the records, too, from the data directories and not from the broker",
     )
     parser.add_argument(
         "--isolation",
@@ -183,7 +183,7 @@ def _lines(manifest: Manifest, location: str) -> Iterator[str]:
 def _group_lines(manifest: Manifest) -> Iterator[str]:
     for group in manifest.share_groups:
         is_exact = all(one.in_flight is not None for one in group.positions)
-        told = "with all that is in flight" if is_exact else "by their start offsets"
+        told = "with all records in flight" if is_exact else "by their start offsets"
         yield f"share group {group.group_id}: {len(group.positions)} partitions, {told}"
     for ordinary in manifest.consumer_groups:
         yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"

@@ -85,14 +85,14 @@ def find_or_make_plan(directory: ExportDirectory, request: ExportRequest) -> Man
         return asyncio.run(plan_export(request))
     found = decode_manifest(text, directory.path(FILE_NAME))
     if found.is_complete:
-        raise PipelineError(f"{directory.location} holds a whole export, of {found.created_at}.")
+        raise PipelineError(f"{directory.location} holds a complete export, of {found.created_at}.")
     asked = _asked(request.topics, request.choices)
     for option, planned in _asked([topic.name for topic in found.topics], found.choices).items():
         if asked[option] != planned:
             raise OptionError(
                 option,
                 f"{directory.location} holds an export that was stopped, with {planned} and not with "
-                f"{asked[option]}; give the same, or name another directory",
+                f"{asked[option]}; use the same value, or name another directory",
             )
     return found
 

@@ -11,7 +11,7 @@ at the end each record has its own count.
     release, acquire       x
     release             x  x  x              and accept the last
 
-Three cases are not exact. A record between these without a state in the source was delivered, too, and gets a
+Three cases are not exact. A record between these without a state in the source is delivered, too, and gets a
 count of 1. Records above the target's limit of locks stay new to the group. A record at the target's delivery
 limit gets one delivery less and is delivered once more, because the target would archive it otherwise. The
 result counts the last two cases. Any other behaviour of the target is an error, after which the restore can
@@ -116,13 +116,13 @@ class InFlightReplay:
             return
         await self._acknowledge(dict.fromkeys(offsets, AcknowledgeType.RELEASE))
         if await self._acquire(len(offsets)) != offsets:
-            raise self._unexpected("other records than were released")
+            raise self._unexpected("other records than the released ones")
 
     def _unexpected(self, found: str) -> PipelineError:
         return PipelineError(
-            f"Of partition {self._partition.partition} of the topic with id {self._partition.topic_id} the "
-            f"target delivers {found} to the share group {self._group_id}, which must have no other members "
-            "meanwhile: restore again to go on."
+            f"The target delivers {found} to the share group {self._group_id}, in partition "
+            f"{self._partition.partition} of the topic with id {self._partition.topic_id}. The group must "
+            "have no other members during the restore: restore again to go on."
         )
 
     async def _acquire(self, count: int) -> list[int]:

@@ -31,7 +31,7 @@ def decode(shape: type[_Value], text: str, path: str, version: int, **heading: s
         if any(content[name] != value for name, value in heading.items()):
             raise PipelineError(f"{path} is not the manifest of an export.")
         if content["version"] != version:
-            raise PipelineError(f"{path} has version {content['version']}; known here is {version}.")
+            raise PipelineError(f"{path} has version {content['version']}; only version {version} is read.")
         return _build(shape, content)
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"{path} cannot be read: {error!r}") from error

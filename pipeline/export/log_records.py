@@ -37,7 +37,9 @@ def check_cluster(directories: Sequence[str], cluster_id: str) -> None:
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         found = [line.removeprefix(_CLUSTER_ID) for line in lines if line.startswith(_CLUSTER_ID)]
         if found != [cluster_id]:
-            raise OptionError("--data-dir", f"{directory} is no data directory of the cluster {cluster_id}")
+            raise OptionError(
+                "--data-dir", f"{directory} is not a data directory of the cluster {cluster_id}"
+            )
 
 
 def find_folder(directories: Sequence[str], topic: str, partition: TopicIdPartition) -> PartitionFolder:

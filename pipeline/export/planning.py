@@ -151,8 +151,8 @@ def _check_groups(request: ExportRequest, found: Collection[str]) -> None:
 def _inexact(groups: Sequence[ShareGroup]) -> list[str]:
     """A sentence about each group with only its start offsets."""
     return [
-        f"Of group {group.group_id} only the start offsets are known: records above them that it accepted "
-        "are delivered again after a restore. Its broker's data directory has the rest (--data-dir)."
+        f"Only the start offsets of group {group.group_id} are known: records above them that it accepted "
+        "are delivered again after a restore. The broker's data directory has the exact state (--data-dir)."
         for group in groups
         if any(one.in_flight is None for one in group.positions)
     ]

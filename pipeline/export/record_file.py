@@ -1,8 +1,8 @@
 """The Parquet file of one slice: its records with all columns, and a footer that describes them.
 
 A file is written row group by row group, so the memory for a slice of any length is `ROW_GROUP_BYTES` and one
-batch. The footer has offsets, count and digest, so a reader needs neither the manifest nor the records to
-know the contents.
+batch. The footer has offsets, count and digest, so a reader knows the contents without the manifest and
+the records.
 """
 
 from __future__ import annotations

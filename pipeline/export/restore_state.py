@@ -17,7 +17,7 @@ VERSION: Final = 1
 BEGUN: Final = "begun"
 ARRIVED: Final = "arrived"
 """All records and groups are restored. From here on the target may delete records by its settings, and groups
-may go on: neither is checked again."""
+may go on, so they are not checked again."""
 COMPLETE: Final = "complete"
 
 

@@ -11,7 +11,7 @@
     query.awaitTermination()
 
 `streaming` starts the stream, `batch_writer` writes its batches, `values` decodes them. Importing this
-package loads neither PySpark nor PyArrow.
+package does not load PySpark or PyArrow.
 """
 
 from barnabas.pipeline.ingest.batch_writer import BatchWriter, WrittenBatch

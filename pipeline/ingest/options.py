@@ -40,19 +40,19 @@ class IngestOptions:
         require_choice("source", self.source, SOURCES)
         require_choice("invalid", self.invalid, INVALID_ACTIONS)
         if not self.checkpoint.strip():
-            raise OptionError("checkpoint", "is needed: a directory of this stream's own")
+            raise OptionError("checkpoint", "is needed: a directory for this stream alone")
         if self.interval_ms is not None and self.interval_ms < 0:
             raise OptionError("interval_ms", f"{self.interval_ms} is not 0 or more")
         self._check_invalid()
 
     def _check_invalid(self) -> None:
         if self.invalid != "fail" and self.values is None:
-            raise OptionError("invalid", f"{self.invalid} needs a schema that values can fail to fit")
+            raise OptionError("invalid", f"{self.invalid} needs a schema for the values")
         if (self.side_table is None) == (self.invalid == "side-table"):
-            raise OptionError("side_table", "and invalid=side-table need each other")
+            raise OptionError("side_table", "is needed with invalid=side-table, and only then")
         if self.side_table is not None and self.side_table.location == self.table.location:
             raise OptionError("side_table", "is the table itself")
         if self.invalid == "reject" and self.source != "kafka-share":
             raise OptionError(
-                "invalid", "reject is for the source kafka-share: nothing else has dead letters"
+                "invalid", "reject is for the source kafka-share; other sources have no dead letters"
             )

@@ -70,8 +70,8 @@ class PartitionFolder:
 def find_partitions(paths: Sequence[str], topics: Collection[str] | None) -> list[PartitionFolder]:
     """The partitions of these topics, or of all but the internal ones, by topic and number.
 
-    Raises `LogFileError` for a path that is no data directory, a damaged folder, or a partition that lies in
-    two directories; `OptionError` for a topic that is in none of them.
+    Raises `LogFileError` for a path that is not a data directory, a damaged folder, or a partition that lies
+    in two directories; `OptionError` for a topic that is in none of them.
     """
     found: dict[tuple[str, int], PartitionFolder] = {}
     for path in paths:
@@ -125,7 +125,7 @@ def _check_is_data_directory(directory: Path, names: Sequence[str], *, has_parti
         reason = f"is a partition's folder; name the data directory that it is in: {directory.parent}"
         raise LogFileError(str(directory), reason)
     if not has_partitions and _META_PROPERTIES_FILE not in names:
-        reason = f"is no data directory: it has neither {_META_PROPERTIES_FILE} nor folders of partitions"
+        reason = f"is not a data directory: it has no {_META_PROPERTIES_FILE} and no folders of partitions"
         raise LogFileError(str(directory), reason)
 
 
@@ -153,7 +153,7 @@ def _list_segments(folder: Path) -> tuple[SegmentFile, ...]:
             if not segments and PARTITION_METADATA_FILE not in names:
                 raise LogFileError(str(folder), "is no partition's folder: there is no segment in it")
             return segments
-    reason = "compaction has not finished with it; if no broker is at work there, start one once"
+    reason = "compaction of it is not finished; if no broker runs on the directory, start one once"
     raise LogFileError(str(folder), reason)
 
 

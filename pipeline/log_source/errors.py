@@ -6,7 +6,7 @@ from barnabas.pipeline.errors import PipelineError
 
 
 class LogFileError(PipelineError):
-    """A file or folder is not what it should be."""
+    """A file or folder is missing, damaged, or not of the expected kind."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

@@ -58,7 +58,7 @@ class SliceTask:
 
 
 def read_slice(task: SliceTask, *, read_bytes: int = READ_BYTES) -> Iterator[RecordBatch]:
-    """The wanted records. Raises `CorruptLog`, and `SegmentChanged` if the file isn't what it was."""
+    """The wanted records. Raises `CorruptLog`, and `SegmentChanged` if the file has changed."""
     with OpenSegment(task.piece.log_path) as file:
         _check_unchanged(file, task.piece)
         yield from _SliceReader(file, task, read_bytes).batches()
@@ -182,7 +182,7 @@ class _SliceReader:
         window, path = self._window, self._task.piece.log_path
         if not self._task.skips_damage:
             raise CorruptLog(path, what)
-        report = f"{path}: {what}; skipped are the bytes from {window.position} to {resume}"
+        report = f"{path}: {what}; the bytes from {window.position} to {resume} are skipped"
         _logger.warning(report)
         self._damage.append((self._decoder.next_offset, report))
         window.advance(resume - window.position)

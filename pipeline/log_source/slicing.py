@@ -4,8 +4,8 @@ The `.index` has the position of a batch at every few kilobytes. Behind its last
 index, headers are read. The `.index` and the `.timeindex` also show which segments, and which ends of a
 segment, hold no wanted records. Each position from an index is checked against the batch there.
 
-Only records that cannot match are left out. Times in a log are in no order, so the time index serves for a
-least time only: its entries tell that no record up to an offset is later, never that none is earlier.
+Only records that cannot match are left out. Times in a log are in no order, so the time index helps only with
+a least time: its entries show that no record up to an offset is later, but not that none is earlier.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class LogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = parse_log_options(self.options)
         if schema != spark_schema(LOG_COLUMNS, options.columns):
-            raise PipelineError("kafka-log has a schema of its own; the option columns picks of it.")
+            raise PipelineError("kafka-log has its own schema; the option columns selects from it.")
         return FilteringLogReader(options) if options.has_pushdown else LogReader(options)
 
 

@@ -43,7 +43,6 @@ class Window:
     def read_on(self, least_bytes: int = 0) -> None:
         """Fills the buffer; makes it larger first if it is smaller than `least_bytes`.
 
-
         `SegmentChanged` if the file has shrunk.
         """
         held = self.held_bytes

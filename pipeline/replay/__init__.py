@@ -12,7 +12,7 @@
     ))
 
 `replaying` plans and writes, `origins` reads the rows, `records` makes records of them, `writing` writes each
-record once. Importing this package loads neither PySpark nor PyArrow.
+record once. Importing this package does not load PySpark or PyArrow.
 """
 
 from barnabas.pipeline.replay.options import ReplayOptions

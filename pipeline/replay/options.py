@@ -56,7 +56,7 @@ class ReplayOptions:
         if (self.table is None) == (self.topic_options is None):
             raise OptionError("table", "give either a table or topic_options to replay from")
         if not self.dry_run and not self.progress.strip():
-            raise OptionError("progress", "is needed: a directory of this replay's own")
+            raise OptionError("progress", "is needed: a directory for this replay alone")
         if not 1 <= self.chunk_records <= CHUNK_RECORDS_MAX:
             raise OptionError("chunk_records", f"{self.chunk_records} is not from 1 to {CHUNK_RECORDS_MAX}")
         for name in ("records_per_second", "bytes_per_second"):
@@ -64,7 +64,7 @@ class ReplayOptions:
             if rate is not None and not rate > 0:
                 raise OptionError(name, f"{rate} is not more than 0")
         if self.from_ms is not None and self.to_ms is not None and self.from_ms >= self.to_ms:
-            raise OptionError("to_ms", f"{self.to_ms} is not behind from_ms, {self.from_ms}")
+            raise OptionError("to_ms", f"{self.to_ms} is not later than from_ms, {self.from_ms}")
 
     @property
     def is_throttled(self) -> bool:

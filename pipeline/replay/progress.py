@@ -36,7 +36,8 @@ class ProgressFiles:
         plan = decode_plan(self._files.read_text(_PLAN), self._files.uri(_PLAN))
         if plan.asked != asked:
             raise OptionError(
-                "progress", f"{self._directory} is of a replay with other options; name another directory"
+                "progress",
+                f"{self._directory} belongs to a replay with other options; name another directory",
             )
         return plan
 

@@ -58,7 +58,7 @@ class TableOrigin:
         gone = sorted({piece.origin for piece in pieces} - known)
         if gone:
             raise PipelineError(
-                f"{self.name} has changed since the replay began, {gone[0]} is no part of it any more. "
+                f"{self.name} has changed since the replay began: {gone[0]} is no longer part of it. "
                 "Begin another replay of the other records, with another progress directory."
             )
 

@@ -52,7 +52,7 @@ class TopicOrigin:
         ]
 
     def check(self, pieces: Iterable[Piece]) -> None:
-        """The source itself reports records that retention has deleted, by its option `failOnDataLoss`."""
+        """Checks only the topics: the source reports deleted records, by its option `failOnDataLoss`."""
         self._planned_topics(pieces)
 
     def read(self, chunk: Chunk) -> DataFrame:

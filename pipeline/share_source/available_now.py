@@ -1,6 +1,6 @@
 """Decides when a query with Trigger.AvailableNow has read all records that were there at its start (pure).
 
-It has, when the group is done with every record below the noted end offsets, in the partitions that are
+A run ends when the group is done with every record below the noted end offsets, in the partitions that are
 assigned to this member. Other members may hold records that never come to this one. So a run also ends if it
 could read for `quiet_ms` and got no record. While the brokers cannot be reached it tries again, for at most
 `UNREACHABLE_MS_MAX`. Then it fails, because a clean end would mean that everything was read.
@@ -34,7 +34,7 @@ class AvailableNow:
         self._was_assigned = False
 
     def note_news(self, now_ms: int) -> None:
-        """Something came."""
+        """Records came: the wait for `quiet_ms` begins again."""
         self._last_news_ms = now_ms
 
     def go_on(self, now_ms: int) -> None:
@@ -54,8 +54,8 @@ class AvailableNow:
             )
 
     def note_assignment(self, assignment: Iterable[TopicIdPartition], now_ms: int) -> None:
-        """Begins the wait for records with an assignment. A restarted broker may revoke the assignment and
-        give it again, so a short time without one is not an end."""
+        """Begins the wait for records when there is an assignment. A restarted broker may revoke the
+        assignment and give it again, so a run does not end after a short time without one."""
         if not any(True for _ in assignment):
             if self._unassigned_since_ms is None:
                 self._unassigned_since_ms = now_ms

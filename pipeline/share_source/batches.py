@@ -1,8 +1,8 @@
 """Makes batches of the records that a query acquires, and settles the batches when they are done.
 
-Spark asks for the offset behind `start` only when everything up to `start` is done. So that is when a batch
-is acknowledged. (`commit` comes only after the next batch was acquired, which the locks of this one might
-prevent.) Acknowledgements that are not confirmed go into the ledger, and with it into the next offset.
+Spark asks for the offset behind `start` only when everything up to `start` is done, so this call acknowledges
+the batch. (`commit` comes only after the next batch was acquired, which the locks of this one might prevent.)
+Acknowledgements that are not confirmed go into the ledger, and with it into the next offset.
 
 All methods run on one loop, one call at a time.
 """
@@ -118,7 +118,7 @@ class ShareBatches:
 
     async def close(self) -> None:
         """Releases the held records, and leaves the group. At the next start Spark repeats a batch under way.
-        A committed batch is acknowledged before."""
+        A committed batch is acknowledged first."""
         if self._group is None:
             return
         try:
@@ -359,7 +359,7 @@ class ShareBatches:
         self._metrics.deduplicated += sum(map(offset_count, ranges.values()))
         for partition, confirmed in ranges.items():
             self._ledger.confirm(partition, confirmed)
-        await self._settle(settlement)  # puts back what was not taken
+        await self._settle(settlement)  # unconfirmed ranges go back into the ledger
         if self._now is not None:
             self._now.note_news(self._now_ms())
 

@@ -95,8 +95,8 @@ class GroupAdmin:
     ) -> dict[TopicIdPartition, GroupPosition]:
         """By partition, the group's position; `topics` are by name. Unknown positions are left out.
 
-        A group that there isn't is nowhere yet, or nowhere any more.
-        Raises `BrokerUnavailableError`, and `BrokerError` for what will not change.
+        If the group does not exist, each partition has no start offset and an unknown lag. Raises
+        `BrokerUnavailableError` for a temporary error, `BrokerError` for a permanent one.
         """
         request = DescribeShareGroupOffsetsRequest(
             groups=(
@@ -135,7 +135,7 @@ class GroupAdmin:
             for topic in group.topics:
                 for one in topic.partitions:
                     self._check_passing(one.error_code)
-                    # A topic made anew under its name has another id, and isn't the one meant.
+                    # A topic that was deleted and created again has another id: it is not the requested one.
                     if topic.topic_id is None or one.error_code is not ErrorCode.none:
                         continue
                     partition = TopicIdPartition(topic.topic_id, one.partition_index)
@@ -144,12 +144,15 @@ class GroupAdmin:
         return positions
 
     def _check_passing(self, code: ErrorCode) -> None:
-        """Raises for a partition whose state is just being loaded: not to know of it is no answer."""
+        """Raises for a temporary error: while a partition's state is loaded, its position is not known."""
         if code.retriable and code is not ErrorCode.unknown_topic_or_partition:
             self._refuse(code, None)
 
     def _refuse(self, code: ErrorCode, message: str | None) -> None:
-        """Drop the connection if another broker coordinates the group now, or raise what will not change."""
+        """Raises `BrokerError` for a permanent error, otherwise `BrokerUnavailableError`.
+
+        A temporary error closes the connection, because another broker may coordinate the group now.
+        """
         if not code.retriable:
             raise broker_error(code, message)
         if self._coordinator is not None:

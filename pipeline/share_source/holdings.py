@@ -59,9 +59,9 @@ class Holdings:
     def acquire(
         self, partition: TopicIdPartition, acquired: Iterable[AcquiredRange], lock_deadline_ms: int
     ) -> int:
-        """Adds ranges that wait for a batch; returns how many of their offsets seemed to wait already.
+        """Adds ranges that wait for a batch; returns the number of offsets that were already waiting.
 
-        The locks of those ended earlier than this clock showed, for example on a suspended machine.
+        The locks of those had ended before this clock showed it, for example on a suspended machine.
         """
         added = [_Waiting(one, lock_deadline_ms) for one in acquired]
         if not added:
@@ -126,7 +126,7 @@ class Holdings:
     def renew(
         self, partition: TopicIdPartition, ranges: Iterable[OffsetRange], lock_deadline_ms: int
     ) -> None:
-        """The held ones of these ranges are locked until `deadline_ms`."""
+        """Sets the deadline of the waiting ones of these ranges; ranges that are out have none."""
         renewed = union(ranges)
         waiting = self._waiting.get(partition, ())
         pieces = [(partition_acquired([one.acquired], renewed), one.lock_deadline_ms) for one in waiting]

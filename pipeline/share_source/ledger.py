@@ -97,8 +97,8 @@ class DoneLedger:
         """
         if self.is_over_bound:
             raise PipelineError(
-                f"{self.range_count} ranges of records are done whose acknowledgement the broker has not "
-                "confirmed. Look at the broker; the query goes on where it stopped once it is started again."
+                f"The broker has not confirmed the acknowledgements of {self.range_count} ranges of records "
+                "that are done. Check the broker, then start the query again: it goes on where it stopped."
             )
 
     def note_done(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> None:

@@ -1,7 +1,7 @@
 """The share sessions of one member: one with each broker that leads a partition that it reads.
 
 A lost session loses its locks: they are removed from `holdings`, and a later fetch opens another session.
-This module neither renews locks nor decides about acquired records.
+This module does not renew locks, and does not decide about acquired records.
 """
 
 from __future__ import annotations

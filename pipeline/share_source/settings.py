@@ -143,6 +143,6 @@ def _check_side_table(settings: ShareSettings) -> None:
     if settings.side_table is not None:
         return
     if not settings.fail_on_data_loss:
-        raise OptionError("sideTable", "is needed with failOnDataLoss=false, to note what was lost")
+        raise OptionError("sideTable", "is needed with failOnDataLoss=false, to note the lost records")
     if settings.on_corrupt == "sideTable":
-        raise OptionError("sideTable", "is needed with onCorrupt=sideTable, to note what could not be read")
+        raise OptionError("sideTable", "is needed with onCorrupt=sideTable, to note the corrupt records")

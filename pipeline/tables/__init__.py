@@ -6,7 +6,7 @@
     compact(spark, CompactOptions(table=table))
 
 `lake_table` is the interface of a table; `parquet`, `delta` and `iceberg` implement it; `opening` chooses one
-of them; `compaction` merges small files. Importing this package loads neither PySpark nor PyArrow.
+of them; `compaction` merges small files. Importing this package does not load PySpark or PyArrow.
 """
 
 from barnabas.pipeline.tables.compaction import compact

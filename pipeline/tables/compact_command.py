@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"size of a file; those of at most half of it are merged (default: {TARGET_BYTES})",
     )
     add_spark_arguments(parser)
-    add_common_arguments(parser, resume="The next run finishes or undoes what this one began.")
+    add_common_arguments(parser, resume="The next run finishes or undoes the work of this one.")
 
 
 def run(options: Namespace) -> int:

@@ -184,7 +184,7 @@ def _uri(path: Any) -> str:
 def _jvm_of(spark: SparkSession) -> Any:
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        raise PipelineError("Tables are written by a driver with a JVM: Spark Connect has none on this side.")
+        raise PipelineError("Only a driver with a JVM can write tables; Spark Connect has no JVM here.")
     return jvm
 
 

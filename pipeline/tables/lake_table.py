@@ -60,7 +60,7 @@ class Compacted:
 
     removed_count: int = 0
     added_count: int = 0
-    """0 for a `dry_run` on Delta Lake, which doesn't tell it."""
+    """0 for a `dry_run` on Delta Lake, which doesn't report it."""
     size_bytes: int = 0
     """Of the replaced files."""
 

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 FileT = TypeVar("FileT")
 
 SMALL_SHARE: Final = 2
-"""A file is small if this many of it fit into the target."""
+"""A file is small if this number of files of its size fit into the target."""
 
 
 @dataclass(frozen=True, slots=True)

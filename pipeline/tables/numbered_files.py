@@ -12,7 +12,7 @@ from barnabas.pipeline.tables.hadoop_files import HadoopFiles
 
 
 class NumberedFiles:
-    """The files `directory/NUMBER` and `suffix`; the newest `kept_count` are kept."""
+    """The files `directory/NUMBER`, followed by `suffix`; the newest `kept_count` are kept."""
 
     def __init__(self, files: HadoopFiles, directory: str, *, suffix: str = "", kept_count: int = 1) -> None:
         self._files = files

@@ -74,5 +74,5 @@ def _take_compression(options: Options) -> Compression:
 def _take_prefix(options: Options) -> str:
     prefix = options.text("transactionalIdPrefix", TRANSACTIONAL_ID_PREFIX) or ""
     if not 0 < len(prefix) <= PREFIX_LENGTH_MAX:
-        raise OptionError("transactionalIdPrefix", f"has 1 to {PREFIX_LENGTH_MAX} characters")
+        raise OptionError("transactionalIdPrefix", f"must have 1 to {PREFIX_LENGTH_MAX} characters")
     return prefix

@@ -54,7 +54,7 @@ class TopicSource(DataSource):
     def _read_options(self, schema: StructType) -> TopicOptions:
         options = parse_topic_options(self.options)
         if schema != spark_schema(RECORD_COLUMNS, options.columns):
-            raise PipelineError("kafka-topic has a schema of its own; the option columns picks of it.")
+            raise PipelineError("kafka-topic has its own schema; the option columns selects from it.")
         return options
 
     def _write_options(self, schema: StructType, overwrite: bool) -> SinkOptions:

@@ -1,6 +1,6 @@
 """The files for the pipeline on a cluster: the wheel, and a Python for the nodes with its dependencies.
 
-Made in .cache/cluster when their sources have changed: a virtual environment that has everything but
+Made in .cache/cluster when their sources have changed: a virtual environment that has everything except
 Barnabas, and the wheel. An archive has the packages of both.
 """
 
@@ -97,7 +97,7 @@ def _copy_sources(target: Path) -> None:
 
 
 def _dependencies() -> Sequence[str]:
-    """What Barnabas needs at run time, and PyArrow, each in the version that is installed here."""
+    """The packages that Barnabas needs at run time, and PyArrow, each in the installed version."""
     names = [one.split(">=")[0] for one in requires("barnabas") or () if "extra" not in one]
     return [f"{name}=={version(name)}" for name in (*names, "pyarrow")]
 

@@ -1,7 +1,7 @@
 """A Spark job that uses each format once and reports the results; run by spark-submit, in its own process.
 
-It is told nothing but the address of a broker and names, as on a real cluster; only `kafka-log` is told a
-directory, since that reads files where the executors find them.
+Its arguments are the address of a broker and names, as on a real cluster. Only `kafka-log` gets a directory,
+because it reads files that the executors must see.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def steps(spark: SparkSession, options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
-    """What is tried, by its name in the report."""
+    """The steps, by their names in the report."""
     address, topic = options.address, options.topic
     return {
         "executors": lambda: executors(spark),
@@ -53,7 +53,7 @@ def log_frame(spark: SparkSession, directory: str, topic: str) -> DataFrame:
 
 
 def copied(spark: SparkSession, address: str, topic: str, target: str) -> list[Any]:
-    """What is in the target once the topic was written to it."""
+    """The summary of the target after the topic was written to it."""
     writer = topic_frame(spark, address, topic).select("key", "value").write.format("kafka-topic")
     writer.option("servers", address).option("topic", target).mode("append").save()
     return summary(topic_frame(spark, address, target))

@@ -26,7 +26,7 @@ HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 120
 SUBMIT_SECONDS: Final = 400
 REPORT: Final = "REPORT "
-"""What the line of a job's output begins with that is its result, in JSON."""
+"""The beginning of the line in a job's output that has its result, in JSON."""
 
 _BIN: Final = Path(pyspark.__file__).parent / "bin"
 _UNWANTED: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "SPARK_HOME")
@@ -134,7 +134,7 @@ class StandaloneCluster:
 
 
 def _environment() -> Mapping[str, str]:
-    """What a shell has that knows nothing of this project: nothing of it may come in by the way of tests."""
+    """The environment of a shell outside of this project, so that the tests add nothing to it."""
     environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
     environment.pop("PYSPARK_PYTHON", None)
     return {**environment, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}

@@ -45,7 +45,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 
 
 def arguments(broker: LocalBroker, cluster: Cluster, directory: Path) -> Sequence[str]:
-    """What the job is told: a topic with records in four partitions, and a group that has read nothing."""
+    """The job's arguments: a topic with records in four partitions, and a group that has read nothing."""
     topic = cluster.topic(4)
     cluster.produce(topic, numbered(RECORDS))
     given = {

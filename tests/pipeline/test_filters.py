@@ -1,4 +1,4 @@
-"""What filters leave to be read, and which of them Spark still has to apply."""
+"""The records that filters select, and the filters that Spark still has to apply."""
 
 from __future__ import annotations
 

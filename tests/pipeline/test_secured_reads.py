@@ -1,4 +1,4 @@
-"""The formats against an Apache Kafka that wants TLS and a name, and the one error of who is refused."""
+"""The formats against an Apache Kafka that requires TLS and a login, and the error of a refused login."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUERY_SECONDS = 60
 
 
 def options(secured: Secured, **changes: str) -> dict[str, str]:
-    """What a format needs to get in; changes as `Secured.settings` takes them."""
+    """The options that a format needs for access; `changes` are those of `Secured.settings`."""
     settings = secured.settings("SASL_SSL", **changes)
     kafka = {f"kafka.{name}": value for name, value in settings.items()}
     return {"servers": secured.kafka.at("SASL_SSL"), **kafka}

@@ -1,7 +1,7 @@
 """Spark's own Kafka connector, unmodified, reads from this broker and writes to it.
 
-The connector's jars are a set picked by hand (`jars/pom.xml`), which shows that the protocol is served as it
-wants it, and no more.
+The connector's jars are a set picked by hand (`jars/pom.xml`). So the tests show only that the broker serves
+the protocol as the connector needs it.
 """
 
 from __future__ import annotations

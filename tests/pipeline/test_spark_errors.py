@@ -1,4 +1,4 @@
-"""Errors of Spark and of the way to its JVM, in one line."""
+"""Errors of Spark and of the connection to its JVM, in one line."""
 
 import pytest
 

@@ -72,7 +72,7 @@ def encode(snapshot: Snapshot, root_uri: str) -> str:
     if len(snapshot.files) > FILES_MAX:
         raise PipelineError(
             f"{root_uri}: {len(snapshot.files):,} files are more than the {FILES_MAX:,} that a table may "
-            "have: compact it, or partition it by less."
+            "have: compact it, or use fewer partitions."
         )
     ours = {
         "batches": list(snapshot.batches.values()),

@@ -14,7 +14,7 @@ from tests.pipeline.audit.auditing import Row
 
 
 class AuditedStateTopic:
-    """The tables of everything that a data directory's state topic tells."""
+    """The tables of all share state in a data directory's state topic."""
 
     def __init__(self, directory: Path, *, groups: Sequence[str] | None = None) -> None:
         paths = [str(directory)]

@@ -1,4 +1,4 @@
-"""What a report says, made by hand: large and small numbers, long names, quiet hours."""
+"""The contents of reports, made by hand: large and small numbers, long names, quiet hours."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_plan_survives_being_an_option(audited: Audit) -> None:
 
 
 class Page(HTMLParser):
-    """What a report consists of, with every element closed in order."""
+    """The parts of a report. Checks that every element is closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ def test_the_command_writes_report_and_tables(
     assert spark.read.parquet(str(tables / "violations")).count() == 1
 
 
-def test_totals_count_what_no_row_has_room_for(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_totals_include_groups_without_a_row(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = summary.summarise(audited)
     monkeypatch.setattr(summary, "ROWS_MAX", 1)
     cut = summary.summarise(audited)

@@ -16,7 +16,7 @@ def test_numbers_that_are_alike_have_a_linear_scale() -> None:
     assert scale.hint == ""
 
 
-def test_numbers_far_apart_have_a_logarithmic_scale_on_which_one_is_seen() -> None:
+def test_numbers_far_apart_have_a_logarithmic_scale_that_shows_one() -> None:
     scale = Scale([1, 70_000_000])
     assert scale.length(1) > 0.03
     assert scale.length(100_000_000) == 1.0

@@ -1,9 +1,9 @@
 """A broker killed in a loop under load, audited: the log agrees with the clients about each record.
 
 Two librdkafka share consumers of one group accept, release and reject while the broker is killed and started
-again on the same data. What was confirmed to a client has to be in the audit as it was confirmed. A delivery
-that ended with a crash isn't recorded, and neither is it counted: so all deliveries before the one that a
-client saw have an outcome.
+again on the same data. Each acknowledgement that the broker confirmed must be in the audit. A delivery that
+ended with a crash isn't recorded, and it isn't counted. So all deliveries before the one that a client saw
+have an outcome.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ COMMIT_SECONDS = 1.0
 Place = tuple[int, int]
 """Partition and offset of a record."""
 Acknowledged = tuple[int, AcknowledgeType]
-"""Which delivery of a record was answered, and how."""
+"""The number of the delivery, and the type of its acknowledgement."""
 
 
 class Clients:
-    """What the clients were told of each record."""
+    """By record, the deliveries that clients saw, and the confirmed acknowledgements."""
 
     def __init__(self) -> None:
         self.seen: dict[Place, set[int]] = defaultdict(set)
@@ -123,7 +123,7 @@ def working_consumer(broker: BrokerProcess, group: str, topic: str, clients: Cli
 
 
 @pytest.mark.timeout(300)
-def test_an_audit_agrees_with_what_the_clients_saw(tmp_path: Path) -> None:
+def test_an_audit_agrees_with_the_clients(tmp_path: Path) -> None:
     settings = {**TEST_SETTINGS, "group.share.record.lock.duration.ms": str(LOCK_MS)}
     data = tmp_path / "data"
     clients = Clients()
@@ -138,7 +138,7 @@ def test_an_audit_agrees_with_what_the_clients_saw(tmp_path: Path) -> None:
 
 
 def work_through_crashes(broker: BrokerProcess, data: Path, clients: Clients) -> tuple[str, set[Place]]:
-    """The topic, when all of its records are done, and where those are that the producer knows of."""
+    """The topic, when all of its records are done, and the places of the records that were produced."""
     cluster = Cluster(broker.address)
     topic, group = cluster.topic(PARTITIONS), cluster.group()
     production = Producing(broker.address, topic)
@@ -168,7 +168,7 @@ def audits_of(data: Path, topic: str) -> list[Audited]:
 
 
 def done_in(data: Path, topic: str) -> set[Place]:
-    """The records that the log says are done."""
+    """The records that are done in the log."""
     found = by_place(audits_of(data, topic))
     return {place for place, rows in found.items() if any(row["outcome"] != "available" for row in rows)}
 
@@ -197,7 +197,7 @@ def check_agreement(
 
 
 def tells(row: Row, answer: Acknowledged) -> bool:
-    """Whether the row is the outcome of that answer; one that only a checkpoint told has no cause."""
+    """Whether the row is the outcome of that acknowledgement; one that only a checkpoint has has no cause."""
     delivery_count, kind = answer
     if row["cause"] is None:
         return kind in _ANSWERS[row["outcome"]] and row["deliveryCount"] in (None, delivery_count)

@@ -109,7 +109,7 @@ class WrittenLog:
 
 
 class WrittenGroup:
-    """A share group that writes into a log; it begins with a checkpoint, unless that is said to be gone."""
+    """A share group that writes into a log; it begins with a checkpoint, unless a test leaves that out."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What progress looks like on a terminal, and in a file."""
+"""The look of progress on a terminal, and in a file."""
 
 import io
 import itertools
@@ -82,7 +82,7 @@ def test_quiet_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def shown(*, fails: bool) -> str:
-    """What a file shows of a block during which somebody looks, three times at least."""
+    """The output to a file during a block, in which `look` is called at least three times."""
     errors, looked = io.StringIO(), threading.Semaphore(0)
     done = itertools.count()
 

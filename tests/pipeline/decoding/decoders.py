@@ -37,7 +37,7 @@ def outcome(
     bounds: dict[str, int] | None = None,
     **options: Any,
 ) -> Outcome:
-    """`options` are those of `add`. What was taken in front of an error is there beside it."""
+    """`options` are those of `add`. After an error, the records in front of it are part of the outcome."""
     decoder = decoder_class(columns, **(bounds or {}))
     position, error = None, None
     try:
@@ -58,7 +58,7 @@ def compare_decoders(
     bounds: dict[str, int] = SMALL_BOUNDS,
     **options: Any,
 ) -> Outcome:
-    """What both decoders see, once that is known to be the same; `aborted` as a Fetch response says it."""
+    """The outcome, which must be the same with both decoders; `aborted` as in a Fetch response."""
     python, native = (
         outcome(
             decoder,

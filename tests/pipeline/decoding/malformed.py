@@ -101,17 +101,17 @@ BODIES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "a negative last offset": (
         GOOD,
         {"last_offset_delta": -1},
-        "has offsets that cannot be: its last offset delta is -1",
+        "has impossible offsets: its last offset delta is -1",
     ),
     "a negative offset": (
         GOOD,
         {"base_offset": -5},
-        "has offsets that cannot be: its last offset delta is 0",
+        "has impossible offsets: its last offset delta is 0",
     ),
     "offsets beyond 64 bits": (
         GOOD,
         {"base_offset": 2**63 - 4, "last_offset_delta": 3},
-        "has offsets that cannot be: its last offset delta is 3",
+        "has impossible offsets: its last offset delta is 3",
     ),
     "a time beyond 64 bits": (encode_record(0, 1, b"k", b"v"), {"timestamp_ms": 2**63 - 1}, TOO_FAR),
     "a time below 64 bits": (encode_record(0, -1, b"k", b"v"), {"timestamp_ms": -(2**63)}, TOO_FAR),

@@ -1,4 +1,4 @@
-"""What is said of batches that cannot be decoded; each test is run with both decoders."""
+"""The errors for batches that cannot be decoded; each test is run with both decoders."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_unwanted_batch_is_checked_too(decoder: Decoder) -> None:
     assert found.error is not None
 
 
-def test_the_error_says_where_the_batch_is() -> None:
+def test_the_error_names_the_place_of_the_batch() -> None:
     error = BatchError(7, 99, "is wrong", 120)
     assert str(error) == "The batch of offset 7 at byte 99 is wrong."
     again = pickle.loads(pickle.dumps(error))

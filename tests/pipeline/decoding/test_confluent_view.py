@@ -1,4 +1,4 @@
-"""What librdkafka wrote through a broker, read from the broker's files and by librdkafka's own consumer."""
+"""Records written by librdkafka, read from the broker's files and by librdkafka's own consumer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("offset", "timestamp", "timestampType", "key", "value", "headers")
 
 
 @pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
-def test_the_files_hold_what_confluents_consumer_reads(
+def test_the_files_hold_the_records_that_confluents_consumer_reads(
     broker: LocalBroker, cluster: Cluster, timestamp_type: str
 ) -> None:
     topic = cluster.topic(message_timestamp_type=timestamp_type)

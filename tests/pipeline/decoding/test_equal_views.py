@@ -23,7 +23,7 @@ offsets = st.one_of(st.integers(0, 400), st.integers(2**40, 2**40 + 400))
 
 @st.composite
 def options(draw: st.DrawFn) -> dict[str, Any]:
-    """What `add` is asked for."""
+    """Arguments for `add`."""
     drawn: dict[str, Any] = {}
     if draw(st.booleans()):
         ends = sorted(draw(st.lists(offsets, max_size=10, unique=True)))

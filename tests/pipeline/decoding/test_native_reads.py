@@ -69,6 +69,6 @@ def test_a_malformed_batch_may_be_the_last_one(page: GuardedPage, name: str) -> 
 
 
 @given(logs(kinds=("records",)), st.data())
-def test_records_may_say_anything(page: GuardedPage, log: list[bytes], data: st.DataObject) -> None:
+def test_bodies_of_batches_may_be_damaged(page: GuardedPage, log: list[bytes], data: st.DataObject) -> None:
     damaged = b"".join(resealed(batch, data.draw(damages(body_of(batch)))) for batch in log)
     read(page.hold(damaged[-PAGE:]))

@@ -1,4 +1,4 @@
-"""What a decoder takes of batches that are in order; each test is run with both decoders."""
+"""The records that a decoder takes from valid batches; each test is run with both decoders."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_span_of_the_buffer_is_gone_through(decoder: Decoder) -> None:
 @both
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (2, 1), (0, 2**40), (2**70, None), (99, None)])
 def test_a_span_outside_of_the_buffer_is_refused(decoder: Decoder, start: int, end: int | None) -> None:
-    with pytest.raises(ValueError, match="none from"):
+    with pytest.raises(ValueError, match="is not within"):
         decoder(["offset"]).add(b"12345", start, end)
 
 

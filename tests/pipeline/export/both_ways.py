@@ -1,4 +1,4 @@
-"""What the tests of export and restore do with brokers: fill, work as a group, export, restore, look."""
+"""The steps of the tests of export and restore: fill, work as a group, export, restore, look."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from barnabas.pipeline.servers import Servers, take_servers
 from tests.clients.cluster import Cluster, unique
 
 POLL_SECONDS = 3.0
-"""How long a group that gets nothing has got everything."""
+"""A group that gets no records for this time has got all of them."""
 
 COORDINATOR_SECONDS = 60.0
 COORDINATOR_LATER = (
@@ -35,7 +35,7 @@ COORDINATOR_LATER = (
 
 
 class Delivered(NamedTuple):
-    """What a share consumer got, without its offset: that shifts."""
+    """A delivered record, without its offset, which shifts."""
 
     partition: int
     value: bytes | None
@@ -136,7 +136,7 @@ def release(_number: int, record: ShareRecord[Any, Any]) -> None:
 
 
 def left_for(broker: LocalBroker, group: str, topic: str) -> list[Delivered]:
-    """What the group would still be given, and how often each was by then; all of it is released."""
+    """The records that the group still gets, with their delivery counts; all are released."""
     return sorted(work(broker, group, topic, 10_000, release), key=str)
 
 

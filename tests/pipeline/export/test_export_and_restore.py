@@ -95,7 +95,7 @@ def test_a_group_with_only_its_start_offset_gets_records_accepted_out_of_order_a
     manifest = export_topics(spark, export_request(source, topic, data_directories=()), str(tmp_path))
     report = restore_topics(spark, restore_request(target), str(tmp_path))
 
-    assert f"Of group {group} only the start offsets are known" in manifest.left_out[0]
+    assert f"Only the start offsets of group {group} are known" in manifest.left_out[0]
     assert report.notes == (
         f"The share group {group} gets the records of {topic}-0 again that it accepted above its start.",
     )
@@ -181,7 +181,7 @@ def test_the_data_directory_of_another_cluster_is_refused(brokers: Brokers) -> N
     topic = Cluster(brokers["barnabas"].address).topic()
     other = str(brokers["kafka"].directory / "data")
     request = export_request(brokers["barnabas"], topic, data_directories=(other,))
-    with pytest.raises(OptionError, match=r"^--data-dir: .* is no data directory of the cluster"):
+    with pytest.raises(OptionError, match=r"^--data-dir: .* is not a data directory of the cluster"):
         asyncio.run(plan_export(request))
 
 

@@ -1,4 +1,4 @@
-"""What was in flight is in flight again, with the same counts; against a share-partition of a few lines."""
+"""Records in flight are in flight again, with the same counts; against a simulated share-partition."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SharePartition:
     deliveries_max: int = 10
     held_by_another: frozenset[int] = frozenset()
     is_stale: bool = False
-    """Whether the leader will hear only at the next acknowledgement that the state was set anew."""
+    """Whether the leader learns of the new state only at the next acknowledgement."""
     refuses: ErrorCode = ErrorCode.none
     counts: dict[int, int] = field(default_factory=dict[int, int])
     states: dict[int, str] = field(default_factory=dict[int, str])
@@ -152,7 +152,7 @@ def test_a_target_that_delivers_too_few_records_is_an_error(
     assert partition.ended
 
 
-def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
+def test_records_behind_those_in_flight_are_an_error() -> None:
     partition = SharePartition(record_count=9, held_by_another=frozenset({START + 1}))
     with pytest.raises(PipelineError, match="delivers 3 records where there are 3"):
         partition.run([Wanted(START, START + 3, ACCEPTED, 1)], 3)
@@ -162,7 +162,7 @@ def test_records_behind_those_in_flight_are_not_taken_for_them() -> None:
 def test_records_that_were_released_and_do_not_come_back_are_an_error() -> None:
     partition = SharePartition(record_count=9, deliveries_max=2)
     unaware = InFlightReplay(cast("Connection", partition), "workers", PARTITION, TargetLimits(5, 1_000))
-    with pytest.raises(PipelineError, match="delivers other records than were released"):
+    with pytest.raises(PipelineError, match="delivers other records than the released ones"):
         asyncio.run(unaware.run([Wanted(START, START + 2, AVAILABLE, 4)], 2))
 
 

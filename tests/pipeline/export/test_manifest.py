@@ -79,7 +79,7 @@ def edited(**changes: object) -> str:
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),
         (edited(format="tar"), "is not the manifest of an export"),
-        (edited(version=2), "has version 2; known here is 1"),
+        (edited(version=2), "has version 2; only version 1 is read"),
         (edited(topics=["orders"]), "cannot be read"),
         (edited(is_complete="yes"), "cannot be read"),
         (edited(cluster_id=None), "cannot be read"),

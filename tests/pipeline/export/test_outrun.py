@@ -1,4 +1,4 @@
-"""What a run that goes on finds changed: records and topics that are gone, other options, its last step."""
+"""Changes before a run goes on: records and topics that are gone, other options, its last step."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_export_goes_on_with_the_options_that_it_began_with(
     plan = asyncio.run(plan_export(request))
     directory.write_text(FILE_NAME, encode_manifest(plan))
     assert find_or_make_plan(directory, request) == plan
-    with pytest.raises(OptionError, match=f"^{told}; give the same, or name another directory"):
+    with pytest.raises(OptionError, match=f"^{told}; use the same value, or name another directory"):
         find_or_make_plan(directory, export_request(broker, topic, **changes))
 
 
@@ -121,7 +121,7 @@ class StopError(Exception):
 def arrived(
     broker: LocalBroker, topic: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Where an export lies whose restore was killed as its last step was done, and before that was noted."""
+    """The directory of an export. Its restore was killed after its last step, and before it noted that."""
     location = str(tmp_path / "out")
     group = Cluster(broker.address).group()
     work(broker, group, topic, 10, accept)

@@ -57,13 +57,13 @@ def topic(brokers: Brokers) -> str:
 
 @pytest.fixture
 def exported(brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path) -> Path:
-    """Where the topic was exported to."""
+    """The directory of the topic's export."""
     export_topics(spark, export_request(brokers["barnabas"], topic), str(tmp_path / "out"))
     return tmp_path / "out"
 
 
 def stop_export(broker: LocalBroker, topic: str, location: Path) -> Manifest:
-    """What is left of an export that was killed: its plan, one slice, and a piece of another."""
+    """Leaves the files of an export that was killed: its plan, one slice, and a piece of another."""
     directory, request = ExportDirectory(str(location)), export_request(broker, topic)
     plan = asyncio.run(plan_export(request))
     directory.write_text(FILE_NAME, encode_manifest(plan))
@@ -105,7 +105,7 @@ def test_another_export_is_not_mixed_into_one_that_was_stopped(
 def test_a_whole_export_is_not_overwritten(
     brokers: Brokers, spark: SparkSession, topic: str, exported: Path
 ) -> None:
-    with pytest.raises(PipelineError, match="holds a whole export"):
+    with pytest.raises(PipelineError, match="holds a complete export"):
         export_topics(spark, export_request(brokers["barnabas"], topic), str(exported))
 
 
@@ -232,14 +232,14 @@ def test_a_topic_with_other_partitions_is_refused(brokers: Brokers, topic: str, 
 
 
 def test_a_group_that_is_not_there_is_named(brokers: Brokers, topic: str) -> None:
-    request = export_request(brokers["barnabas"], topic, groups=("nobody",))
-    with pytest.raises(OptionError, match=r"^--groups: there is no group 'nobody'"):
+    request = export_request(brokers["barnabas"], topic, groups=("missing",))
+    with pytest.raises(OptionError, match=r"^--groups: there is no group 'missing'"):
         asyncio.run(plan_export(request))
 
 
 @pytest.fixture
 def unchanged(brokers: Brokers, topic: str, tmp_path: Path) -> Iterator[None]:
-    """Sees that nothing is made, neither a file nor another topic."""
+    """Checks that no file and no topic is created."""
     before = files_of(tmp_path), topic_names(brokers["kafka"]), topic_names(brokers["barnabas"])
     yield
     assert (files_of(tmp_path), topic_names(brokers["kafka"]), topic_names(brokers["barnabas"])) == before

@@ -1,4 +1,4 @@
-"""How much a target lets a group do, as the broker tells: by the group, or for all groups."""
+"""The target's limits of a group, as the broker reports them: for the group, or for all groups."""
 
 from __future__ import annotations
 

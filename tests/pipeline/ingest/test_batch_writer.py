@@ -134,13 +134,13 @@ def test_without_a_place_for_them_the_first_is_named(
         tables.write(frame(spark, '{"id": 1}', "nonsense"), 7, with_side=False)
 
 
-def test_fields_become_columns_if_they_are_to(spark: SparkSession, tmp_path: Path, schema_file: str) -> None:
+def test_fields_become_columns_with_flatten(spark: SparkSession, tmp_path: Path, schema_file: str) -> None:
     tables = Tables(spark, tmp_path, schema_file, flatten=True)
     tables.write(frame(spark, '{"id": 1}'), 0)
     assert spark.read.parquet(tables.table).columns == ["offset", "topic", "partition", "id", "batch"]
 
 
-def test_a_field_that_a_record_has_a_column_for_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_field_with_the_name_of_a_record_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "clash.json"
     path.write_text('{"type": "object", "properties": {"Offset": {"type": "integer"}}}')
     tables = Tables(spark, tmp_path, str(path), flatten=True)
@@ -164,7 +164,7 @@ def test_rejected_records_are_decided_again_when_a_batch_is_repeated(
         decided.unlink()
 
 
-def test_a_plain_frame_needs_a_name_to_know_its_batches_by(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_plain_frame_needs_the_name_of_a_query(spark: SparkSession, tmp_path: Path) -> None:
     writer = BatchWriter(ParquetTable(spark, TableOptions(location=str(tmp_path / "table"))))
     with pytest.raises(PipelineError, match="no batch of a streaming query"):
         writer(frame(spark, "x"), 0)

@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
         ((*INGEST, "--storage", "a=b"), "--storage: is not for parquet"),
         ((*INGEST, "--invalid", "reject"), "--invalid: reject needs a schema"),
         ((*INGEST, "--invalid", "reject", "--schema", "a.json"), "--invalid: reject is for the source"),
-        ((*INGEST, "--side-table", "x"), "--side-table: and invalid=side-table need each other"),
+        ((*INGEST, "--side-table", "x"), "--side-table: is needed with invalid=side-table, and only then"),
         ((*INGEST, "--interval-ms", "-1"), "--interval-ms: -1 is not 0 or more"),
         ((*INGEST, "--locks", "5"), "--locks: is for share groups"),
         ((*INGEST, "--option", "x"), "--option: 'x' is not NAME=VALUE"),

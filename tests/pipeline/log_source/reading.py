@@ -22,7 +22,7 @@ def plan_read(path: Path, filters: Iterable[Any] = (), **options: str | int) -> 
 
 
 def rows_of(tasks: Iterable[SliceTask], *, read_bytes: int = READ_BYTES) -> list[dict[str, Any]]:
-    """What the tasks read, one after the other, in small pieces."""
+    """The rows that the tasks read, one after the other, in small pieces."""
     return [
         row
         for task in tasks

@@ -53,7 +53,7 @@ def test_folders_marked_for_deletion_are_no_partitions(written: WrittenDirectory
     assert [one.partition for one in find_partitions([str(written.path)], None)] == [0]
 
 
-def test_segments_come_by_offset_without_what_is_deleted_or_half_made(written: WrittenDirectory) -> None:
+def test_segments_come_by_offset_without_deleted_or_unfinished_files(written: WrittenDirectory) -> None:
     for base_offset in (100, 0, 20):
         path = written.segment([batch_of(base_offset, 1)])
     for suffix in (".log.deleted", ".log.cleaned"):
@@ -122,11 +122,11 @@ def spoil_with_a_damaged_checkpoint(path: Path) -> None:
 
 
 BAD_DIRECTORIES = [
-    (spoil_with_nothing, "", "is no data directory"),
+    (spoil_with_nothing, "", "is not a data directory"),
     (spoil_with_a_file, "", "is a file"),
     (spoil_with_a_foreign_folder, "/backup-2024", "is no partition's folder"),
     (spoil_with_a_misnamed_segment, "/t-0/server.log", "is no segment"),
-    (spoil_with_an_unfinished_swap, "/t-0", "compaction has not finished"),
+    (spoil_with_an_unfinished_swap, "/t-0", "compaction of it is not finished"),
     (spoil_with_a_damaged_checkpoint, "/log-start-offset-checkpoint", "is damaged"),
 ]
 

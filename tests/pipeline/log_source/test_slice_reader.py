@@ -132,11 +132,11 @@ def test_skipping_leaves_out_the_damaged_batch_alone(
     (record,) = caplog.records
     end = damaged_at + len(batches[4])
     assert record.getMessage().startswith(f"{path}: the batch ")
-    assert record.getMessage().endswith(f"skipped are the bytes from {damaged_at} to {end}")
+    assert record.getMessage().endswith(f"the bytes from {damaged_at} to {end} are skipped")
 
 
 @pytest.mark.parametrize("place", [9, 10, 17, 100])
-def test_without_an_index_the_batch_that_goes_on_is_looked_for(written: WrittenDirectory, place: int) -> None:
+def test_without_an_index_the_next_batch_is_searched_for(written: WrittenDirectory, place: int) -> None:
     batches = ten_batches()
     path = written.segment(batches)
     path.with_suffix(".index").unlink()
@@ -221,7 +221,7 @@ def test_a_time_range_is_exact(written: WrittenDirectory) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(data=st.data())
-def test_a_flipped_bit_is_noticed_or_changes_nothing_but_where_no_checksum_reaches(
+def test_a_flipped_bit_is_an_error_or_changes_only_offsets(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     written = WrittenDirectory(tmp_path_factory.mktemp("flipped"))

@@ -383,5 +383,5 @@ def test_a_truncated_segment_fails_with_its_name(spark: SparkSession, tmp_path: 
 
 
 def test_a_schema_of_ones_own_is_refused(spark: SparkSession, filtered_directory: Path) -> None:
-    with pytest.raises(AnalysisException, match="kafka-log has a schema of its own"):
+    with pytest.raises(AnalysisException, match="kafka-log has its own schema"):
         spark.read.format("kafka-log").schema("a int").load(str(filtered_directory)).count()

@@ -1,4 +1,4 @@
-"""Aborted and open transactions, by the files that tell and by the headers where none do."""
+"""Aborted and open transactions, from index files, and from headers where there are no such files."""
 
 from __future__ import annotations
 

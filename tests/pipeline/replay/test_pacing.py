@@ -1,4 +1,4 @@
-"""Rows are handed on no faster than they may be: tried with a clock that only sleeping moves."""
+"""The rate of rows is bounded; only sleeping moves the tests' clock."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def batches(*counts: int) -> list[RecordBatch]:
 
 
 def paced(pace: Pace, *counts: int) -> tuple[list[tuple[float, int]], float]:
-    """When how many rows came, and when all was over, in seconds."""
+    """The times at which rows came, with their numbers, and the time of the end, in seconds."""
     clock = Clock()
     came = [
         (clock.now - 100, part.num_rows) for part in pace.paced(iter(batches(*counts)), clock, clock.sleep)
@@ -38,7 +38,7 @@ def paced(pace: Pace, *counts: int) -> tuple[list[tuple[float, int]], float]:
     return came, clock.now - 100
 
 
-def test_no_more_records_come_in_a_second_than_may() -> None:
+def test_the_rate_of_records_is_bounded() -> None:
     came, seconds = paced(Pace(100, None), 250, 50)
     assert sum(count for _, count in came) == 300
     assert seconds == pytest.approx(3)
@@ -46,24 +46,24 @@ def test_no_more_records_come_in_a_second_than_may() -> None:
         assert sum(count for when, count in came if moment <= when < moment + 0.999) <= 110, "a slice more"
 
 
-def test_no_more_bytes_come_in_a_second_than_may() -> None:
+def test_the_rate_of_bytes_is_bounded() -> None:
     came, seconds = paced(Pace(None, 1000), 500)
     assert sum(count for _, count in came) == 500
     assert seconds == pytest.approx(5)
 
 
-def test_of_two_bounds_the_narrower_counts() -> None:
+def test_the_narrower_of_two_bounds_counts() -> None:
     assert paced(Pace(100, 100), 50)[1] == pytest.approx(5)
     assert paced(Pace(10, 100_000), 50)[1] == pytest.approx(5)
 
 
-def test_less_than_one_record_a_second_may_be_asked_for() -> None:
+def test_a_rate_may_be_less_than_one_record_per_second() -> None:
     came, seconds = paced(Pace(0.5, None), 3)
     assert came == [(0, 1), (pytest.approx(2), 1), (pytest.approx(4), 1)]
     assert seconds == pytest.approx(6)
 
 
-def test_time_that_was_not_used_is_not_saved_up() -> None:
+def test_an_unused_allowance_is_not_saved_up() -> None:
     clock = Clock()
     moments: list[float] = []
     for part in Pace(10, None).paced(iter(batches(1, 5)), clock, clock.sleep):

@@ -188,7 +188,7 @@ def test_a_progress_directory_belongs_to_one_replay(
 ) -> None:
     topic = cluster.topic()
     replay(spark, options(cluster, topic, tmp_path, table=table))
-    with pytest.raises(OptionError, match=r"progress: .* is of a replay with other options"):
+    with pytest.raises(OptionError, match=r"progress: .* belongs to a replay with other options"):
         replay(spark, options(cluster, topic, tmp_path, table=table, where="offset = 1"))
 
 

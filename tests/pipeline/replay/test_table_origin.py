@@ -1,4 +1,4 @@
-"""What the directories of a table say of a file's rows."""
+"""The column values in the names of a table's directories."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A source's reader driven by hand, by the calls that Spark makes and in the order in which it makes them.
 
 A `Query` has the contents of a checkpoint: the offsets of its batches, written ahead, and the done ones. A
-restart makes another reader of the same checkpoint, which runs a batch that isn't done again. What executors
-do is done by a pickled copy of the reader.
+restart makes another reader of the same checkpoint, which repeats a batch that isn't done. A pickled copy of
+the reader does the executors' work.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Query:
 
     @contextmanager
     def running(self, *, available_now: bool = False) -> Generator[Query]:
-        """From start to stop, as a query on the checkpoint as it is."""
+        """Runs the query on its checkpoint, from start to stop."""
         source = ShareDataSource({"servers": self.cluster.bootstrap, **self.options})
         self.reader = source.streamReader(source.schema())
         try:
@@ -131,7 +131,7 @@ class Query:
         return rows
 
     def read(self, batch_id: int) -> list[Row]:
-        """What executors read of a batch."""
+        """The rows of a batch, as executors read them."""
         assert self.reader is not None
         start = None if batch_id == 0 else json.loads(self.log[batch_id - 1])
         tasks = self.reader.partitions(start or {}, json.loads(self.log[batch_id]))

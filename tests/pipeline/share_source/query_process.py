@@ -1,4 +1,4 @@
-"""A query in a process of its own, which kills itself with all its children where it is told to.
+"""A query in a process of its own, which kills itself and all its children at a given batch.
 
 python -m tests.pipeline.share_source.query_process '{"servers": ..., "kill_before": 1, ...}'
 """

@@ -1,7 +1,7 @@
-"""A group of one topic partition that a test holds in its hand, in the place of `ShareGroup`: no broker.
+"""A group of one topic partition under a test's control, in place of `ShareGroup` and without a broker.
 
-It has a state for each offset, as a broker has, and delivers what is available in order. Locks may end, and
-acknowledgements get lost before or after they were processed, if a test wants it.
+It has a state for each offset, as a broker has, and delivers the available records in order. A test may let
+locks end, and lose acknowledgements before or after they were processed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScriptedGroup:
         self.next_loss: Loss | None = None
         """The fate of the next acknowledgement."""
         self.told_start_offset: int | None = None
-        """What is said instead of where the group is."""
+        """A start offset that the coordinator reports instead of the true one."""
         self.is_reading = self.is_answered = True
         self.holdings = Holdings()
         self.members: list[ScriptedGroup] = [self]
@@ -64,7 +64,7 @@ class ScriptedGroup:
         return min((*self.available, *locked), default=self.end_offset)
 
     def end_locks(self) -> None:
-        """All locks end, and the member hears nothing of it."""
+        """All locks end, and the member does not learn of it."""
         self.available |= {one: count for one, count in self.locked.items() if count < DELIVERY_COUNT_MAX}
         self.locked = {}
 

@@ -114,7 +114,7 @@ def test_a_run_waits_for_records_that_others_release(cluster: Cluster) -> None:
     assert reading.values == sorted(numbered(10))
 
 
-def test_a_run_reads_everything_though_no_fetch_is_to_wait(cluster: Cluster) -> None:
+def test_a_run_reads_everything_even_if_fetches_need_not_wait(cluster: Cluster) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, numbered(10))
     reading = query(cluster, group, topic, maxWaitMs=0)

@@ -33,7 +33,7 @@ def test_records_arrive_once_with_all_their_columns(cluster: Cluster) -> None:
     assert row["deliveryCount"] == 1
 
 
-def test_a_batch_has_no_more_records_than_it_may_and_nothing_is_left_out(cluster: Cluster) -> None:
+def test_the_records_of_a_batch_are_bounded_and_none_is_left_out(cluster: Cluster) -> None:
     topic, group = cluster.topic(2), cluster.group()
     cluster.produce(topic, numbered(500))
     reading = query(cluster, group, topic, maxRecordsPerBatch=120, minPartitions=3)
@@ -132,7 +132,7 @@ def test_a_lock_that_ends_while_the_batch_runs_doubles_nothing(cluster: Cluster)
     with reading.running():
         eventually(reading.acquire, awaited="something is acquired")
         with other.running():
-            # That another member gets the records says that the locks have ended; it gives them back.
+            # Another member gets the records, so the locks have ended; it gives the records back.
             eventually(other.acquire, awaited="the locks end")
         rows = reading.read(0)
         reading.sink[0], reading.done_count = rows, 1

@@ -78,7 +78,7 @@ try:
 finally:
     signal.raise_signal(signal.SIGTERM)
 """
-"""One whose driver is not stopped by anybody, since the signal comes instead of that."""
+"""A process that never calls `stop`: the signal has to stop its driver."""
 
 
 @pytest.mark.parametrize(

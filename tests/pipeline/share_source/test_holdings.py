@@ -20,7 +20,7 @@ def holding(*acquired: tuple[int, int]) -> Holdings:
     return holdings
 
 
-def test_a_batch_has_no_more_offsets_than_it_may_and_the_rest_waits() -> None:
+def test_the_offsets_of_a_batch_are_bounded_and_the_rest_waits() -> None:
     holdings = holding((0, 9), (10, 29))
     assert holdings.take_batch(15, 100) == {ORDERS: [(0, 14, 1)]}
     assert holdings.waiting_count() == 15
@@ -28,7 +28,7 @@ def test_a_batch_has_no_more_offsets_than_it_may_and_the_rest_waits() -> None:
     assert holdings.take_batch(100, 100) == {}
 
 
-def test_a_batch_has_no_more_ranges_than_it_may() -> None:
+def test_the_ranges_of_a_batch_are_bounded() -> None:
     holdings = holding((0, 0), (2, 2), (4, 4))
     assert holdings.take_batch(100, 2) == {ORDERS: [(0, 0, 1), (2, 2, 1)]}
     assert holdings.take_batch(100, 2) == {ORDERS: [(4, 4, 1)]}

@@ -105,7 +105,7 @@ def test_many_ranges_are_cut_at_many_without_comparing_each_pair(cut: Callable[[
 
 
 @given(acquired(), st.integers(0, 120))
-def test_a_front_has_as_many_offsets_as_it_may(given_ranges: list[AcquiredRange], count: int) -> None:
+def test_a_front_has_a_bounded_number_of_offsets(given_ranges: list[AcquiredRange], count: int) -> None:
     front, rest = cut_front(given_ranges, count)
     assert offset_count(front) == min(count, offset_count(given_ranges))
     assert deliveries(front) | deliveries(rest) == deliveries(given_ranges)

@@ -1,4 +1,4 @@
-"""Two to four queries in one group in the test's hand: each record is in one sink, or its query says so."""
+"""Two to four queries in one scripted group: each record is in one sink, or its query reports it."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_after_a_kill_no_record_is_repeated_if_the_query_is_back_before_another_
     ids=["committed", "not committed"],
 )
 def test_a_record_left_out_of_a_batch_is_new_when_it_comes_back(repeats: tuple[str, ...]) -> None:
-    """The other query got the records and died before it wrote them: only the note says they are not done."""
+    """The other query died before it wrote the records: only the note shows that they are not done."""
     first_again = [(0, event) for event in repeats]
     queries = run(
         2,

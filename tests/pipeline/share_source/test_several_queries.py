@@ -32,7 +32,7 @@ def written(queries: list[Query]) -> Counter[str]:
 
 
 def batch_record_count(one: Query) -> int:
-    """How many records its last batch has: not all, where a broker gives them out little by little."""
+    """The number of records in its last batch: fewer than all if a broker delivers them in small parts."""
     ranges = [
         span for topic in one.end["batch"].values() for partition in topic.values() for span in partition
     ]

@@ -40,7 +40,7 @@ class Query:
         self.options: SinkOptions = parse_sink_options({"servers": cluster.bootstrap, "topic": self.topic})
 
     def task(self, batch_id: int, values: list[str], task: int = 0, attempt: int = 0) -> TaskMessage:
-        """What a task of a micro-batch says after it has written these values."""
+        """The message of a task of a micro-batch that has written these values."""
         job = Job(self.id, batch_id, is_stream=True)
         rows = pa.RecordBatch.from_pydict({"value": values})
         return write_task(self.options, job, TaskAttempt(task, attempt), iter([rows]))
@@ -52,7 +52,7 @@ class Query:
         TopicStreamWriter(self.options).abort(messages, batch_id)
 
     def decide(self, batch_id: int, *messages: TaskMessage) -> None:
-        """The driver's commit up to where it is killed: the decision is written, nothing is ended."""
+        """A driver's commit that is killed after the decision, before it ends a transaction."""
 
         async def killed(committing: Committing) -> None:
             with patch.object(committing, "_end", AsyncMock(side_effect=KeyboardInterrupt)):
@@ -88,7 +88,7 @@ class Query:
         asyncio.run(go())
 
     def fence(self, task: int) -> None:
-        """What the broker does to a transaction that takes too long: abort it, in a new epoch."""
+        """Aborts a transaction in a new epoch, as the broker does if it takes too long."""
 
         async def go() -> None:
             async with self.transactions() as transactions:
@@ -117,7 +117,7 @@ class Query:
             catalog.close()
 
     def values(self) -> list[str]:
-        """What a reader of committed records sees, once no transaction is open any more."""
+        """The values that a reader of committed records gets, once no transaction is open any more."""
         eventually(
             lambda: self.ends(COMMITTED) == self.ends(Isolation.READ_UNCOMMITTED),
             awaited="no transaction is open",
@@ -125,7 +125,7 @@ class Query:
         return self.values_now()
 
     def values_now(self) -> list[str]:
-        """What a reader of committed records sees in front of the first open transaction."""
+        """The values that a reader of committed records gets, in front of the first open transaction."""
         ends = self.ends(COMMITTED)
         wanted = [PartitionRanges(self.topic, one, ((0, end - 1, 0),)) for one, end in ends.items() if end]
         settings = ReadSettings(isolation=COMMITTED)

@@ -1,4 +1,4 @@
-"""What is written down before transactions are ended."""
+"""The decision, which is written before transactions are ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def decision(number: int, batch_id: int, task_count: int, topic: str = "orders")
 
 
 def committed(*decisions: Decision) -> Offsets:
-    """What the group has after these decisions."""
+    """The group's committed offsets after these decisions."""
     offsets: Offsets = {}
     for one in decisions:
         for index, offset in encode_decision(one, NAMES).items():

@@ -36,7 +36,7 @@ def test_missing_options_have_defaults() -> None:
         ({"exactlyOnce": "twice"}, "exactlyOnce: 'twice' is not auto or transactions or header or off"),
         ({"compression": "brotli"}, "compression: 'brotli' is not none or gzip or snappy or lz4 or zstd"),
         ({"batchBytes": "0"}, "batchBytes: '0' is not a whole number from 1"),
-        ({"transactionalIdPrefix": ""}, "transactionalIdPrefix: has 1 to 128 characters"),
+        ({"transactionalIdPrefix": ""}, "transactionalIdPrefix: must have 1 to 128 characters"),
         ({"transactionTimeoutMs": "10"}, "transactionTimeoutMs: '10' is not a whole number from 1000"),
         ({"topics": "orders"}, "topics: there is no such option; did you mean topic"),
     ],

@@ -1,8 +1,8 @@
 """Streams into topics from Spark, whose last batch is written again as after a crash, against both brokers.
 
-Spark writes a batch again if its checkpoint lacks the batch's commit: that file is taken away here, which is
-what a driver leaves behind that is killed after the sink was done. What happens in the middle of the sink's
-own commit is the subject of `test_committing`.
+Spark writes a batch again if its checkpoint lacks the file of the batch's commit. The tests remove this file,
+as if the driver had been killed after the sink was done. `test_committing` has the crashes during the sink's
+own commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.clients.cluster import Cluster, numbered
 def copy(
     spark: SparkSession, cluster: Cluster, source: str, target: str, checkpoint: Path, once: str
 ) -> list[int]:
-    """Copy what is there of one topic to another, 40 records at a time; the ids of the batches."""
+    """Copies the present records of a topic to another, 40 at a time; returns the ids of the batches."""
     records = (
         spark.readStream.format("kafka-topic")
         .option("servers", cluster.bootstrap)
@@ -48,7 +48,7 @@ def read(spark: SparkSession, cluster: Cluster, topic: str) -> DataFrame:
 
 
 def forget_last_batch(checkpoint: Path) -> None:
-    """Leave the checkpoint as a driver does that is killed behind the sink's commit."""
+    """Leaves the checkpoint of a driver that was killed after the sink's commit."""
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)

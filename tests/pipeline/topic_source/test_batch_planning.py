@@ -1,4 +1,4 @@
-"""What a scan with a query's filters comes to, without Spark and without a broker."""
+"""The tasks of a scan with a query's filters, without Spark and without a broker."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def read(spark: SparkSession, cluster: Cluster, topic: str, **options: object) -
 
 
 def values(rows: DataFrame) -> list[str]:
-    """What the records hold, by partition and offset."""
+    """The values of the records, by partition and offset."""
     ordered = rows.selectExpr("partition", "offset", "cast(value as string) as value").collect()
     return [row.value for row in sorted(ordered)]
 

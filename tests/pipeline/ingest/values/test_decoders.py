@@ -255,7 +255,7 @@ def test_protobuf_values_that_do_not_fit_have_a_reason(proto: Path, value: bytes
         found.decode(value)
 
 
-def test_a_descriptor_set_and_the_file_that_it_was_made_of_are_one(proto: Path, tmp_path: Path) -> None:
+def test_a_descriptor_set_and_its_proto_file_give_the_same_type(proto: Path, tmp_path: Path) -> None:
     recipe = DecoderRecipe.of(ValueOptions(schema_file=str(proto)))
     compiled = tmp_path / "order.desc"
     compiled.write_bytes(recipe.schema)

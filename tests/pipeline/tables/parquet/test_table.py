@@ -50,12 +50,12 @@ def write(
 
 
 def seen(spark: SparkSession, location: str) -> list[int]:
-    """What a reader of Spark's own sees, by the log."""
+    """The rows that Spark's own reader gets, by the log."""
     return sorted(row["offset"] for row in spark.read.parquet(location).select("offset").collect())
 
 
 def listed(location: str) -> list[int]:
-    """What a reader sees that lists directories and knows no log."""
+    """The rows that a reader gets that lists directories and does not know the log."""
     dataset: Any = import_module("pyarrow.dataset")
     found = dataset.dataset(location, partitioning="hive").to_table(columns=["offset"])
     return sorted(found.column("offset").to_pylist())
