@@ -152,14 +152,14 @@ class ShareFetchOperation(ReservingOperation):
 
     async def _look(self) -> bool:
         """Answers if there are enough bytes, or if the wait is over; returns whether it did."""
-        turns = Turns()
-        planned = await self._plan(turns, stops_early=self._may_stop_early)
+        turns, stops_early = Turns(), self._may_stop_early
+        planned = await self._plan(turns, stops_early=stops_early)
         available_bytes = self._available_bytes(planned)
         has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
-        if self._may_stop_early and not (fetched or self._errors or self._passed_over):
+        if stops_early and not (fetched or self._errors or self._passed_over):
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
