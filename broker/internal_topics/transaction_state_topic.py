@@ -42,6 +42,7 @@ class TransactionStateTopic(CoordinatorTopic):
             now_ms=clock.monotonic_ms,
             wall_ms=clock.wall_ms,
             on_deadline=lambda: self._schedule(self.coordinator),
+            was_closed_cleanly=parts.log_directory.was_closed_cleanly,
         )
         super().__init__(topic, self.coordinator, parts)
         self.refused_markers = CountedLine(

@@ -73,10 +73,11 @@ class TransactionCoordinator:
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         on_deadline: Callable[[], None],
+        was_closed_cleanly: bool,
     ) -> None:
         """`coordinator_epoch` grows with each start. `transaction_version` is the feature level in force.
         `now_ms` is monotonic, `wall_ms` the time of day. `on_deadline` is called when `next_deadline_ms` may
-        have moved.
+        have moved. `was_closed_cleanly` is False if the power may have failed, with the newest records lost.
         """
         self._settings = settings
         self._producer_ids = producer_ids
@@ -94,6 +95,10 @@ class TransactionCoordinator:
             on_written=self._markers_written,
             on_deadline=on_deadline,
         )
+        self._loads_all = was_closed_cleanly
+        """Whether the log has all records that were ever confirmed."""
+        self._uncertain: set[str] = set()
+        """Ids whose producers may have got newer epochs than the log has. See `needs_new_producer_id`."""
         self._timeout_check_ms: int | None = None
         self._expiration_check_ms = now_ms() + settings.id_expiration_check_interval_ms
 
@@ -129,6 +134,8 @@ class TransactionCoordinator:
         Records of unknown types are skipped. RecordFormatError if one is malformed.
         """
         yield from self._operations.load(partition, records, self._load)
+        if not self._loads_all:
+            self._uncertain.update(self._registry.of_partition(partition))
         for transaction in list(self._registry.of_partition(partition).values()):
             if transaction.state in PREPARED:
                 self._decided.begin(transaction)
@@ -140,6 +147,7 @@ class TransactionCoordinator:
         Until it is loaded again its operations, including those under way, are refused with
         COORDINATOR_LOAD_IN_PROGRESS.
         """
+        self._loads_all = False
         self._operations.unload(partition)
         self._decided.forget(self._registry.of_partition(partition))
         self._registry.forget_partition(partition)
@@ -196,12 +204,15 @@ class TransactionCoordinator:
         self, transaction: Transaction, timeout_ms: int, expected: ProducerIdentity | None
     ) -> _Steps[ProducerIdentity]:
         new_producer_id = None
-        if initialisation.needs_new_producer_id(transaction, expected):
+        transactional_id = transaction.transactional_id
+        is_uncertain = transactional_id in self._uncertain
+        if initialisation.needs_new_producer_id(transaction, expected, is_uncertain=is_uncertain):
             new_producer_id = yield from self._new_producer_id()
         after = initialisation.initialised(
             transaction, expected, timeout_ms, self._wall_ms(), new_producer_id=new_producer_id
         )
         yield Write([record_of(after)])
+        self._uncertain.discard(transactional_id)
         return after.producer
 
     def add_partitions(

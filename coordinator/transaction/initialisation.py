@@ -29,10 +29,16 @@ def check_taking_over(transaction: Transaction, expected: ProducerIdentity | Non
         raise ApiError(ErrorCode.concurrent_transactions, message)
 
 
-def needs_new_producer_id(transaction: Transaction, expected: ProducerIdentity | None) -> bool:
-    """Whether the producer id has no epoch left for this producer."""
+def needs_new_producer_id(
+    transaction: Transaction, expected: ProducerIdentity | None, *, is_uncertain: bool
+) -> bool:
+    """Whether the producer id has no epoch left for this producer, or `is_uncertain`.
+
+    After a loss of power, a partition's log may have batches with an epoch that the coordinator has lost. If
+    a producer got that epoch again, its first batch would be taken for a repetition of these, and be lost.
+    """
     is_current = expected is None or expected.producer_epoch == transaction.producer_epoch
-    return transaction.is_exhausted and is_current
+    return (transaction.is_exhausted or is_uncertain) and is_current
 
 
 def initialised(

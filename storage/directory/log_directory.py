@@ -83,6 +83,8 @@ class LogDirectory:
         self.storage = storage
         """The settings of all logs."""
         self._lock = lock
+        self.was_closed_cleanly = False
+        """Whether the last process flushed all logs at its end. If not, the power may have failed."""
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._open_files = OpenFiles(storage.open_files_max)
@@ -136,7 +138,8 @@ class LogDirectory:
             await filesystem.run(filesystem.sync_directory, path)
             if filesystem.exists(f"{path}/{PROBE_FILE}"):  # a crash came while the disk was full
                 await filesystem.run(filesystem.remove, f"{path}/{PROBE_FILE}")
-            if filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
+            directory.was_closed_cleanly = filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            if directory.was_closed_cleanly:
                 await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
         except BaseException:
             lock.release()

@@ -186,3 +186,21 @@ async def test_a_topic_created_again_has_no_part_of_the_transaction(lab: Lab) ->
     assert await producer.end() is OK
     stable, end = await ends(lab)
     assert stable == end
+
+
+async def test_no_epoch_is_used_twice_after_a_loss_of_power() -> None:
+    """The records of a transaction were durable, and the epoch of their producer was not."""
+    async with open_lab(log__flush="interval") as lab:
+        await lab.create_topic(TOPIC, flush__messages="1")
+        producer = Transacting(lab.client())
+        assert await producer.init() is OK
+        await lab.restart()
+        producer = await begun(lab)
+        assert producer.producer.producer_epoch == 1
+        await lab.lose_power()
+        again = await begun(lab)
+        assert again.producer.producer_id != producer.producer.producer_id
+        assert await ends(lab) == (0, 4)
+        assert await again.end() is OK
+        await settle()
+        assert await ends(lab) == (0, 5), "the lost transaction hangs"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from barnabas.broker.node.broker import Broker
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.protocol.record_batch import iterate_headers
+from barnabas.protocol.record_batch import BatchHeader, iterate_headers
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import StorageError
@@ -226,11 +226,19 @@ def _end_of_records(log: PartitionLog) -> int:
     """The end of the log without the markers at its very end: the start itself may have written them in place
     of lost records.
     """
-    data = b"".join(log.read(log.log_start_offset, bytes_max=1 << 30).buffers)
     end_offset = log.log_end_offset
-    for _, header in reversed(list(iterate_headers(data))):
+    for header in reversed(list(_headers(log))):
         is_marker = header.is_control and header.is_transactional
         if not is_marker or header.base_offset + header.last_offset_delta + 1 != end_offset:
             break
         end_offset = header.base_offset
     return end_offset
+
+
+def _headers(log: PartitionLog) -> Iterator[BatchHeader]:
+    """The headers of all batches except share state; a read ends with its segment."""
+    offset = log.log_start_offset
+    while data := b"".join(log.read(offset, bytes_max=1 << 30).buffers):
+        for _, header in iterate_headers(data):
+            offset = header.base_offset + header.last_offset_delta + 1
+            yield header

@@ -150,3 +150,42 @@ class TestAProducerThatGoesOn:
         bench.put(last, TransactionState.COMPLETE_COMMIT)
         assert bench.init(last) == ProducerIdentity(1_000, 0)
         assert bench.init(last) == ProducerIdentity(1_000, 0)
+
+
+class TestAnIdWhoseNewestEpochsMayBeLost:
+    """After a loss of power, partitions may have batches with epochs that the coordinator does not know."""
+
+    def test_begins_once_with_a_new_producer_id(self) -> None:
+        bench = Bench()
+        bench.init()
+        bench.was_closed_cleanly = False
+        bench.restart()
+        assert bench.init() == ProducerIdentity(1_001, 0)
+        assert bench.init() == ProducerIdentity(1_001, 1)
+
+    def test_keeps_its_producer_id_after_a_clean_end(self) -> None:
+        bench = Bench()
+        bench.init()
+        bench.restart()
+        assert bench.init() == ProducerIdentity(1_000, 1)
+
+    def test_begins_with_a_new_producer_id_after_its_log_was_opened_anew(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        bench.reload()
+        assert bench.init(first) == ProducerIdentity(1_001, 0)
+
+    def test_refuses_a_producer_with_an_epoch_that_it_does_not_know(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        bench.reload()
+        lost = first._replace(producer_epoch=1)
+        assert error_of(bench.start_init(lost)) is ErrorCode.producer_fenced
+        assert bench.init() == ProducerIdentity(1_001, 0)
+
+    def test_goes_on_with_the_transaction_of_its_producer(self) -> None:
+        bench = Bench()
+        first = bench.init()
+        bench.add(first, ORDERS)
+        bench.reload()
+        assert bench.end(first) == ProducerIdentity(1_000, 1)

@@ -87,6 +87,8 @@ class Bench:
         self.producer_ids = SimulatedProducerIds()
         self.version = 2
         self.epoch = 7
+        self.was_closed_cleanly = True
+        """Whether the next start follows on a clean end."""
         self.now_ms = 0
         self._alarm = Alarm()
         self.coordinator = self._new()
@@ -184,7 +186,8 @@ class Bench:
         )
         partition = self.coordinator.partition_of(ID)
         self.log.append(partition, [encode_record(record_of(transaction), self.version)])
-        self.reload()
+        self.coordinator = self._new()
+        self.load()
 
     def _new(self) -> TransactionCoordinator:
         return TransactionCoordinator(
@@ -197,4 +200,5 @@ class Bench:
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,
             on_deadline=lambda: self._alarm.deadline_moved(self.coordinator),
+            was_closed_cleanly=self.was_closed_cleanly,
         )
