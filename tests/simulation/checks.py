@@ -159,8 +159,8 @@ class Checks:
             for share, incarnation in self._shares(broker, partition):
                 # A reset is written to the group's log and to the partition's log. If the group's log lost
                 # it, the reset is repeated on the state that the partition's log still has.
-                is_same = share.incarnation == incarnation and not share.was_reset
-                if is_same and self._world.scenario.keeps_state_in_log:
+                is_same = incarnation is not None and share.incarnation == incarnation
+                if is_same and not share.was_reset and self._world.scenario.keeps_state_in_log:
                     share.cut(end_offset)
                 else:
                     share.forget()

@@ -354,7 +354,9 @@ class Consumer:
                 f"{[(offset, *one) for offset, one in types.items()]}: {error.name}"
             )
             if error is ErrorCode.none and share.generation == sent.generations[partition]:
-                share.incarnation = self._world.group_incarnation(self._group_id)
+                # An answer may also arrive after the broker has ended.
+                incarnation = self._world.group_incarnation(self._group_id)
+                share.incarnation = share.incarnation if incarnation is None else incarnation
                 share.confirm(types, self._world.now_ms, self._world.log_end_offset(partition))
 
     def _share(self, partition: TopicIdPartition) -> ShareModel:
