@@ -25,7 +25,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
-	@echo 'make run     serve on $(LISTEN) with the data in $(DATA)'
+	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others'
 	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka'

@@ -64,13 +64,13 @@ class ShareStateLost(StorageError):  # noqa: N818  named as the condition
 
 
 class DirectoryLocked(StorageError):  # noqa: N818  named as the condition
-    """Another broker uses the data directory: the process `pid`, None if that is unknown."""
+    """A running broker uses the data directory: the process `pid`, None if that is unknown."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         directory = path.removesuffix("/.lock")
         super().__init__(
-            f"{directory} is used by another broker, process {'unknown' if pid is None else pid}. Stop that "
-            "one, or name another directory."
+            f"{directory} is used by a running broker, process {'unknown' if pid is None else pid}. Stop it "
+            "first, or name another directory."
         )
         self.pid = pid
 

@@ -102,7 +102,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     match = _ADDRESS.fullmatch(text)
     if match is None:
-        raise ListenerError(f"{text!r} is not HOST:PORT")
+        raise ListenerError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9092")
     host, port = match["host"].strip("[]"), int(match["port"])
     if port > _PORT_MAX:
         raise ListenerError(f"{text!r} has the port {port}, but a port is a number from 0 to {_PORT_MAX}")

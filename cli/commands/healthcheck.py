@@ -33,7 +33,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         failed = check_health(host, port)
     except OSError as error:
-        return complain(f"No broker answers at {host}:{port}: {error}.", EXIT_FAILED)
+        return complain(
+            f"No broker answers at {host}:{port} ({error.strerror or error}). Start it, or name its address.",
+            EXIT_FAILED,
+        )
     if failed:
         return complain(
             f"The broker at {host}:{port} cannot write to {', '.join(failed)}: "

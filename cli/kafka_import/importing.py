@@ -56,8 +56,9 @@ from barnabas.protocol.metadata_records import (
 from barnabas.protocol.share_group_records import encode_share_group_key, encode_share_group_value
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.directory.checkpoints import CLEANED_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
+from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.storage.directory.directory_kind import UNFINISHED_IMPORT_FILE
-from barnabas.storage.directory.log_directory import CLEAN_SHUTDOWN_FILE, LogDirectory
+from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.checkpoint_file import encode_offsets

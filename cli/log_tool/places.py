@@ -19,7 +19,7 @@ from barnabas.storage.directory.checkpoints import (
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
 )
-from barnabas.storage.directory.log_directory import CLEAN_SHUTDOWN_FILE
+from barnabas.storage.directory.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
 from barnabas.storage.segments.segment import (

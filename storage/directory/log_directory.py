@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.directory.clean_shutdown import note_clean_shutdown, take_clean_shutdown
 from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.leftovers import (
     DELETE_SUFFIX,
@@ -49,9 +50,6 @@ from barnabas.storage.slices import in_slices
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
 LOCK_FILE = ".lock"
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-
-_CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 
 _Item = TypeVar("_Item")
 
@@ -138,9 +136,7 @@ class LogDirectory:
             await filesystem.run(filesystem.sync_directory, path)
             if filesystem.exists(f"{path}/{PROBE_FILE}"):  # a crash came while the disk was full
                 await filesystem.run(filesystem.remove, f"{path}/{PROBE_FILE}")
-            directory.was_closed_cleanly = filesystem.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-            if directory.was_closed_cleanly:
-                await filesystem.run(filesystem.remove, f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            directory.was_closed_cleanly = await take_clean_shutdown(filesystem, path)
         except BaseException:
             lock.release()
             raise
@@ -168,8 +164,7 @@ class LogDirectory:
             if clean:
                 await self._checkpoints.write(self._open_logs(), high_watermarks=True)
                 if is_flushed:
-                    path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
-                    await self.filesystem.replace_whole(path, _CLEAN_SHUTDOWN_CONTENT)
+                    await note_clean_shutdown(self.filesystem, self.path)
         finally:
             self._logs.clear()
             self._lock.release()

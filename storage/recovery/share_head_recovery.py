@@ -59,7 +59,9 @@ def load_share_heads(
         heads.changed = data is not None or bool(heads.live())
         if heads.changed and not place.full_disk.is_full:
             name = place.topic_partition.directory_name
-            logger.warning("the heads of share groups are read from the log", log=name, reason=str(reason))
+            # A log that was not closed cleanly has no snapshot yet; a wrong one is worth a warning.
+            write = logger.info if data is None else logger.warning
+            write("the heads of share groups are read from the log", log=name, reason=str(reason))
         return heads
 
 

@@ -142,7 +142,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--set", "log.retention.mss=1"], "There is no setting log.retention.mss"),
         (["--set", "nonsense"], "NAME=VALUE"),
-        (["--listen", "nowhere"], "--listen: 'nowhere' is not HOST:PORT."),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not HOST:PORT, such as 127.0.0.1:9092."),
         (["--listen", "a..b:9092"], "--listen: 'a..b:9092' has the host 'a..b', which is not a valid name."),
         (
             ["--listen", "127.0.0.1:99999"],
@@ -209,7 +209,7 @@ def test_a_locked_data_directory_is_one_line_and_exit_code_1() -> None:
         output, errors = process.communicate(timeout=10)
     assert (process.returncode, output) == (1, "")
     assert errors == (
-        "barnabas: locked is used by another broker, process 4711. Stop that one, or name another "
+        "barnabas: locked is used by a running broker, process 4711. Stop it first, or name another "
         "directory.\n"
     )
 

@@ -32,7 +32,7 @@ def test_a_second_broker_names_the_process_of_the_first(
     own_broker: BrokerProcess, barnabas_command: Path
 ) -> None:
     complaint = refusal(barnabas_command, own_broker.data_directory)
-    assert f"{own_broker.data_directory} is used by another broker, process {own_broker.pid}." in complaint
+    assert f"{own_broker.data_directory} is used by a running broker, process {own_broker.pid}." in complaint
 
 
 def test_a_file_is_no_data_directory(barnabas_command: Path, tmp_path: Path) -> None:

@@ -218,6 +218,6 @@ def test_a_directory_that_kafka_is_running_on_is_refused(barnabas_command: Path,
         source = kafka.directory / "data"
         done = barnabas(barnabas_command, "import", "--from", source, "--data-dir", tmp_path / "data")
         assert done.returncode == 1
-        assert f"is used by another broker, process {kafka.pid}" in done.stderr
+        assert f"is used by a running broker, process {kafka.pid}" in done.stderr
     finally:
         kafka.stop()

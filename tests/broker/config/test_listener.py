@@ -96,10 +96,10 @@ def test_an_address_is_a_host_and_a_port(text: str, expected: tuple[str, int]) -
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("nowhere", "is not HOST:PORT"),
+        ("nowhere", "is not HOST:PORT, such as 127.0.0.1:9092"),
         ("host:65536", "has the port 65536, but a port is a number from 0 to 65535"),
-        ("PLAINTEXT://host:1", "is not HOST:PORT"),
-        ("a:1,b:2", "is not HOST:PORT"),
+        ("PLAINTEXT://host:1", "is not HOST:PORT, such as 127.0.0.1:9092"),
+        ("a:1,b:2", "is not HOST:PORT, such as 127.0.0.1:9092"),
         ("a..b:9092", "has the host 'a..b', which is not a valid name"),
         (f"{'a' * 64}.org:9092", f"has the host '{'a' * 64}.org', which is not a valid name"),
     ],

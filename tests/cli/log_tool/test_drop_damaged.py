@@ -184,7 +184,7 @@ async def test_a_directory_in_use_is_refused(log_command: LogCommand, partition:
     exit_code, (line,) = log_command.run("drop-damaged", partition)
     await directory.close()
     assert (exit_code, files_in(partition)) == (2, before)
-    assert "is used by another broker" in line
+    assert "is used by a running broker" in line
 
 
 @pytest.mark.parametrize(
