@@ -40,6 +40,7 @@ class TestWhileMarkersAreWritten:
         for other in ("a", "b", "c", "d"):
             another = bench.init(transactional_id=other)
             bench.start_add(another, ORDERS, transactional_id=other).result()
+            assert (bench.state(other), bench.state()) == ("Ongoing", "PrepareCommit")
 
     def test_markers_have_the_epoch_of_the_coordinator(self) -> None:
         bench, producer = ongoing()

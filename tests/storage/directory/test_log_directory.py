@@ -204,8 +204,10 @@ async def test_logs_are_flushed_earlier_at_their_size(filesystem: MemoryFileSyst
     storage = small_storage(flush_interval_ms=10**8, flush_bytes=100)
     directory = await open_directory(filesystem, storage=storage)
     directory.start()
-    append(await log_of(directory), 20)
+    log = await log_of(directory)
+    append(log, 20)
     await filesystem.replacement_of(RECOVERY_POINTS).wait()
+    assert log.durable_offset == 20
     await directory.close()
 
 
