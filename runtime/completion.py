@@ -80,7 +80,10 @@ class Completion(Generic[T]):
     def then(self, function: Callable[[T], U]) -> Completion[U]:
         """The completion of `function(value)`, done at once if this one is. It carries an error of either."""
         following: Completion[U] = Completion()
-        self.when_done(lambda _: self._pass_to(following, function))
+        if self.done:
+            self._pass_to(following, function)
+        else:
+            self.when_done(lambda _: self._pass_to(following, function))
         return following
 
     def _pass_to(self, following: Completion[U], function: Callable[[T], U]) -> None:

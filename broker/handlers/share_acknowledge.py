@@ -52,6 +52,8 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
     if found.is_final:
         # The session ends even if the client has disconnected by then.
         acknowledged.when_done(lambda _: broker.end_share_session(found.session))
+    if acknowledged.done:
+        return _encode(broker, context.api_version, group_id, acknowledged.result())
     return acknowledged.then(partial(_encode, broker, context.api_version, group_id))
 
 

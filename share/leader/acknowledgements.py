@@ -65,21 +65,24 @@ def acknowledge(
                 pending.append((partition, recorded))
     if not results:
         return Completion.of(results)
-    _count(share_partitions.counts, results)
+    counts = share_partitions.counts
+    _count(counts, results)
     if pending:
-        acknowledged = AllDone(one for _, one in pending).then(partial(_complete, results, pending))
-    else:
-        acknowledged = Completion.of(results)
-    acknowledged.when_done(partial(_count_failed, share_partitions.counts))
-    return acknowledged
+        return AllDone(one for _, one in pending).then(partial(_complete, counts, results, pending))
+    _count_failed(counts, results)
+    return Completion.of(results)
 
 
 def _complete(
-    results: Results, pending: Iterable[tuple[TopicIdPartition, Completion[None]]], _: None
+    counts: ShareCounts,
+    results: Results,
+    pending: Iterable[tuple[TopicIdPartition, Completion[None]]],
+    _: None,
 ) -> Results:
     """The results with those of the acknowledgements that were being recorded."""
     for partition, recorded in pending:
         results[partition] = _result(recorded)
+    _count_failed(counts, results)
     return results
 
 
@@ -107,9 +110,9 @@ def _count(counts: ShareCounts, results: Results) -> None:
         one.acknowledgements.add()
 
 
-def _count_failed(counts: ShareCounts, acknowledged: Completion[Results]) -> None:
+def _count_failed(counts: ShareCounts, results: Results) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed = {one.topic_id for one, (code, _) in acknowledged.result().items() if code}
+    failed = {one.topic_id for one, (code, _) in results.items() if code}
     if failed:
         for one in counts.of_topics(failed):
             one.failed_acknowledgements.add()

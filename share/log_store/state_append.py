@@ -125,9 +125,10 @@ class StateAppend(_RecordAppend):
         the chain has grown long.
         """
         states = _states(leader, decisions)
-        start_offset = max(
-            [one.start_offset for one in decisions if one.start_offset is not None], default=None
-        )
+        start_offset: int | None = None
+        for decision in decisions:
+            if decision.start_offset is not None:
+                start_offset = max(decision.start_offset, start_offset or 0)
         is_chain_full = (
             image.delta_count >= self._deltas_per_checkpoint
             or image.delta_bytes >= DELTA_BYTES_PER_CHECKPOINT
