@@ -3,6 +3,9 @@
 Most work here is over before its caller looks: an append is usually in the file when the call returns. So a
 completion is a plain object. Ask for `done`, register a listener, or await it; a future is made only for a
 coroutine that awaits an open completion. Used on the loop's thread only.
+
+Product code writes `reply: Completion[int] = Completion()`, because a call of `Completion[int]` goes through
+`typing`, which takes longer than everything else in the life of a completion.
 """
 
 from __future__ import annotations
@@ -69,13 +72,19 @@ class Completion(Generic[T]):
 
     def complete(self, value: T) -> None:
         """The work has succeeded."""
+        assert not self.done, "a completion ends once"
         self._value = value
-        self._end()
+        self.done = True
+        if self._listeners is not None:
+            self._call_listeners()
 
     def fail(self, error: Exception) -> None:
         """The work has failed."""
+        assert not self.done, "a completion ends once"
         self.error = error
-        self._end()
+        self.done = True
+        if self._listeners is not None:
+            self._call_listeners()
 
     def then(self, function: Callable[[T], U]) -> Completion[U]:
         """The completion of `function(value)`, done at once if this one is. It carries an error of either."""
@@ -101,18 +110,14 @@ class Completion(Generic[T]):
         else:
             self.complete(other.result())
 
-    def _end(self) -> None:
-        assert not self.done, "a completion ends once"
-        self.done = True
-        listeners = self._listeners
-        if listeners is not None:
-            self._listeners = None
-            for listener in listeners:
-                try:
-                    listener(self)
-                except Exception:
-                    # A defect of the listener. The other listeners must still hear of the outcome.
-                    log.exception("a listener of a completion failed")
+    def _call_listeners(self) -> None:
+        listeners, self._listeners = self._listeners, None
+        for listener in listeners or ():
+            try:
+                listener(self)
+            except Exception:
+                # A defect of the listener. The other listeners must still hear of the outcome.
+                log.exception("a listener of a completion failed")
 
     def __await__(self) -> Generator[Any, None, T]:
         """Returns the value, or raises the error; suspends only while the work is under way."""

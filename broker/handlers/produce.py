@@ -226,12 +226,12 @@ def _append_prepared(
 
 
 def _open_appends(appends: Sequence[_TopicAppends]) -> list[Append]:
-    return [
-        outcome
-        for _, _, partitions in appends
-        for _, outcome in partitions
-        if isinstance(outcome, Completion) and not outcome.done
-    ]
+    pending: list[Append] = []
+    for _, _, partitions in appends:
+        for _, outcome in partitions:
+            if isinstance(outcome, Completion) and not outcome.done:
+                pending.append(outcome)
+    return pending
 
 
 def _answer_nothing(appends: Sequence[_TopicAppends]) -> Response:

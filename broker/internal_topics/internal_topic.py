@@ -28,6 +28,7 @@ from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_header
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.runtime.clock import Clock
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.metrics import MS_BOUNDS, Histogram
 from barnabas.storage.errors import CorruptBatch, LogClosed, StorageError
@@ -137,7 +138,7 @@ class InternalTopic:
         if log is not None:
             append = write(log)
         else:
-            append = Append()
+            append = Completion()
             self._start(self._write_when_open(append, partition, self.partition_count, write))
         append.when_done(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
         return append

@@ -51,7 +51,7 @@ class TransactionMarkers:
         log = self._logs.get(topic, partition.partition)
         if log is not None:
             return self._append(log, marker)
-        reply = Completion[None]()
+        reply: Completion[None] = Completion()
         task = asyncio.get_running_loop().create_task(
             self._write_when_open(topic, partition.partition, marker, reply)
         )

@@ -280,7 +280,7 @@ class Controller:
     def _submit(
         self, decide: Callable[[], tuple[list[MetadataRecord], _T]], *, validate_only: bool = False
     ) -> Completion[_T]:
-        reply = Completion[_T]()
+        reply: Completion[_T] = Completion()
         if len(self._waiting) >= QUEUED_DECISIONS_MAX:
             reply.fail(
                 ApiError(ErrorCode.throttling_quota_exceeded, "Too many changes of metadata at a time.")

@@ -22,7 +22,7 @@ class ProducerIds:
         """The next id; fails with `ApiError` if no block could be allocated."""
         if self._left:
             return Completion.of(self._left.popleft())
-        reply = Completion[int]()
+        reply: Completion[int] = Completion()
         self._waiting.append(reply)
         if len(self._waiting) == 1:
             self._allocate_block().when_done(self._allocated)

@@ -254,7 +254,7 @@ class TransactionCoordinator:
 
         It ends when all partitions have their markers, or when a marker must be written again later.
         """
-        reply = Completion[ProducerIdentity]()
+        reply: Completion[ProducerIdentity] = Completion()
         decided = self._submit(request.transactional_id, partial(self._ending, request, reply))
         decided.when_done(partial(_pass_failure_on, reply))
         return reply

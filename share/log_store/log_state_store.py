@@ -111,7 +111,7 @@ class LogStateStore:
         self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
     ) -> Completion[None]:
         """Ends with the append, once the log is open, or when there turns out to be nothing to append to."""
-        written = Completion[None]()
+        written: Completion[None] = Completion()
         task = asyncio.get_running_loop().create_task(self._write_when_open(key, append, written))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -49,7 +49,7 @@ class _RecordAppend(ControlAppend):
     __slots__ = ("_written", "recorded")
 
     def __init__(self) -> None:
-        self.recorded = Completion[None]()
+        self.recorded: Completion[None] = Completion()
         """Ends when the records are in the log and in the images, or when the append has failed."""
         self._written: list[WrittenRecord] = []
 

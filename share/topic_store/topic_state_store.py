@@ -62,7 +62,7 @@ class _Submission:
     def __init__(self, leader: SharePartitionLeader) -> None:
         self.leader = leader
         self.decisions: list[Decision] = []
-        self.recorded = Completion[None]()
+        self.recorded: Completion[None] = Completion()
 
     def to_write(self) -> StateWrite:
         """As the leader's state is now."""
@@ -231,7 +231,7 @@ class TopicStateStore:
         return [queue.writing.recorded for queue in self._queues.values() if queue.writing is not None]
 
     def _reset(self, reply: Completion[None], on_success: Callable[[], object]) -> Completion[None]:
-        ended = Completion[None]()
+        ended: Completion[None] = Completion()
 
         def end(reply: Completion[None]) -> None:
             self._resets.discard(ended)

@@ -25,6 +25,7 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.transaction_marker import TransactionEnd, build_marker_batch
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.completion import Completion
 from barnabas.storage.log.appended import Append, Appended
 from barnabas.storage.producers.open_transactions import TransactionBegun, TransactionStep
 from barnabas.storage.producers.producer_state import (
@@ -164,7 +165,7 @@ class _LogAppend:
     __slots__ = ("_base_offset", "_last_offset", "_log_append_time_ms", "appended")
 
     def __init__(self) -> None:
-        self.appended = Append()
+        self.appended: Append = Completion()
         self._base_offset = self._last_offset = self._log_append_time_ms = -1
 
     def written(self, log_start_offset: int) -> None:
