@@ -19,6 +19,7 @@ class BoundedSetting(NamedTuple):
         check, least_check, greatest_check: refuse impossible values of the broker's three settings.
         group_check: refuses impossible values of one group.
         dynamic: whether the broker's value may change while it runs; a group's value always may.
+        ours: True for a setting that only Barnabas has.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class BoundedSetting(NamedTuple):
     greatest_check: Check
     group_check: Check
     dynamic: bool = False
+    ours: bool = False
 
     @property
     def broker_name(self) -> str:
@@ -52,18 +54,16 @@ class BoundedSetting(NamedTuple):
     def broker_settings(self) -> tuple[Setting, Setting, Setting]:
         """The broker's value and its two bounds."""
         return (
-            Setting(
-                self.broker_name, SettingType.INT, self.default, self.doc, self.check, dynamic=self.dynamic
+            self._of_broker(self.broker_name, self.default, self.doc, self.check, dynamic=self.dynamic),
+            self._of_broker(
+                self.least_name, self.least, "The least value of a group.", self.least_check, dynamic=False
             ),
-            Setting(
-                self.least_name, SettingType.INT, self.least, "The least value of a group.", self.least_check
-            ),
-            Setting(
+            self._of_broker(
                 self.greatest_name,
-                SettingType.INT,
                 self.greatest,
                 "The greatest value of a group.",
                 self.greatest_check,
+                dynamic=False,
             ),
         )
 
@@ -78,7 +78,11 @@ class BoundedSetting(NamedTuple):
             scope=Scope.GROUP,
             dynamic=True,
             broker_synonyms=((self.broker_name, 1),),
+            ours=self.ours,
         )
+
+    def _of_broker(self, name: str, default: int, doc: str, check: Check, *, dynamic: bool) -> Setting:
+        return Setting(name, SettingType.INT, default, doc, check, dynamic=dynamic, ours=self.ours)
 
 
 def timing_settings(kind: str) -> tuple[BoundedSetting, ...]:

@@ -135,10 +135,8 @@ class InternalTopic:
     def _write(self, partition: int, write: Callable[[PartitionLog], Append]) -> Append:
         began_ms = self.now_ms()
         log = self._find_log(partition)
-        if log is not None:
-            append = write(log)
-        else:
-            append = Completion()
+        append: Append = Completion() if log is None else write(log)
+        if log is None:
             self._start(self._write_when_open(append, partition, self.partition_count, write))
         append.when_done(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
         return append

@@ -126,7 +126,8 @@ class FetchSource:
         initialised = self._groups.initialised_partitions(key.group_id).get(key.topic_id)
         if initialised is None or key.partition not in initialised.partitions:
             message = (
-                f"Share group {key.group_id} does not read this partition: no member has subscribed to it."
+                f"Share group {key.group_id} does not read this partition: no member has subscribed to "
+                "it, or the group is being loaded."
             )
             raise LateError(ErrorCode.unknown_server_error, message)
         log = self._logs.get(topic, key.partition)

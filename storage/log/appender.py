@@ -273,7 +273,7 @@ class Appender:
 
     def _give_up(self, group: AppendGroup, cause: Exception) -> None:
         """Fails the group and all appends behind it, and takes the log offline. Only the metadata log stays
-        online on a full disk (`_refusal`). A request opens an offline log again (`PartitionLogs.reopen`).
+        online on a full disk (`_refusal`). A request opens an offline log again (`PartitionLogs`).
 
         A bug of ours takes it offline too, because the content of the file is as unknown as after an OSError.
         """
