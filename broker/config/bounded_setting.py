@@ -55,15 +55,9 @@ class BoundedSetting(NamedTuple):
         """The broker's value and its two bounds."""
         return (
             self._of_broker(self.broker_name, self.default, self.doc, self.check, dynamic=self.dynamic),
+            self._of_broker(self.least_name, self.least, "The least value of a group.", self.least_check),
             self._of_broker(
-                self.least_name, self.least, "The least value of a group.", self.least_check, dynamic=False
-            ),
-            self._of_broker(
-                self.greatest_name,
-                self.greatest,
-                "The greatest value of a group.",
-                self.greatest_check,
-                dynamic=False,
+                self.greatest_name, self.greatest, "The greatest value of a group.", self.greatest_check
             ),
         )
 
@@ -81,7 +75,9 @@ class BoundedSetting(NamedTuple):
             ours=self.ours,
         )
 
-    def _of_broker(self, name: str, default: int, doc: str, check: Check, *, dynamic: bool) -> Setting:
+    def _of_broker(
+        self, name: str, default: int, doc: str, check: Check, *, dynamic: bool = False
+    ) -> Setting:
         return Setting(name, SettingType.INT, default, doc, check, dynamic=dynamic, ours=self.ours)
 
 
