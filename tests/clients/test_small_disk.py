@@ -1,5 +1,6 @@
 """A real filesystem of a few MiB that acknowledgements fill, that gets space, and that is filled again."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -35,10 +36,19 @@ class SmallDisk:
         self._ballast = path / "ballast"
 
     def fill(self, left_bytes: int = LEFT_BYTES) -> None:
-        """Leave space for some hundred acknowledgements."""
+        """Leave space for some hundred acknowledgements, or none at all while the broker writes as well."""
+        with self._ballast.open("ab", buffering=0) as file:
+            while (room := self._free_bytes() - left_bytes) > 0:
+                try:
+                    file.write(bytes(room))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    return
+
+    def _free_bytes(self) -> int:
         status = os.statvfs(self.path)
-        with self._ballast.open("ab") as file:
-            file.write(bytes(status.f_bavail * status.f_frsize - left_bytes))
+        return status.f_bavail * status.f_frsize
 
     def free(self) -> None:
         self._ballast.unlink()
