@@ -7,13 +7,12 @@ result is known then. Partitions don't wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.runtime.completion import AllDone, Completion
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partitions import SharePartitions
@@ -68,22 +67,41 @@ def acknowledge(
     counts = share_partitions.counts
     _count(counts, results)
     if pending:
-        return AllDone(one for _, one in pending).then(partial(_complete, counts, results, pending))
+        return _PendingResults(counts, results, pending)
     _count_failed(counts, results)
     return Completion.of(results)
 
 
-def _complete(
-    counts: ShareCounts,
-    results: Results,
-    pending: Iterable[tuple[TopicIdPartition, Completion[None]]],
-    _: None,
-) -> Results:
-    """The results with those of the acknowledgements that were being recorded."""
-    for partition, recorded in pending:
-        results[partition] = _result(recorded)
-    _count_failed(counts, results)
-    return results
+class _PendingResults(Completion[Results]):
+    """The results of a request whose pending acknowledgements are still being recorded.
+
+    One object with one listener: with `log.flush=always` each acknowledgement passes here.
+    """
+
+    __slots__ = ("_counts", "_open_count", "_pending", "_results")
+
+    def __init__(
+        self,
+        counts: ShareCounts,
+        results: Results,
+        pending: Sequence[tuple[TopicIdPartition, Completion[None]]],
+    ) -> None:
+        super().__init__()
+        self._counts = counts
+        self._results = results
+        self._pending = pending
+        self._open_count = len(pending)
+        for _, recorded in pending:
+            recorded.when_done(self._one_recorded)
+
+    def _one_recorded(self, _: Completion[None]) -> None:
+        self._open_count -= 1
+        if self._open_count:
+            return
+        for partition, recorded in self._pending:
+            self._results[partition] = _result(recorded)
+        _count_failed(self._counts, self._results)
+        self.complete(self._results)
 
 
 def _result(recorded: Completion[None]) -> tuple[int, str | None]:
