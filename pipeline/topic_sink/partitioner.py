@@ -7,42 +7,12 @@ batches large (KIP-480). The caller names the first of them, so a task that runs
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
-from typing import Final
-
-KEYS_MAX: Final = 16_384
-"""Keys whose hash is remembered: most streams have few keys, and each of them often."""
-KEY_BYTES_MAX: Final = 256
-"""A longer key is hashed each time, to keep the memory small."""
-
-_SEED: Final = 0x9747B28C
-_FACTOR: Final = 0x5BD1E995
-_MASK: Final = 0xFFFFFFFF
-
-
-def murmur2(data: bytes) -> int:
-    """The 32 bits of MurmurHash2 with Kafka's seed, unsigned."""
-    length = len(data)
-    value = _SEED ^ length
-    whole = length & ~3
-    for (word,) in struct.iter_unpack("<I", data[:whole]):
-        mixed = word * _FACTOR & _MASK
-        mixed = (mixed ^ mixed >> 24) * _FACTOR & _MASK
-        value = value * _FACTOR & _MASK ^ mixed
-    if length > whole:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * _FACTOR & _MASK
-    value = (value ^ value >> 13) * _FACTOR & _MASK
-    return value ^ value >> 15
+from barnabas.protocol.record_keys import key_hash
 
 
 def partition_of_key(key: bytes, partition_count: int) -> int:
     """The partition of records with this key, which may be empty."""
-    hashed = _remembered(key) if len(key) <= KEY_BYTES_MAX else murmur2(key)
-    return (hashed & 0x7FFFFFFF) % partition_count
-
-
-_remembered = lru_cache(KEYS_MAX)(murmur2)
+    return key_hash(key) % partition_count
 
 
 class KeylessTurns:
