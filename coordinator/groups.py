@@ -28,6 +28,7 @@ from barnabas.coordinator.group.records import (
     is_classic,
     is_consumer,
     is_offset,
+    is_offset_range,
 )
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.settings import OffsetSettings
@@ -38,7 +39,7 @@ from barnabas.coordinator.replay.interfaces import (
     StoredMarker,
     TransactionMarker,
 )
-from barnabas.coordinator.replay.steps import Steps, Write, WriteMarker
+from barnabas.coordinator.replay.steps import Steps, Write
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
@@ -177,7 +178,7 @@ class Groups:
 
         The log's refusal; COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
         """
-        return self.operations.submit(partition, partial(_ending, marker))
+        return self.operations.submit(partition, partial(self.offsets.ending, partition, marker))
 
     # Timers
 
@@ -244,6 +245,8 @@ class Groups:
         if is_offset(record):
             self.offsets.replay(record, offset)
             self._replay_commit(record)
+        elif is_offset_range(record):
+            self.offsets.replay_range(record)
         elif is_classic(record):
             self.classic.replay(record)
         elif is_consumer(record):
@@ -257,6 +260,9 @@ class Groups:
 
     def replay_pending(self, partition: int, record: AnyGroupRecord, offset: int, producer_id: int) -> None:
         """See `TransactionReplay`."""
+        if is_offset_range(record):
+            self.offsets.replay_pending_range(partition, record, offset, producer_id)
+            return
         assert is_offset(record), "only offsets are committed in transactions"
         self.offsets.replay_pending(partition, record, offset, producer_id)
         self._replay_commit(record)
@@ -272,7 +278,8 @@ class Groups:
         record = None if stored.key is None else decode_record(stored.key, stored.value)
         if record is None:
             return
-        if is_offset(record) and stored.producer_id != NO_PRODUCER_ID:
+        is_committed_by_producer = stored.producer_id != NO_PRODUCER_ID
+        if is_committed_by_producer and (is_offset(record) or is_offset_range(record)):
             self.replay_pending(partition, record, stored.offset, stored.producer_id)
         else:
             self.replay(record, stored.offset)
@@ -300,7 +307,3 @@ class Groups:
         """The type of the group of that id if another coordinator than this one has it."""
         types = (one.type_of(group_id) for one in self._coordinators if one is not coordinator)
         return next((one for one in types if one is not None), None)
-
-
-def _ending(marker: TransactionMarker) -> Steps[AnyGroupRecord, None]:
-    yield WriteMarker(marker)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from barnabas.protocol import schema
 from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
-from barnabas.protocol.schema import Bytes, Int32, Int64, Since, String, Tag, Uuid
+from barnabas.protocol.schema import Bool, Bytes, Int32, Int64, Since, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 NO_TIMESTAMP = -1
@@ -36,7 +36,11 @@ class OffsetCommitKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue:
-    """Times are wall-clock times; `expire_timestamp_ms` is -1 if the broker's retention decides."""
+    """Times are wall-clock times; `expire_timestamp_ms` is -1 if the broker's retention decides.
+
+    `keeps_ranges` is Barnabas's: ranges beyond the offset that were committed individually stay committed.
+    After any other record of an offset they no longer count.
+    """
 
     offset: Int64
     leader_epoch: Annotated[Int32, Since(3)] = -1
@@ -44,6 +48,7 @@ class OffsetCommitValue:
     commit_timestamp_ms: Int64
     expire_timestamp_ms: Int64 = NO_TIMESTAMP
     topic_id: Annotated[Uuid, Since(4), Tag(0)] = NO_TOPIC_ID
+    keeps_ranges: Annotated[Bool, Since(4), Tag(10_000)] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,7 @@ class _OffsetCommitValueWithoutExpiry:
     metadata: String
     commit_timestamp_ms: Int64
     topic_id: Annotated[Uuid, Since(4), Tag(0)] = NO_TOPIC_ID
+    keeps_ranges: Annotated[Bool, Since(4), Tag(10_000)] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +127,7 @@ def encode_classic_value(value: ClassicValue) -> bytes:
         metadata=value.metadata,
         commit_timestamp_ms=value.commit_timestamp_ms,
         topic_id=value.topic_id,
+        keeps_ranges=value.keeps_ranges,
     )
     return prefix(_OFFSET_VERSION) + schema.encode(without_expiry, _OFFSET_VERSION)
 
@@ -158,6 +165,7 @@ def _decode_offset(value: Buffer, version: int) -> OffsetCommitValue:
         metadata=read.metadata,
         commit_timestamp_ms=read.commit_timestamp_ms,
         topic_id=read.topic_id,
+        keeps_ranges=read.keeps_ranges,
     )
 
 

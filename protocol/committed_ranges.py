@@ -8,6 +8,7 @@ logged, and changes the state afterwards. Clients also use this to merge ranges 
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -107,10 +108,15 @@ class CommittedRanges:
             change.join(OffsetRange(first_offset, last_offset), self._between(low, high))
         return RangesChange(change.stable_offset, change.added, change.removed)
 
+    def has_range(self, one: OffsetRange) -> bool:
+        """Whether this is one of the ranges, and not only a part of one."""
+        index = bisect_left(self._last_offsets, one.last_offset)
+        return self._between(index, index + 1) == [one]
+
     def remove(self, one: OffsetRange) -> None:
         """Take back a range. One that has become part of another range stays committed."""
-        index = bisect_left(self._last_offsets, one.last_offset)
-        if index < len(self) and self._between(index, index + 1) == [one]:
+        if self.has_range(one):
+            index = bisect_left(self._last_offsets, one.last_offset)
             del self._first_offsets[index], self._last_offsets[index]
 
     def reset(self, stable_offset: int) -> None:
@@ -157,3 +163,17 @@ class _Change:
         else:
             self.added.append(joined)
         self.removed += parts
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
+    """The same offsets in as few ranges as possible, ascending. Empty ranges are left out."""
+    joined: list[OffsetRange] = []
+    for one in sorted(itertools.starmap(OffsetRange, ranges)):
+        if one.first_offset > one.last_offset:
+            continue
+        if joined and one.first_offset <= joined[-1].last_offset + 1:
+            last_offset = max(one.last_offset, joined[-1].last_offset)
+            joined[-1] = joined[-1]._replace(last_offset=last_offset)
+        else:
+            joined.append(one)
+    return joined

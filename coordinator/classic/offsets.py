@@ -8,6 +8,7 @@ consumer that uses no group: it may commit while the group has no members, and c
 from __future__ import annotations
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.rebalance import Rebalance
@@ -63,6 +64,10 @@ class ClassicOffsetRules:
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Always allowed: a fetch names neither member nor generation of a classic group."""
+
+    def is_owner(self, group_id: str, member_id: str, topic_id: UUID, partition: int) -> bool:
+        """False: only the clients know the assignment of a classic group."""
+        return False
 
     def check_deletion(self, group_id: str) -> None:
         """NON_EMPTY_GROUP if the group has members whose topics are unknown; GROUP_ID_NOT_FOUND."""

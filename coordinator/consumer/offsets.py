@@ -59,6 +59,10 @@ class ConsumerOffsetRules:
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         check_fetch(self._registry.existing(group_id), member_id, member_epoch)
 
+    def is_owner(self, group_id: str, member_id: str, topic_id: UUID, partition: int) -> bool:
+        member = self._registry.existing(group_id).members.get(member_id)
+        return member is not None and member.epoch_of(topic_id, partition) is not None
+
     def check_deletion(self, group_id: str) -> None:
         """Always allowed, because the topics that members read are known."""
 

@@ -20,6 +20,13 @@ from barnabas.protocol.consumer_group_records import (
     encode_consumer_group_key,
     encode_consumer_group_value,
 )
+from barnabas.protocol.offset_range_records import (
+    OffsetRangeKey,
+    OffsetRangeRecord,
+    decode_offset_range_record,
+    encode_offset_range_key,
+    encode_offset_range_value,
+)
 from barnabas.protocol.share_group_records import (
     ShareGroupRecord,
     decode_share_group_record,
@@ -28,12 +35,20 @@ from barnabas.protocol.share_group_records import (
 )
 from barnabas.protocol.varint import Buffer
 
-AnyGroupRecord: TypeAlias = ShareGroupRecord | ClassicGroupRecord | ConsumerGroupRecord | OffsetRecord
+AnyOffsetRecord: TypeAlias = OffsetRecord | OffsetRangeRecord
+"""A record that consumers commit."""
+
+AnyGroupRecord: TypeAlias = ShareGroupRecord | ClassicGroupRecord | ConsumerGroupRecord | AnyOffsetRecord
 
 
 def is_offset(record: AnyGroupRecord) -> TypeGuard[OffsetRecord]:
     """Whether a record is a committed offset."""
     return isinstance(record[0], OffsetCommitKey)
+
+
+def is_offset_range(record: AnyGroupRecord) -> TypeGuard[OffsetRangeRecord]:
+    """Whether a record is a range of offsets that was committed individually."""
+    return isinstance(record[0], OffsetRangeKey)
 
 
 def is_classic(record: AnyGroupRecord) -> TypeGuard[ClassicGroupRecord]:
@@ -52,6 +67,7 @@ def decode_record(key: Buffer, value: Buffer | None) -> AnyGroupRecord | None:
         decode_classic_record(key, value)
         or decode_consumer_group_record(key, value)
         or decode_share_group_record(key, value)
+        or decode_offset_range_record(key, value)
     )
 
 
@@ -65,5 +81,9 @@ def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
         consumer_key, consumer_value = record
         encoded = None if consumer_value is None else encode_consumer_group_value(consumer_value)
         return encode_consumer_group_key(consumer_key), encoded
+    if is_offset_range(record):
+        range_key, range_value = record
+        encoded = None if range_value is None else encode_offset_range_value(range_value)
+        return encode_offset_range_key(range_key), encoded
     key, value = cast("ShareGroupRecord", record)
     return encode_share_group_key(key), None if value is None else encode_share_group_value(value)

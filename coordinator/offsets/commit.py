@@ -1,33 +1,149 @@
-"""The records of a commit. Pure."""
+"""The checks and the records of a commit. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from barnabas.coordinator.group.records import AnyOffsetRecord
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset, OffsetKey
-from barnabas.coordinator.offsets.record_factory import committed_offset
+from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
+from barnabas.coordinator.offsets.partition_ranges import PartitionRanges, RangeWrites
+from barnabas.coordinator.offsets.record_factory import committed_offset, committed_range, deleted_range
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
-from barnabas.protocol.classic_group_records import OffsetRecord
+from barnabas.coordinator.offsets.settings import OffsetSettings
+from barnabas.protocol.committed_ranges import OffsetRange, merged
 from barnabas.protocol.errors import ErrorCode
 
 
-def storable(request: CommitRequest, metadata_bytes_max: int) -> tuple[CommitRequest, list[ErrorCode]]:
-    """The request without the offsets whose metadata is too long, and the outcome of each offset."""
+def storable(
+    request: CommitRequest, offsets: CommittedOffsets, settings: OffsetSettings, *, in_transaction: bool
+) -> tuple[CommitRequest, list[ErrorCode]]:
+    """The request without the offsets that cannot be stored, and the outcome of each offset.
+
+    OFFSET_METADATA_TOO_LARGE. For ranges INVALID_REQUEST if they are negative, or if there is no committed
+    offset and no position to begin at, which a transaction cannot set; INVALID_COMMIT_OFFSET_SIZE if there
+    would be too many.
+    """
     stored: list[OffsetToCommit] = []
     codes: list[ErrorCode] = []
     for one in request.offsets:
-        if len(one.metadata) <= metadata_bytes_max:
+        code = ErrorCode.none
+        if len(one.metadata) > settings.metadata_bytes_max:
+            code = ErrorCode.offset_metadata_too_large
+        elif one.ranges is not None:
+            begins_at = -1 if in_transaction else one.offset
+            code = _check_ranges(
+                _key(request, one), one.ranges, begins_at, offsets, settings.partition_ranges_max
+            )
+        codes.append(code)
+        if code is ErrorCode.none:
             stored.append(one)
-            codes.append(ErrorCode.none)
-        else:
-            codes.append(ErrorCode.offset_metadata_too_large)
     return request._replace(offsets=stored), codes
 
 
-def commit_records(request: CommitRequest, wall_ms: int) -> list[OffsetRecord]:
-    """The records to write."""
-    return [
-        committed_offset(
-            OffsetKey(request.group_id, one.topic_name, one.partition),
-            CommittedOffset(one.offset, one.leader_epoch, one.metadata, wall_ms, topic_id=one.topic_id),
-        )
-        for one in request.offsets
-    ]
+def _check_ranges(
+    key: OffsetKey,
+    ranges: Sequence[OffsetRange],
+    begins_at: int,
+    offsets: CommittedOffsets,
+    ranges_max: int,
+) -> ErrorCode:
+    if any(first_offset < 0 for first_offset, _ in ranges):
+        return ErrorCode.invalid_request
+    if begins_at < 0 and offsets.find(key) is None:
+        return ErrorCode.invalid_request
+    found = _ranges_of(key, begins_at, offsets).ranges
+    pending_count = sum(1 for _ in offsets.individual.pending(key))
+    count = len(found) + pending_count + len(ranges)
+    if count > ranges_max:
+        change = found.plan(ranges)
+        count = len(found) + pending_count + len(change.added) - len(change.removed)
+    return ErrorCode.none if count <= ranges_max else ErrorCode.invalid_commit_offset_size
+
+
+def commit_records(
+    request: CommitRequest, offsets: CommittedOffsets, wall_ms: int, *, in_transaction: bool
+) -> list[AnyOffsetRecord]:
+    """The records to write. The ranges of a transaction are merged with others when it is committed."""
+    records: list[AnyOffsetRecord] = []
+    for one in request.offsets:
+        key = _key(request, one)
+        if one.ranges is None:
+            records.append(committed_offset(key, _committed(one, one.offset, wall_ms)))
+            if not in_transaction:
+                records += range_tombstones(key, offsets)
+        elif in_transaction:
+            member_id = request.identity.member_id
+            records += [
+                committed_range(key, added, wall_ms, one.topic_id, member_id) for added in merged(one.ranges)
+            ]
+        else:
+            records += _individual_records(key, one, one.ranges, offsets, wall_ms)
+    return records
+
+
+def _individual_records(
+    key: OffsetKey,
+    one: OffsetToCommit,
+    ranges: Sequence[OffsetRange],
+    offsets: CommittedOffsets,
+    wall_ms: int,
+) -> list[AnyOffsetRecord]:
+    found = _ranges_of(key, one.offset, offsets)
+    writes = found.writes_of(found.ranges.plan(ranges))
+    records: list[AnyOffsetRecord] = []
+    if offsets.find(key) is None or writes.stable_offset != found.logged_stable_offset:
+        committed = _committed(one, writes.stable_offset + 1, wall_ms)
+        records.append(committed_offset(key, committed._replace(keeps_ranges=True)))
+    return [*records, *_range_records(key, writes, one.topic_id, wall_ms)]
+
+
+def range_tombstones(key: OffsetKey, offsets: CommittedOffsets) -> list[AnyOffsetRecord]:
+    """The records that delete all ranges of a partition, also those of open transactions.
+
+    Another record takes them out of force. Without tombstones they would come back after that one is cleaned.
+    """
+    found = offsets.individual.find(key)
+    ranges = set() if found is None else found.logged()
+    ranges.update(one.added for one in offsets.individual.pending(key))
+    return [deleted_range(key, one) for one in sorted(ranges)]
+
+
+def amending_records(key: OffsetKey, offsets: CommittedOffsets, wall_ms: int) -> list[AnyOffsetRecord]:
+    """The records that bring the log in step with the ranges, after a transaction has ended."""
+    found, committed = offsets.individual.find(key), offsets.find(key)
+    writes = None if found is None else found.amending_writes()
+    if found is None or committed is None or writes is None:
+        return []
+    records: list[AnyOffsetRecord] = []
+    if writes.stable_offset != found.logged_stable_offset:
+        stable = committed._replace(committed_at_ms=wall_ms, keeps_ranges=True)
+        records.append(committed_offset(key, stable))
+    return [*records, *_range_records(key, writes, committed.topic_id, wall_ms)]
+
+
+def _range_records(
+    key: OffsetKey, writes: RangeWrites, topic_id: UUID, wall_ms: int
+) -> Iterator[AnyOffsetRecord]:
+    for added in writes.added:
+        yield committed_range(key, added, wall_ms, topic_id)
+    for removed in writes.removed:
+        yield deleted_range(key, removed)
+
+
+def _ranges_of(key: OffsetKey, begins_at: int, offsets: CommittedOffsets) -> PartitionRanges:
+    """The ranges of a partition; of one without any, behind its committed offset or where it begins."""
+    found = offsets.individual.find(key)
+    if found is not None:
+        return found
+    committed = offsets.find(key)
+    return PartitionRanges((begins_at if committed is None else committed.offset) - 1)
+
+
+def _key(request: CommitRequest, one: OffsetToCommit) -> OffsetKey:
+    return OffsetKey(request.group_id, one.topic_name, one.partition)
+
+
+def _committed(one: OffsetToCommit, offset: int, wall_ms: int) -> CommittedOffset:
+    return CommittedOffset(offset, one.leader_epoch, one.metadata, wall_ms, topic_id=one.topic_id)

@@ -31,6 +31,8 @@ class CommittedOffset(NamedTuple):
     """Its record's offset in the log. Of two for one key the later one is in force, also if it belongs to a
     transaction that ended after the commit of the other.
     """
+    keeps_ranges: bool = False
+    """Whether ranges beyond it that were committed individually stay committed."""
 
     def is_for(self, topic_id: UUID) -> bool:
         """Whether it belongs to this topic; an unknown id on either side matches."""

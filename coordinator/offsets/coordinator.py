@@ -11,15 +11,14 @@ from uuid import UUID
 from barnabas.coordinator.group.group_coordinator import OperationRunner
 from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.record_names import checked_group_id
-from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.group.records import AnyGroupRecord, AnyOffsetRecord
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.offsets.commit import commit_records, storable
+from barnabas.coordinator.offsets.commit import amending_records, commit_records, storable
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
-from barnabas.coordinator.offsets.deletion import deletion_records
+from barnabas.coordinator.offsets.deletion import deletion_records, tombstones_of
 from barnabas.coordinator.offsets.expiry import expired_keys
 from barnabas.coordinator.offsets.fetch import fetched_offsets
 from barnabas.coordinator.offsets.interfaces import OffsetRules
-from barnabas.coordinator.offsets.record_factory import deleted_offset
 from barnabas.coordinator.offsets.requests import (
     NO_MEMBER_EPOCH,
     CommitRequest,
@@ -28,11 +27,16 @@ from barnabas.coordinator.offsets.requests import (
 )
 from barnabas.coordinator.offsets.retention_rounds import RetentionRounds
 from barnabas.coordinator.offsets.settings import OffsetSettings
-from barnabas.coordinator.replay.steps import Write
+from barnabas.coordinator.replay.interfaces import TransactionMarker
+from barnabas.coordinator.replay.steps import Write, WriteMarker
 from barnabas.protocol.classic_group_records import OffsetRecord
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.offset_range_records import OffsetRangeRecord
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.logging import get_logger
+
+log = get_logger("coordinator")
 
 WRITE_RECORDS_MAX = 1_000
 """Records of one append in the background; more records are written in several appends."""
@@ -78,6 +82,20 @@ class OffsetCoordinator(OperationRunner):
         else:
             self._offsets.replay_pending(log_partition, producer_id, key, value, log_offset)
 
+    def replay_range(self, record: OffsetRangeRecord) -> None:
+        """Apply the record of a range that was loaded or appended."""
+        self._offsets.replay_range(*record)
+
+    def replay_pending_range(
+        self, log_partition: int, record: OffsetRangeRecord, log_offset: int, producer_id: int
+    ) -> None:
+        """Apply the record of a range in a producer's transaction; a tombstone deletes at once."""
+        key, value = record
+        if value is None:
+            self.replay_range(record)
+        else:
+            self._offsets.replay_pending_range(log_partition, producer_id, key, value, log_offset)
+
     def replay_marker(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
         """Apply the end of a producer's transaction."""
         self._offsets.end_transaction(log_partition, producer_id, commit=commit)
@@ -102,7 +120,7 @@ class OffsetCoordinator(OperationRunner):
 
     def _committing_now(self, request: CommitRequest, now_ms: int) -> Steps[list[ErrorCode]]:
         rules = self._rules_of(checked_group_id(request.group_id))
-        stored, codes = storable(request, self._settings.metadata_bytes_max)
+        stored, codes = storable(request, self._offsets, self._settings, in_transaction=False)
         rules.check_commit(stored, in_transaction=False)
         rules.heard_from(request.group_id, request.identity.member_id, now_ms)
         yield from self._committing(stored, None)
@@ -120,15 +138,31 @@ class OffsetCoordinator(OperationRunner):
         # Checked here, directly before the append: the end of the transaction passes through the same queue.
         commit.check_transaction()
         rules = self._rules_of(checked_group_id(commit.request.group_id))
-        stored, codes = storable(commit.request, self._settings.metadata_bytes_max)
+        stored, codes = storable(commit.request, self._offsets, self._settings, in_transaction=True)
         rules.check_commit(stored, in_transaction=True)
         yield from self._committing(stored, commit.producer)
         return codes
 
     def _committing(self, request: CommitRequest, producer: ProducerIdentity | None) -> Steps[None]:
-        records = commit_records(request, self._wall_ms())
+        in_transaction = producer is not None
+        records = commit_records(request, self._offsets, self._wall_ms(), in_transaction=in_transaction)
         if records:
             yield Write(records, producer)
+
+    def ending(self, log_partition: int, marker: TransactionMarker) -> Steps[None]:
+        """Write the end of a producer's transaction, and merge the ranges that it has committed."""
+        individual = self._offsets.individual
+        keys = individual.keys_of_transaction(log_partition, marker.producer.producer_id)
+        yield WriteMarker(marker)
+        wall_ms = self._wall_ms()
+        records = [one for key in keys for one in amending_records(key, self._offsets, wall_ms)]
+        if not records:
+            return
+        try:
+            yield Write(records)
+        except ApiError as error:
+            # The ranges are committed. The next commit of the partition writes these records.
+            log.warning("the ranges of a transaction could not be merged", reason=str(error))
 
     # Fetching
 
@@ -142,14 +176,17 @@ class OffsetCoordinator(OperationRunner):
         member_epoch: int = NO_MEMBER_EPOCH,
     ) -> list[FetchedOffset]:
         """OffsetFetch of one group; all of its offsets if `wanted` is None. `require_stable` leaves out
-        offsets that an open transaction may replace.
+        offsets that an open transaction may replace, and those of partitions for which a former owner has
+        ranges in an open transaction.
 
         INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing. Members of
         consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
         self._operations.check_loaded(checked_group_id(group_id))
-        self._rules_of(group_id).check_fetch(group_id, member_id, member_epoch)
-        return list(fetched_offsets(self._offsets, group_id, wanted, require_stable=require_stable))
+        rules = self._rules_of(group_id)
+        rules.check_fetch(group_id, member_id, member_epoch)
+        is_owner = partial(rules.is_owner, group_id) if require_stable else None
+        return list(fetched_offsets(self._offsets, group_id, wanted, is_owner))
 
     def topics(self) -> set[tuple[str, UUID]]:
         """The names and ids (zero if unknown) of all topics with committed offsets."""
@@ -174,9 +211,10 @@ class OffsetCoordinator(OperationRunner):
             yield Write(records)
         return codes
 
-    def tombstones(self, group_id: str) -> list[OffsetRecord]:
+    def tombstones(self, group_id: str) -> list[AnyOffsetRecord]:
         """The records that delete all offsets of a group."""
-        return [deleted_offset(key) for key in self._offsets.all_keys_of_group(group_id)]
+        keys = self._offsets.all_keys_of_group(group_id)
+        return [one for key in keys for one in tombstones_of(key, self._offsets)]
 
     def forget_topics(self, topics: Mapping[str, Set[UUID]]) -> None:
         """Delete the offsets of topics that are gone, by their names and ids. The caller does not wait."""
@@ -187,7 +225,7 @@ class OffsetCoordinator(OperationRunner):
     def _forgetting_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> Steps[None]:
         # Read here, so that offsets committed in earlier operations are deleted too.
         keys = self._offsets.keys_of_topics(log_partition, topics)
-        yield from _write_in_pieces([deleted_offset(key) for key in keys])
+        yield from _write_in_pieces([one for key in keys for one in tombstones_of(key, self._offsets)])
 
     # Retention
 
@@ -206,11 +244,10 @@ class OffsetCoordinator(OperationRunner):
             return
         since_ms = partial(rules.retained_since_ms, group_id)
         times = (self._wall_ms(), self._settings.retention_ms)
-        records: list[AnyGroupRecord] = [
-            deleted_offset(key) for key in expired_keys(group_id, self._offsets, since_ms, *times)
-        ]
-        is_all = len(records) == self._offsets.count_of_group(group_id)
-        if is_all and not self._offsets.pending.has_group(group_id):
+        keys = list(expired_keys(group_id, self._offsets, since_ms, *times))
+        records: list[AnyGroupRecord] = [one for key in keys for one in tombstones_of(key, self._offsets)]
+        is_all = len(keys) == self._offsets.count_of_group(group_id)
+        if is_all and not self._offsets.has_pending(group_id):
             records.extend(rules.unused_tombstones(group_id))
         yield from _write_in_pieces(records)
 

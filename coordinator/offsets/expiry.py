@@ -24,10 +24,13 @@ def expired_keys(
         if since_ms is None:
             continue
         for partition, committed in partitions.items():
-            if wall_ms >= _expires_at_ms(committed, since_ms, retention_ms):
-                key = OffsetKey(group_id, topic_name, partition)
-                if not offsets.pending.is_pending(key):
-                    yield key
+            if wall_ms < _expires_at_ms(committed, since_ms, retention_ms):
+                continue
+            key = OffsetKey(group_id, topic_name, partition)
+            committed_last = offsets.individual.refreshed(key, committed)
+            is_over = wall_ms >= _expires_at_ms(committed_last, since_ms, retention_ms)
+            if is_over and not offsets.is_pending(key):
+                yield key
 
 
 def _expires_at_ms(committed: CommittedOffset, since_ms: int, retention_ms: int) -> int:

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from uuid import UUID
 
 from barnabas.coordinator.offsets.committed_offset import OffsetKey
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.offsets.requests import FetchedOffset
+
+IsOwner = Callable[[str, UUID, int], bool]
+"""Whether the member of an id has a topic's partition, or a share of it, now."""
 
 
 def fetched_offsets(
     offsets: CommittedOffsets,
     group_id: str,
     wanted: Mapping[str, Sequence[int]] | None,
-    *,
-    require_stable: bool,
+    is_owner: IsOwner | None,
 ) -> Iterator[FetchedOffset]:
-    """The offsets of the `wanted` partitions, or of all partitions with a committed offset."""
+    """The offsets of the `wanted` partitions, or of all partitions with a committed offset.
+
+    `is_owner` is given if the client requires stable offsets.
+    """
     committed = offsets.of_group(group_id)
-    checks_pending = require_stable and offsets.pending.has_group(group_id)
+    unstable_for = is_owner if offsets.has_pending(group_id) else None
     if wanted is None:
         wanted = {name: list(partitions) for name, partitions in committed.items()}
     for name, partitions in wanted.items():
         of_topic = committed.get(name, {})
         for partition in partitions:
-            if checks_pending and offsets.pending.is_pending(OffsetKey(group_id, name, partition)):
+            key = OffsetKey(group_id, name, partition)
+            if unstable_for is not None and _is_unstable(key, offsets, unstable_for):
                 yield FetchedOffset(name, partition, None, is_unstable=True)
             else:
-                yield FetchedOffset(name, partition, of_topic.get(partition))
+                found = offsets.individual.find(key)
+                ranges = () if found is None else tuple(found.ranges)
+                yield FetchedOffset(name, partition, of_topic.get(partition), ranges=ranges)
+
+
+def _is_unstable(key: OffsetKey, offsets: CommittedOffsets, is_owner: IsOwner) -> bool:
+    """Whether an open transaction may replace the offset, or a former owner of the partition has ranges in
+    one. Members that still have a share of it commit offsets that no other member reads.
+    """
+    if offsets.pending.is_pending(key):
+        return True
+    committers = {(one.member_id, one.topic_id) for one in offsets.individual.pending(key)}
+    return any(not is_owner(*committer, key.partition) for committer in committers)

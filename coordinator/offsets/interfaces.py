@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
+from uuid import UUID
 
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.offsets.requests import CommitRequest
@@ -31,6 +32,10 @@ class OffsetRules(Protocol):
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Whether this member, or a client that is no member, may read offsets."""
+        ...
+
+    def is_owner(self, group_id: str, member_id: str, topic_id: UUID, partition: int) -> bool:
+        """Whether the member has the partition, or a share of it, and has not given it up."""
         ...
 
     def check_deletion(self, group_id: str) -> None:

@@ -8,13 +8,18 @@ from uuid import UUID
 
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.identity import ProducerIdentity
 
 NO_MEMBER_EPOCH = -1
 
 
 class OffsetToCommit(NamedTuple):
-    """One partition of an OffsetCommit, of a topic that exists."""
+    """One partition of an OffsetCommit, of a topic that exists.
+
+    With `ranges` the commit is individual: it commits these offsets. Then `offset` is the position at which
+    a group without a committed offset begins, or -1; it does nothing for any other group.
+    """
 
     topic_name: str
     topic_id: UUID
@@ -22,6 +27,7 @@ class OffsetToCommit(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
+    ranges: Sequence[OffsetRange] | None = None
 
 
 class CommitRequest(NamedTuple):
@@ -55,3 +61,5 @@ class FetchedOffset(NamedTuple):
     is_unstable: bool = False
     """Whether an open transaction may commit another offset: a client that needs stable offsets has to wait.
     """
+    ranges: Sequence[OffsetRange] = ()
+    """The ranges beyond the offset that were committed individually, ascending."""

@@ -36,6 +36,8 @@ class SimulatedLog:
 
     held: bool = False
     failing: bool = False
+    fails_after: int | None = None
+    """The number of appends that still succeed."""
     batches: list[Batch] = field(default_factory=list[Batch])
     """The log's batches, oldest first."""
     waiting: list[Batch] = field(default_factory=list[Batch])
@@ -61,9 +63,11 @@ class SimulatedLog:
     def release(self) -> None:
         """End the oldest append that waits."""
         batch = self.waiting.pop(0)
-        if self.failing:
+        if self.failing or self.fails_after == 0:
             batch.append.fail(OSError("no space left"))
         else:
+            if self.fails_after is not None:
+                self.fails_after -= 1
             base_offset = len(self.stored(batch.partition))
             self.batches.append(batch)
             last_offset = base_offset + max(len(batch.records), 1) - 1

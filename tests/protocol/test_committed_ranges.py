@@ -13,7 +13,7 @@ range_lists = st.lists(st.tuples(offsets, offsets), max_size=30)
 
 
 def state_of(ranges: CommittedRanges) -> tuple[int, list[tuple[int, int]]]:
-    return ranges.stable_offset, [tuple(one) for one in ranges]
+    return ranges.stable_offset, [(one.first_offset, one.last_offset) for one in ranges]
 
 
 def of_set(stable_offset: int, committed: set[int]) -> tuple[int, list[tuple[int, int]]]:

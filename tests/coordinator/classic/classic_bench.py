@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -25,6 +25,7 @@ from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
+from barnabas.coordinator.replay.interfaces import Stored
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
@@ -105,10 +106,10 @@ class Bench:
     def wall_ms(self) -> int:
         return FIRST_WALL_MS + self.now_ms
 
-    def restart(self) -> None:
-        """Continue with a coordinator loaded from the log."""
+    def restart(self, cleaned: Callable[[list[Stored]], list[Stored]] = list) -> None:
+        """Continue with a coordinator loaded from the log, or from the rest of it after cleaning."""
         self.groups = self._new_groups()
-        self._load(self.groups)
+        self._load(self.groups, cleaned)
 
     def reload(self) -> None:
         """The log was reopened."""
@@ -252,7 +253,7 @@ class Bench:
             on_deadline=lambda: self._alarm.deadline_moved(self.groups),
         )
 
-    def _load(self, groups: Groups) -> None:
+    def _load(self, groups: Groups, cleaned: Callable[[list[Stored]], list[Stored]] = list) -> None:
         for partition in range(GROUP_PARTITION_COUNT):
-            take_all(groups.load(partition, self.log.stored(partition)))
+            take_all(groups.load(partition, cleaned(self.log.stored(partition))))
         self._alarm.deadline_moved(groups)

@@ -1,0 +1,82 @@
+"""Commits of ranges of offsets, and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.coordinator.group.member_identity import MemberIdentity
+from barnabas.coordinator.group.records import decode_record
+from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
+from barnabas.coordinator.replay.interfaces import TransactionMarker
+from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetCommitValue
+from barnabas.protocol.committed_ranges import OffsetRange
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.offset_range_records import OffsetRangeKey
+from barnabas.runtime.completion import Completion
+from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
+from tests.coordinator.group.partition_count import partition_of_group
+from tests.coordinator.offsets.transactions import PRODUCER, agree
+
+State = tuple[int | None, list[tuple[int, int]]]
+"""The stable offset, and the ranges beyond it."""
+
+
+def _request(
+    ranges: Sequence[tuple[int, int]], start: int, member: MemberIdentity, generation_id: int, group_id: str
+) -> CommitRequest:
+    named = [OffsetRange(*one) for one in ranges]
+    offset = OffsetToCommit(TOPIC, NO_TOPIC_ID, 0, start, 3, "", named)
+    return CommitRequest(group_id, member, generation_id, [offset], tells_not_found=True)
+
+
+def commit_ranges(
+    bench: Bench,
+    *ranges: tuple[int, int],
+    start: int = -1,
+    member: MemberIdentity = NOBODY,
+    generation_id: int = -1,
+    group_id: str = GROUP,
+) -> Completion[list[ErrorCode]]:
+    """Commit ranges; `start` is the position at which the group begins if it has no committed offset."""
+    request = _request(ranges, start, member, generation_id, group_id)
+    return bench.offsets.commit(request, now_ms=bench.now_ms)
+
+
+def commit_ranges_in_transaction(
+    bench: Bench,
+    *ranges: tuple[int, int],
+    producer: ProducerIdentity = PRODUCER,
+    member: MemberIdentity = NOBODY,
+    generation_id: int = -1,
+    group_id: str = GROUP,
+) -> Completion[list[ErrorCode]]:
+    request = _request(ranges, -1, member, generation_id, group_id)
+    return bench.offsets.commit_in_transaction(TransactionalCommit(request, producer, agree))
+
+
+def end_transaction(bench: Bench, *, commit: bool, producer: ProducerIdentity = PRODUCER) -> None:
+    marker = TransactionMarker(producer, 1, commit)
+    bench.groups.end_transaction(partition_of_group(GROUP), marker).result()
+
+
+def state(bench: Bench, group_id: str = GROUP) -> State:
+    (found,) = bench.offsets.fetch(group_id, {TOPIC: [0]})
+    stable_offset = None if found.committed is None else found.committed.offset - 1
+    return stable_offset, [(one.first_offset, one.last_offset) for one in found.ranges]
+
+
+def last_records(bench: Bench) -> list[str]:
+    """The records of the last batch: `stable 42`, `offset 43` of an ordinary commit, `+45-47`, `-50-50`."""
+    return [_text(*record) for record in bench.log.batches[-1].records]
+
+
+def _text(key: bytes, value: bytes | None) -> str:
+    record = decode_record(key, value)
+    assert record is not None
+    if isinstance(record[0], OffsetRangeKey):
+        return f"{'-' if value is None else '+'}{record[0].first_offset}-{record[0].last_offset}"
+    assert isinstance(record[1], OffsetCommitValue | None)
+    if record[1] is None:
+        return "no offset"
+    return f"stable {record[1].offset - 1}" if record[1].keeps_ranges else f"offset {record[1].offset}"
