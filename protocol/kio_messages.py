@@ -39,19 +39,23 @@ _UNREADABLE: Final = (
 )
 """The exceptions of kio and of the walk before it on a malformed message."""
 
-_UNKNOWN_TO_KIO: Final[Mapping[tuple[int, int], str]] = {
+_OUTSIDE_OF_KIO: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.API_VERSIONS, 5): "barnabas.protocol.newer.api_versions_v5",
+    (ApiKey.OFFSET_COMMIT, 10): "barnabas.protocol.extended.offset_commit_v10",
+    (ApiKey.OFFSET_FETCH, 10): "barnabas.protocol.extended.offset_fetch_v10",
+    (ApiKey.TXN_OFFSET_COMMIT, 4): "barnabas.protocol.extended.txn_offset_commit_v4",
+    (ApiKey.TXN_OFFSET_COMMIT, 5): "barnabas.protocol.extended.txn_offset_commit_v5",
     (ApiKey.TXN_OFFSET_COMMIT, 6): "barnabas.protocol.newer.txn_offset_commit_v6",
     (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
 }
-"""By API and version, the module with its messages."""
+"""By API and version, the module with messages that kio lacks, or that have extensions."""
 
 
 def message_class(api_key: int, version: int, direction: Literal["request", "response"]) -> type[Entity]:
-    """The class for one API, version and direction, from kio or from `newer`; loads its module."""
+    """The class for one API, version and direction, from kio, `newer` or `extended`; loads its module."""
     name = ApiKey(api_key).name.lower()
-    newer = _UNKNOWN_TO_KIO.get((api_key, version))
-    module = import_module(newer or f"kio.schema.{name}.v{version}.{direction}")
+    outside = _OUTSIDE_OF_KIO.get((api_key, version))
+    module = import_module(outside or f"kio.schema.{name}.v{version}.{direction}")
     class_name = name.title().replace("_", "") + direction.title()
     return cast("type[Entity]", getattr(module, class_name))
 

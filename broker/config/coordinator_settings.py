@@ -44,6 +44,7 @@ def classic_group_settings(config: BrokerConfig) -> ClassicSettings:
 def offset_settings(config: BrokerConfig) -> OffsetSettings:
     return OffsetSettings(
         metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
+        partition_ranges_max=config.integer("offset.partition.ranges.max"),
         retention_ms=config.integer("offsets.retention.minutes") * _MS_PER_MINUTE,
         retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
     )

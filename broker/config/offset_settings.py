@@ -1,4 +1,4 @@
-"""The settings of committed offsets, with the names of Apache Kafka 4.3. Pure."""
+"""The settings of committed offsets, with the names of Apache Kafka 4.3 where it has them. Pure."""
 
 from barnabas.broker.config.setting import Setting, SettingType, at_least
 
@@ -12,6 +12,13 @@ OFFSET_SETTINGS = (
         4_096,
         "The longest metadata that may be committed with an offset.",
         at_least(0),
+    ),
+    Setting(
+        "offset.partition.ranges.max",
+        _INT,
+        100_000,
+        "The ranges that may be committed individually beyond the committed offset of a partition.",
+        at_least(1),
     ),
     Setting(
         "offsets.retention.minutes",

@@ -5,7 +5,7 @@
   INVALID_REQUEST. If the cluster or the node is another one, the response is REBOOTSTRAP_REQUIRED without
   APIs, and the client starts again from its bootstrap servers.
 - Features are in responses from version 3 on. Version 3 lacks those with a minimum level of 0, because its
-  clients cannot read such a range (KIP-1022).
+  clients cannot read such a range (KIP-1022). The extensions of Barnabas are among them.
 - The APIs between brokers are listed on the listener for brokers only.
 - The dispatcher answers versions that are not served.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 
-from barnabas.coordinator.metadata.features import SUPPORTED_FEATURES
+from barnabas.coordinator.metadata.features import EXTENSIONS, SUPPORTED_FEATURES
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
@@ -62,7 +62,7 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
         throttle_time=milliseconds(0),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=i16(least), max_version=i16(greatest))
-            for name, (least, greatest) in SUPPORTED_FEATURES.items()
+            for name, (least, greatest) in (*SUPPORTED_FEATURES.items(), *EXTENSIONS.items())
             if least > 0 or context.api_version >= _READS_LEVEL_0_FROM
         ),
         finalized_features_epoch=i64(broker.metadata.last_offset),

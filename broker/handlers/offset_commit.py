@@ -15,10 +15,6 @@ from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCom
 from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetCommitResponseByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition as CommittedPartitionByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponseTopic as CommittedTopicByName
-from kio.schema.offset_commit.v10.request import OffsetCommitRequest as OffsetCommitRequestById
-from kio.schema.offset_commit.v10.response import OffsetCommitResponse as OffsetCommitResponseById
-from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition as CommittedPartitionById
-from kio.schema.offset_commit.v10.response import OffsetCommitResponseTopic as CommittedTopicById
 
 from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.network.handler import Reply, RequestContext
@@ -26,6 +22,12 @@ from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.offsets.requests import CommitRequest
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.offset_commit_v10 import OffsetCommitRequest as OffsetCommitRequestById
+from barnabas.protocol.extended.offset_commit_v10 import OffsetCommitResponse as OffsetCommitResponseById
+from barnabas.protocol.extended.offset_commit_v10 import (
+    OffsetCommitResponsePartition as CommittedPartitionById,
+)
+from barnabas.protocol.extended.offset_commit_v10 import OffsetCommitResponseTopic as CommittedTopicById
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:

@@ -5,11 +5,13 @@
 - A partition without a committed offset has offset -1 and no error.
 - A client that requires stable offsets (KIP-447) gets UNSTABLE_OFFSET_COMMIT while an open transaction may
   commit another offset.
+- A group may ask for the ranges beyond its offsets, which are an extension of version 10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -24,12 +26,6 @@ from kio.schema.offset_fetch.v9.response import OffsetFetchResponse as OffsetFet
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup as FetchedGroupByName
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponsePartitions as FetchedPartitionByName
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponseTopics as FetchedTopicByName
-from kio.schema.offset_fetch.v10.request import OffsetFetchRequest as OffsetFetchRequestById
-from kio.schema.offset_fetch.v10.request import OffsetFetchRequestGroup as WantedGroupById
-from kio.schema.offset_fetch.v10.response import OffsetFetchResponse as OffsetFetchResponseById
-from kio.schema.offset_fetch.v10.response import OffsetFetchResponseGroup as FetchedGroupById
-from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions as FetchedPartitionById
-from kio.schema.offset_fetch.v10.response import OffsetFetchResponseTopics as FetchedTopicById
 
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
@@ -37,6 +33,13 @@ from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.offsets.committed_offset import CommittedOffset
 from barnabas.coordinator.offsets.requests import NO_MEMBER_EPOCH, FetchedOffset
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchRequest as OffsetFetchRequestById
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchRequestGroup as WantedGroupById
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchResponse as OffsetFetchResponseById
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchResponseGroup as FetchedGroupById
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchResponsePartitions as FetchedPartitionById
+from barnabas.protocol.extended.offset_fetch_v10 import OffsetFetchResponseTopics as FetchedTopicById
+from barnabas.protocol.extended.packed import pack_ranges
 from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 
@@ -63,6 +66,7 @@ class _Wanted(NamedTuple):
     require_stable: bool
     member_id: str | None = None
     member_epoch: int = NO_MEMBER_EPOCH
+    wants_ranges: bool = False
 
 
 class _FetchedTopic(NamedTuple):
@@ -78,7 +82,7 @@ class _FetchedTopic(NamedTuple):
         return [
             one
             if topic is None or one.committed is None or one.committed.is_for(topic.topic_id)
-            else one._replace(committed=None)
+            else one._replace(committed=None, ranges=())
             for one in self.found
         ]
 
@@ -120,6 +124,7 @@ def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, list[_FetchedTop
             require_stable=wanted.require_stable,
             member_id=wanted.member_id,
             member_epoch=wanted.member_epoch,
+            with_ranges=wanted.wants_ranges,
         )
     except ApiError as error:
         return error.code, []
@@ -182,7 +187,9 @@ async def _group_by_id(
 ) -> FetchedGroupById:
     await _begin_group(turns, asked.topics)
     names, unknown = _names_of(broker.metadata.image, asked)
-    wanted = _Wanted(asked.group_id, names, require_stable, asked.member_id, asked.member_epoch)
+    wanted = _Wanted(
+        asked.group_id, names, require_stable, asked.member_id, asked.member_epoch, asked.wants_ranges
+    )
     error_code, fetched = _fetch(broker, wanted)
     known = [
         FetchedTopicById(
@@ -249,15 +256,19 @@ async def _partitions(
     partitions: list[_Partition] = []
     await turns.took(_STEPS_PER_TOPIC)
     for one in fetched:
-        committed = one.committed or NOTHING
-        partitions.append(
-            result(
-                partition_index=i32(one.partition),
-                committed_offset=i64(committed.offset),
-                committed_leader_epoch=i32(committed.leader_epoch),
-                metadata=committed.metadata,
-                error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
-            )
-        )
+        partitions.append(_partition(result, one, error_code))
         await turns.took(_STEPS_PER_PARTITION)
     return tuple(partitions)
+
+
+def _partition(result: Callable[..., _Partition], one: FetchedOffset, error_code: ErrorCode) -> _Partition:
+    committed = one.committed or NOTHING
+    partition = partial(
+        result,
+        partition_index=i32(one.partition),
+        committed_offset=i64(committed.offset),
+        committed_leader_epoch=i32(committed.leader_epoch),
+        metadata=committed.metadata,
+        error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
+    )
+    return partition(ranges=pack_ranges(one.ranges)) if one.ranges else partition()

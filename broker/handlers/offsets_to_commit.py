@@ -1,23 +1,36 @@
 """The common part of OffsetCommit and TxnOffsetCommit: the partitions of a request, and their results.
 
 A partition that does not exist has an error of its own and is not part of the commit: UNKNOWN_TOPIC_ID for an
-unknown topic id, else UNKNOWN_TOPIC_OR_PARTITION.
+unknown topic id, else UNKNOWN_TOPIC_OR_PARTITION. A partition with ranges of offsets, which are an extension,
+also gets a message if they are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.offsets.requests import OffsetToCommit
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.packed import unpack_ranges
 from barnabas.protocol.primitive import i32
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage, Topic
 
 _NO_ID = UUID(int=0)
+
+_RANGES_REFUSED: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.invalid_commit_offset_size: (
+        "The partition would have more ranges than offset.partition.ranges.max allows. Commit these again "
+        "when its committed offset has moved."
+    ),
+    ErrorCode.invalid_request: (
+        "Ranges need offsets from 0 on, and a committed offset before them: commit the position at which the "
+        "group begins first, outside of a transaction."
+    ),
+}
 
 ResultT = TypeVar("ResultT")
 
@@ -53,15 +66,29 @@ def resolve_offsets(image: MetadataImage, asked_topics: Sequence[Any], *, by_id:
             elif not 0 <= one.partition_index < len(topic.partitions):
                 resolved.refused[place] = ErrorCode.unknown_topic_or_partition
             else:
-                resolved.offsets[place] = OffsetToCommit(
-                    topic.name,
-                    topic.topic_id,
-                    one.partition_index,
-                    one.committed_offset,
-                    one.committed_leader_epoch,
-                    one.committed_metadata or "",
-                )
+                try:
+                    resolved.offsets[place] = _offset_to_commit(topic, one)
+                except ApiError as error:
+                    resolved.refused[place] = error.code
     return resolved
+
+
+def _offset_to_commit(topic: Topic, one: Any) -> OffsetToCommit:
+    packed = _packed_ranges(one)
+    return OffsetToCommit(
+        topic.name,
+        topic.topic_id,
+        one.partition_index,
+        one.committed_offset,
+        one.committed_leader_epoch,
+        one.committed_metadata or "",
+        None if packed is None else unpack_ranges(packed),
+    )
+
+
+def _packed_ranges(one: Any) -> bytes | None:
+    """The ranges of a partition, in the messages that may have them."""
+    return getattr(one, "ranges", None)
 
 
 def _find_topic(image: MetadataImage, asked: Any, *, by_id: bool) -> Topic | None:
@@ -77,7 +104,15 @@ def partition_results(
     for topic_position, topic in enumerate(asked_topics):
         yield tuple(
             [
-                result(partition_index=i32(one.partition_index), error_code=codes[topic_position, position])
+                _partition_result(one, codes[topic_position, position], result)
                 for position, one in enumerate(topic.partitions)
             ]
         )
+
+
+def _partition_result(one: Any, code: ErrorCode, result: Callable[..., ResultT]) -> ResultT:
+    index = i32(one.partition_index)
+    message = None if code is ErrorCode.none or _packed_ranges(one) is None else _RANGES_REFUSED.get(code)
+    if message is None:
+        return result(partition_index=index, error_code=code)
+    return result(partition_index=index, error_code=code, error_message=message)

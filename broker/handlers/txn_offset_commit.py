@@ -18,11 +18,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest as TxnOffsetCommitRequestByName
-from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse as TxnOffsetCommitResponseByName
-from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
-from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponseTopic as TxnCommittedTopicByName
-
 from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
@@ -33,6 +28,16 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitRequest as TxnOffsetCommitRequestByName,
+)
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitResponse as TxnOffsetCommitResponseByName,
+)
+from barnabas.protocol.extended.txn_offset_commit_v5 import TxnOffsetCommitResponsePartition
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitResponseTopic as TxnCommittedTopicByName,
+)
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitRequest as TxnOffsetCommitRequestById
 from barnabas.protocol.newer.txn_offset_commit_v6 import (

@@ -15,6 +15,7 @@ METADATA_VERSION = "metadata.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
 TRANSACTION_VERSION = "transaction.version"
+INDIVIDUAL_COMMIT = "individual.commit"
 
 
 class Levels(NamedTuple):
@@ -34,6 +35,13 @@ SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
 support.
 
 A new cluster gets the greatest level of each; an existing cluster keeps its levels.
+"""
+
+EXTENSIONS: Final[Mapping[str, Levels]] = {INDIVIDUAL_COMMIT: Levels(1, 1)}
+"""Features that Apache Kafka lacks. Clients use the tags of docs/protocol.md only if they are listed. They
+have no finalized level, because Kafka does not load a metadata log that finalizes an unknown feature.
+
+individual.commit: consumers commit ranges of offsets.
 """
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})

@@ -174,10 +174,11 @@ class OffsetCoordinator(OperationRunner):
         require_stable: bool = False,
         member_id: str | None = None,
         member_epoch: int = NO_MEMBER_EPOCH,
+        with_ranges: bool = False,
     ) -> list[FetchedOffset]:
         """OffsetFetch of one group; all of its offsets if `wanted` is None. `require_stable` leaves out
         offsets that an open transaction may replace, and those of partitions for which a former owner has
-        ranges in an open transaction.
+        ranges in an open transaction. `with_ranges` adds the ranges that were committed individually.
 
         INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing. Members of
         consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
@@ -186,7 +187,8 @@ class OffsetCoordinator(OperationRunner):
         rules = self._rules_of(group_id)
         rules.check_fetch(group_id, member_id, member_epoch)
         is_owner = partial(rules.is_owner, group_id) if require_stable else None
-        return list(fetched_offsets(self._offsets, group_id, wanted, is_owner))
+        found = fetched_offsets(self._offsets, group_id, wanted, is_owner, with_ranges=with_ranges)
+        return list(found)
 
     def topics(self) -> set[tuple[str, UUID]]:
         """The names and ids (zero if unknown) of all topics with committed offsets."""

@@ -18,6 +18,8 @@ def fetched_offsets(
     group_id: str,
     wanted: Mapping[str, Sequence[int]] | None,
     is_owner: IsOwner | None,
+    *,
+    with_ranges: bool,
 ) -> Iterator[FetchedOffset]:
     """The offsets of the `wanted` partitions, or of all partitions with a committed offset.
 
@@ -34,7 +36,7 @@ def fetched_offsets(
             if unstable_for is not None and _is_unstable(key, offsets, unstable_for):
                 yield FetchedOffset(name, partition, None, is_unstable=True)
             else:
-                found = offsets.individual.find(key)
+                found = offsets.individual.find(key) if with_ranges else None
                 ranges = () if found is None else tuple(found.ranges)
                 yield FetchedOffset(name, partition, of_topic.get(partition), ranges=ranges)
 

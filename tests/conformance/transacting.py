@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.packed import pack_ranges
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from tests.conformance.harness import Client, Lab, batch
@@ -81,11 +83,18 @@ class Transacting:
         return code
 
     async def commit_offset(self, offset: int, group: str = GROUP) -> ErrorCode:
+        return await self._commit(group, committed_offset=offset)
+
+    async def commit_ranges(self, group: str, ranges: Iterable[tuple[int, int]]) -> ErrorCode:
+        """Commit ranges of offsets, first and last one inclusive."""
+        return await self._commit(group, committed_offset=-1, ranges=pack_ranges(ranges))
+
+    async def _commit(self, group: str, **fields: Any) -> ErrorCode:
         if self.version < 2:
             added = await self.client.ask("add_offsets_to_txn", 3, **self.fields, group_id=group)
             if added.error_code is not OK:
                 return ErrorCode(added.error_code)
-        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        partition = {"partition_index": 0, "committed_metadata": "", **fields}
         answer = await self.client.ask(
             "txn_offset_commit",
             5 if self.version >= 2 else 4,

@@ -61,7 +61,7 @@ def end_transaction(bench: Bench, *, commit: bool, producer: ProducerIdentity = 
 
 
 def state(bench: Bench, group_id: str = GROUP) -> State:
-    (found,) = bench.offsets.fetch(group_id, {TOPIC: [0]})
+    (found,) = bench.offsets.fetch(group_id, {TOPIC: [0]}, with_ranges=True)
     stable_offset = None if found.committed is None else found.committed.offset - 1
     return stable_offset, [(one.first_offset, one.last_offset) for one in found.ranges]
 

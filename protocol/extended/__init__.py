@@ -1,0 +1,6 @@
+"""Kafka's messages with tagged fields that only Barnabas and its clients know.
+
+All of these tags have the number 10000 or a greater one. A client sends them only to a broker that lists the
+feature of its extension, and a broker answers with them only if the request had them: docs/protocol.md has
+the rules and all tags. Each module has one API and version, under the class names of kio.
+"""
