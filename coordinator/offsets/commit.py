@@ -105,7 +105,7 @@ def range_tombstones(key: OffsetKey, offsets: CommittedOffsets) -> list[AnyOffse
     Another record takes them out of force. Without tombstones they would come back after that one is cleaned.
     """
     found = offsets.individual.find(key)
-    ranges = set() if found is None else found.logged()
+    ranges = set[OffsetRange]() if found is None else found.logged()
     ranges.update(one.added for one in offsets.individual.pending(key))
     return [deleted_range(key, one) for one in sorted(ranges)]
 

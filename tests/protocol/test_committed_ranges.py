@@ -12,11 +12,15 @@ offsets = st.integers(0, 60)
 range_lists = st.lists(st.tuples(offsets, offsets), max_size=30)
 
 
-def state_of(ranges: CommittedRanges) -> tuple[int, list[tuple[int, int]]]:
+State = tuple[int, list[tuple[int, int]]]
+"""The stable offset, and the ranges beyond it."""
+
+
+def state_of(ranges: CommittedRanges) -> State:
     return ranges.stable_offset, [(one.first_offset, one.last_offset) for one in ranges]
 
 
-def of_set(stable_offset: int, committed: set[int]) -> tuple[int, list[tuple[int, int]]]:
+def of_set(stable_offset: int, committed: set[int]) -> State:
     """The same state from single offsets."""
     while stable_offset + 1 in committed:
         stable_offset += 1
@@ -27,6 +31,9 @@ def of_set(stable_offset: int, committed: set[int]) -> tuple[int, list[tuple[int
         else:
             ranges.append((offset, offset))
     return stable_offset, ranges
+
+
+NO_RANGE: list[tuple[int, int]] = []
 
 
 def example() -> CommittedRanges:
@@ -61,15 +68,13 @@ def test_both_commits_in_either_order_leave_no_range(order: list[tuple[int, int]
         ([(30, 43)], (43, [(45, 47), (50, 50)])),  # begins below the stable offset
         ([(30, 40)], (42, [(45, 47), (50, 50)])),  # lies below the stable offset
         ([(44, 60)], (42, [(44, 60)])),  # covers both
-        ([(43, 60)], (60, [])),
+        ([(43, 60)], (60, NO_RANGE)),
         ([(49, 48)], (42, [(45, 47), (50, 50)])),  # is empty
         ([(60, 20)], (42, [(45, 47), (50, 50)])),  # is inverted
         ([(52, 52), (52, 55), (54, 54)], (42, [(45, 47), (50, 50), (52, 55)])),  # repeats itself
     ],
 )
-def test_a_commit_may_name_offsets_in_any_way(
-    committed: list[tuple[int, int]], expected: tuple[int, list[tuple[int, int]]]
-) -> None:
+def test_a_commit_may_name_offsets_in_any_way(committed: list[tuple[int, int]], expected: State) -> None:
     ranges = example()
     ranges.commit(committed)
     assert state_of(ranges) == expected
