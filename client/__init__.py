@@ -3,7 +3,6 @@
 Works with Barnabas and with Apache Kafka 4.2 or later. Guide: docs/asyncio-client.md.
 """
 
-from barnabas.client.consumer_parts import TopicPartition
 from barnabas.client.errors import (
     AcknowledgeError,
     AuthenticationError,
@@ -23,6 +22,7 @@ from barnabas.client.errors import (
 from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
 from barnabas.client.share_consumer import ShareConsumer
+from barnabas.client.topic_partition import TopicPartition
 
 __all__ = [
     "AcknowledgeError",

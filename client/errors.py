@@ -2,6 +2,7 @@
 
     ConsumerError
       ConsumerClosedError         a call after close()
+      WakeupError                 `wakeup` has ended a poll
       MisuseError                 the caller's fault: a record acknowledged twice, an unusable option
         SecurityOptionError       a security setting; `option` is its name
       BrokerUnavailableError      no broker answers; raised only while a consumer starts, later it retries
@@ -16,6 +17,11 @@
       RecordsGoneError            a partition's log does not hold the offset (any more)
       ProduceError                the broker refused the records of one partition; `code` is Kafka's
       AcknowledgeError            the broker refused one partition's acknowledgements; `code` is Kafka's
+      CommitFailedError           the consumer is no longer the member that read the records
+      NoOffsetError               a partition has no position, and the option auto_offset_reset is `none`
+      UnreadableRecordError       a record is corrupt, or a deserializer refuses it
+      ProducerFencedError         another producer has taken over the transactional id
+      TransactionAbortedError     the transaction can only be aborted
 
 Temporary errors (a broker that restarts, a coordinator that moves, a lost connection) are retried and only
 logged. Any other exception from this package is a bug in it.
@@ -37,6 +43,10 @@ class ConsumerError(Exception):
 
 class ConsumerClosedError(ConsumerError):
     """The consumer is closed, or it is closing."""
+
+
+class WakeupError(ConsumerError):
+    """`wakeup` was called: the poll under way, or else the next one, ends with this error."""
 
 
 class MisuseError(ConsumerError):
@@ -183,6 +193,76 @@ class AcknowledgeError(ConsumerError):
         return f"{refused}: {self.message}" if self.message else refused
 
 
+class CommitFailedError(ConsumerError):
+    """The group has given the partitions to other members, so nothing was committed.
+
+    The records since the last commit are delivered again, to any member. The consumer joins the group again
+    by itself; the application continues with its next poll.
+    """
+
+    def __init__(self, group_id: str, reason: str) -> None:
+        super().__init__(group_id, reason)
+        self.group_id = group_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"The offsets were not committed, because {self.reason}. Other members of the group "
+            f"{self.group_id} get the records since the last commit. Poll again to continue; if the "
+            "application is too slow, set a smaller max_records or a longer max_poll_interval_ms."
+        )
+
+
+class NoOffsetError(ConsumerError):
+    """A partition has no usable position, and `auto_offset_reset` is `none`: call `seek`.
+
+    `offset` is the position that is out of range; None if the group has committed none.
+    """
+
+    def __init__(self, topic: str, partition: int, offset: int | None) -> None:
+        super().__init__(topic, partition, offset)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+    def __str__(self) -> str:
+        if self.offset is None:
+            return f"The group has no committed offset for {self.topic}-{self.partition}; call seek."
+        return f"{self.topic}-{self.partition} does not hold the offset {self.offset} any more; call seek."
+
+
+class UnreadableRecordError(ConsumerError):
+    """A record is corrupt, or a deserializer refuses it; its offset is the position of the partition.
+
+    Each poll raises this again; `seek` beyond `offset` skips the record.
+    """
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        super().__init__(topic, partition, offset, reason)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: the record at {self.offset} cannot be read: {self.reason}"
+
+
+class ProducerFencedError(BrokerError):
+    """Another producer has begun to use the transactional id: close this one, it cannot continue."""
+
+
+class TransactionAbortedError(ConsumerError):
+    """A step of the transaction failed with `cause`; only `abort_transaction` is possible, then a new one."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"The transaction must be aborted: {self.cause}"
+
+
 _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
     {
         ErrorCode.unsupported_version: UnsupportedBrokerError,
@@ -190,6 +270,8 @@ _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
         ErrorCode.topic_authorization_failed: TopicAuthorizationError,
         ErrorCode.group_max_size_reached: GroupFullError,
         ErrorCode.group_id_not_found: NotAShareGroupError,
+        ErrorCode.producer_fenced: ProducerFencedError,
+        ErrorCode.invalid_producer_epoch: ProducerFencedError,
     }
 )
 

@@ -8,31 +8,48 @@ it. The callback for assignments must not block, because it runs between two hea
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from barnabas.client.address import Address
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError, BrokerUnavailableError, SecurityError
-from barnabas.client.membership import Membership, MembershipState, Next, Step
+from barnabas.client.member import Member, Next, Step
 from barnabas.client.signal import Signal
-from barnabas.protocol.client.consumer_apis import SHARE_GROUP_HEARTBEAT
+from barnabas.protocol.client.api import ClientApi
 
 log = logging.getLogger(__name__)
 
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
 
-class Heartbeats:
+
+class Heartbeats(Generic[_Request, _Response]):
     """A member's heartbeats: `run` them in a task; after cancelling it, `leave`, then `drop_connection`."""
 
     def __init__(
-        self, cluster: Cluster, membership: Membership, backoff: Backoff, on_assignment: Callable[[], None]
+        self,
+        cluster: Cluster,
+        api: ClientApi[_Request, _Response],
+        membership: Member[_Request, _Response],
+        backoff: Backoff,
+        on_assignment: Callable[[], None],
+        on_answer: Callable[[], None] | None = None,
     ) -> None:
-        """`on_assignment` is called when `membership.assignment` has changed."""
+        """`on_assignment` is called when `membership.assignment` has changed.
+
+        `on_answer` is called after each answer.
+        """
+        self.count = 0
+        """The heartbeats that were answered."""
         self._cluster = cluster
+        self._api = api
         self._membership = membership
         self._backoff = backoff
         self._on_assignment = on_assignment
+        self._on_answer = on_answer
         self._coordinator: Address | None = None
         self._connection: Connection | None = None
         self._hurry = Signal()
@@ -46,9 +63,8 @@ class Heartbeats:
                 raise self._membership.error or AssertionError("left the group while heartbeats ran")
             await self._pause(step)
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Send other topics to the coordinator now."""
-        self._membership.subscribe(topics)
+    def hurry(self) -> None:
+        """There is news of the member: send its next request now."""
         self._hurry.set()
 
     async def leave(self) -> None:
@@ -58,7 +74,7 @@ class Heartbeats:
             return
         try:
             connection = await self._connect()
-            await connection.ask(SHARE_GROUP_HEARTBEAT, request)
+            await connection.ask(self._api, request)
         except (BrokerUnavailableError, BrokerError, SecurityError) as error:
             log.debug("Leaving the group %s failed: %s", self._membership.group_id, error)
 
@@ -74,26 +90,33 @@ class Heartbeats:
         before = membership.assignment
         try:
             connection = await self._connect()
-            step = membership.handle(await connection.ask(SHARE_GROUP_HEARTBEAT, membership.request()))
+            self._hurry.clear()
+            request = membership.request()
+            if request is None:
+                return Step(Next.WAIT, None)
+            step = membership.handle(await connection.ask(self._api, request))
         except BrokerUnavailableError as error:
+            membership.note_unanswered()
             self._note_failure(error)
             return Step(Next.FIND_COORDINATOR)
         self._is_in_trouble = False
+        self.count += 1
         if membership.assignment != before:
             log.info("The group %s assigns %d partitions", membership.group_id, len(membership.assignment))
             self._on_assignment()
+        if self._on_answer is not None:
+            self._on_answer()
         return step
 
     async def _pause(self, step: Step) -> None:
         if step.move is Next.FIND_COORDINATOR:
             self.drop_connection()
         if step.move in {Next.FIND_COORDINATOR, Next.BACK_OFF}:
-            delay_ms = self._backoff.next_ms()
+            delay_ms: int | None = self._backoff.next_ms()
         else:
             self._backoff.reset()
             delay_ms = step.delay_ms
         await self._hurry.wait(delay_ms)
-        self._hurry.clear()
 
     async def _connect(self) -> Connection:
         if self._coordinator is None:
@@ -104,7 +127,7 @@ class Heartbeats:
 
     def _note_failure(self, error: BrokerUnavailableError) -> None:
         """Warns when a member's heartbeats begin to fail; one that joins often waits for its coordinator."""
-        is_news = self._membership.state is MembershipState.MEMBER and not self._is_in_trouble
+        is_news = self._membership.is_member and not self._is_in_trouble
         self._is_in_trouble = True
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "A heartbeat of the group %s failed: %s", self._membership.group_id, error)

@@ -82,7 +82,7 @@ class Intake(Generic[KeyT, ValueT]):
         self._is_read = False
         self._is_redelivery = any(record.delivery_count > 1 for record in added)
         if self._records:
-            self._wake_readers()
+            self.wake_readers()
 
     # Readers call these.
 
@@ -126,9 +126,21 @@ class Intake(Generic[KeyT, ValueT]):
         if self._end is None:
             self._end = reason or ConsumerClosedError("The consumer is closed.")
         self._records.clear()
-        self._wake_readers()
+        self.wake_readers()
 
-    def _wake_readers(self) -> None:
+    @property
+    def count(self) -> int:
+        """The records that wait for a reader."""
+        return len(self._records)
+
+    def drop(self) -> list[ShareRecord[KeyT, ValueT]]:
+        """Take all waiting records out, without a reader."""
+        dropped = list(self._records)
+        self._records.clear()
+        return dropped
+
+    def wake_readers(self) -> None:
+        """Let every waiting reader look again."""
         readers, self._readers = self._readers, {}
         for arrival in readers:
             if not arrival.done():

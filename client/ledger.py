@@ -72,6 +72,11 @@ class Ledger:
         """Whether no record is held and no acknowledgement is queued or in flight."""
         return not (self._held or self._queued or self._in_flight)
 
+    @property
+    def held_count(self) -> int:
+        """The records that are held."""
+        return sum(map(len, self._held.values()))
+
     def acquire(self, records: Iterable[HeldRecord]) -> None:
         """Add new records. An older delivery of the same offset is lost: its lock has ended at the broker."""
         for record in records:

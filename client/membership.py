@@ -3,6 +3,7 @@
     state      meaning                                           an answer leads to
     JOINING    epoch 0 is sent, with the topics                  MEMBER, or FAILED
     MEMBER     the epoch from the coordinator is sent            MEMBER, or JOINING if the member is unknown
+    AWAY       epoch -1 is sent, then nothing until `come_back`  AWAY
     LEFT       epoch -1 was sent, and nothing more will be sent  -
     FAILED     the error is lasting; see `error`                 -
 
@@ -15,53 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Final, NamedTuple
 
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 
 from barnabas.client.errors import BrokerError, broker_error
+from barnabas.client.member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    REJOIN_CODES,
+    AssignmentWait,
+    Next,
+    Step,
+    step_after_error,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import GroupId, TopicName, i32, to_milliseconds
-
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
-
-UNASSIGNED_RETRY_MS: Final = 1_000
-"""Apache Kafka assigns partitions to a new member share.assignment.interval.ms after it joined at the
-earliest. A member that asks again only after the usual interval waits five times as long for the first
-record."""
-UNASSIGNED_RETRIES_MAX: Final = 5
-"""After this number of retries there is nothing to assign, and the usual interval is enough."""
-
-_REJOIN: Final = frozenset({ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch})
-_COORDINATOR_MOVED: Final = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
 
 
 class MembershipState(Enum):
     JOINING = auto()
     MEMBER = auto()
+    AWAY = auto()
     LEFT = auto()
     FAILED = auto()
-
-
-class Next(Enum):
-    """The action after an answer."""
-
-    WAIT = auto()
-    """Send again after `Step.delay_ms`."""
-    AT_ONCE = auto()
-    BACK_OFF = auto()
-    """Send again after a pause that grows."""
-    FIND_COORDINATOR = auto()
-    """Back off, and look up the group's coordinator again."""
-    STOP = auto()
-
-
-class Step(NamedTuple):
-    move: Next
-    delay_ms: int = 0
 
 
 class Membership:
@@ -76,26 +55,54 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self.assignment: frozenset[TopicIdPartition] = frozenset()
         self.error: BrokerError | None = None
-        self._topics = tuple(dict.fromkeys(topics))
+        self.topics = tuple(dict.fromkeys(topics))
         self._rack_id = rack_id
         self._topics_are_known = False
-        """Whether the coordinator knows `_topics`; `_topics_sent` are those of the outstanding request."""
+        """Whether the coordinator knows `topics`; `_topics_sent` are those of the outstanding request."""
         self._topics_sent: tuple[str, ...] | None = None
         self._may_be_known = False
         """Whether the coordinator may know this member: true from its request on, not only from the
         answer."""
-        self._unassigned_count = 0
+        self._wait = AssignmentWait()
+        self._leave_is_due = False
+        """While AWAY, whether the coordinator still has to be told."""
+
+    @property
+    def is_member(self) -> bool:
+        return self.state is MembershipState.MEMBER
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it has left until `come_back`."""
+        return self.state is MembershipState.AWAY
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to other topics, at least one, with the next heartbeat."""
-        self._topics = tuple(dict.fromkeys(topics))
+        """Subscribe to other topics with the next heartbeat; none only while the member is away."""
+        self.topics = tuple(dict.fromkeys(topics))
         self._topics_are_known = False
 
-    def request(self) -> ShareGroupHeartbeatRequest:
-        """The heartbeat to send now."""
+    def go_away(self) -> None:
+        """Leave the group with the next heartbeat, until `come_back`."""
+        if self.state in {MembershipState.JOINING, MembershipState.MEMBER}:
+            self._leave_is_due = self._may_be_known
+            self.state = MembershipState.AWAY
+            self.assignment = frozenset()
+
+    def come_back(self) -> None:
+        """Join again after `go_away`; does nothing in other states."""
+        if self.state is MembershipState.AWAY:
+            self._join_again(at_once=True)
+
+    def note_unanswered(self) -> None:
+        """Does nothing: a share group's heartbeats may be repeated as they are."""
+
+    def request(self) -> ShareGroupHeartbeatRequest | None:
+        """The heartbeat to send now; None while AWAY."""
+        if self.state is MembershipState.AWAY:
+            return self._leave_request() if self._leave_is_due else None
         joins = self.state is MembershipState.JOINING
         self._may_be_known = True
-        self._topics_sent = self._topics if joins or not self._topics_are_known else None
+        self._topics_sent = self.topics if joins or not self._topics_are_known else None
         return ShareGroupHeartbeatRequest(
             group_id=GroupId(self.group_id),
             member_id=self.member_id,
@@ -113,6 +120,9 @@ class Membership:
         self.assignment = frozenset()
         if not may_be_known:
             return None
+        return self._leave_request()
+
+    def _leave_request(self) -> ShareGroupHeartbeatRequest:
         return ShareGroupHeartbeatRequest(
             group_id=GroupId(self.group_id), member_id=self.member_id, member_epoch=i32(LEAVE_EPOCH)
         )
@@ -121,6 +131,8 @@ class Membership:
         """The next step after an answer to `request`. An answer that arrives after `leave` is ignored."""
         if self.state is MembershipState.LEFT:
             return Step(Next.STOP)
+        if self.state is MembershipState.AWAY:
+            return self._stay_away(response)
         if response.error_code is ErrorCode.none:
             return self._go_on(response)
         return self._refused(response.error_code, response.error_message)
@@ -129,7 +141,7 @@ class Membership:
         self.state = MembershipState.MEMBER
         self.member_epoch = response.member_epoch
         if self._topics_sent is not None:
-            self._topics_are_known = self._topics_sent == self._topics
+            self._topics_are_known = self._topics_sent == self.topics
         if response.assignment is not None:
             self.assignment = frozenset(
                 TopicIdPartition(topic.topic_id, index)
@@ -137,30 +149,29 @@ class Membership:
                 if topic.topic_id is not None
                 for index in topic.partitions
             )
-        return self._wait(to_milliseconds(response.heartbeat_interval))
-
-    def _wait(self, interval_ms: int) -> Step:
         if not self._topics_are_known:
             return Step(Next.AT_ONCE)
-        if self.assignment:
-            self._unassigned_count = 0
-        elif self._unassigned_count < UNASSIGNED_RETRIES_MAX:
-            self._unassigned_count += 1
-            return Step(Next.WAIT, min(interval_ms, UNASSIGNED_RETRY_MS))
-        return Step(Next.WAIT, interval_ms)
+        interval_ms = to_milliseconds(response.heartbeat_interval)
+        return self._wait.step(interval_ms, is_assigned=bool(self.assignment))
+
+    def _stay_away(self, response: ShareGroupHeartbeatResponse) -> Step:
+        """The answer to a heartbeat before `go_away` does not count: the leave is still to be sent."""
+        if self._leave_is_due and response.error_code is ErrorCode.none and response.member_epoch >= 0:
+            return Step(Next.AT_ONCE)
+        self._leave_is_due = False
+        return Step(Next.WAIT, None)
 
     def _refused(self, code: ErrorCode, message: str | None) -> Step:
         was_member = self.state is MembershipState.MEMBER
-        if code in _REJOIN or (code is ErrorCode.group_id_not_found and was_member):
+        if code in REJOIN_CODES or (code is ErrorCode.group_id_not_found and was_member):
             return self._join_again(at_once=was_member)
-        if code in _COORDINATOR_MOVED:
-            return Step(Next.FIND_COORDINATOR)
-        if code.retriable:
-            return Step(Next.BACK_OFF)
+        step = step_after_error(code)
+        if step.move is not Next.STOP:
+            return step
         self.state = MembershipState.FAILED
         self.assignment = frozenset()
         self.error = broker_error(code, message)
-        return Step(Next.STOP)
+        return step
 
     def _join_again(self, *, at_once: bool) -> Step:
         """A member that is refused while joining waits, because it would otherwise loop."""
@@ -168,5 +179,6 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self._may_be_known = False
         self.assignment = frozenset()
-        self._unassigned_count = 0
+        self._wait.begin_anew()
+        self._leave_is_due = False
         return Step(Next.AT_ONCE if at_once else Next.BACK_OFF)

@@ -145,6 +145,11 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         if self.state is RecordState.HELD:
             self._holder.settle(self, AcknowledgeType.ACCEPT)
 
+    def release_unread(self) -> None:
+        """Releases the record for a consumer whose reader has not seen it; not for readers."""
+        if self.state is RecordState.HELD:
+            self._holder.settle(self, AcknowledgeType.RELEASE)
+
     def __repr__(self) -> str:
         return f"<ShareRecord {self.topic}-{self.partition}@{self.offset} {self.state.name.lower()}>"
 

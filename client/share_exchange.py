@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple
 
 from barnabas.client.acknowledgements import AcknowledgeType, Lot, ack_batches
+from barnabas.client.callback_guard import CallbackGuard
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
@@ -83,6 +84,8 @@ class ShareReading(Generic[KeyT, ValueT]):
     cluster: Cluster
     reader: RecordReader[KeyT, ValueT]
     intake: Intake[KeyT, ValueT]
+    guard: CallbackGuard
+    """Keeps `on_outcome` from acknowledging records."""
     on_outcome: Callable[[Outcome], None]
     on_stale_metadata: Callable[[], None]
     """Called when a broker's answer contradicts the view of the cluster."""

@@ -103,6 +103,11 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._ledger.release_all(self._now_ms())
         self._news.set()
 
+    @property
+    def held_count(self) -> int:
+        """The records that are locked for this consumer, as far as it knows."""
+        return self._ledger.held_count
+
     # Records call these (`Holder`).
 
     @property
@@ -113,6 +118,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         return isinstance(error, self._settings.reject_on)
 
     def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
+        self._reading.guard.check()
         if record.state is RecordState.HELD:
             self._ledger.settle(record, acknowledge_type)
         else:

@@ -24,7 +24,6 @@ from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicRead
 from barnabas.client.topics import Isolation
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
-    AbortedTransactions,
     BatchError,
     OffsetRange,
     RecordDecoder,
@@ -34,6 +33,7 @@ from barnabas.pipeline.decoding import (
 from barnabas.pipeline.decoding.bounds import OFFSET_MAX
 from barnabas.pipeline.kept_readers import Access, kept_reader
 from barnabas.pipeline.servers import Servers
+from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.identity import TopicIdPartition
 
 ANSWER_BYTES: Final = 4 * 1024 * 1024

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.decoding.aborted import AbortedTransactions
 from barnabas.pipeline.decoding.arrow import (
     CONSTANT_COLUMNS,
     DECODED_COLUMNS,
@@ -40,7 +39,6 @@ __all__ = [
     "DECOMPRESSED_BYTES_MAX",
     "EVERYTHING",
     "TAKEN_BYTES_MAX",
-    "AbortedTransactions",
     "BatchError",
     "OffsetRange",
     "RecordDecoder",

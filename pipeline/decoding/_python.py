@@ -16,7 +16,6 @@ from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import errors
 from barnabas.pipeline.decoding._python_records import Row, Wanted, read_rows
 from barnabas.pipeline.decoding._unpacking import RefusedError, unpack
-from barnabas.pipeline.decoding.aborted import AbortedTransactions
 from barnabas.pipeline.decoding.arrow import array_of, record_batch
 from barnabas.pipeline.decoding.bounds import (
     ALL_TIMES,
@@ -33,6 +32,7 @@ from barnabas.pipeline.decoding.bounds import (
     check_span,
 )
 from barnabas.pipeline.decoding.errors import BatchError
+from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.record_batch import (
     COMPRESSION_MASK,
     CRC_START,

@@ -14,7 +14,6 @@ from typing import Final
 
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
-    AbortedTransactions,
     BatchError,
     OffsetRange,
     RecordDecoder,
@@ -33,6 +32,7 @@ from barnabas.pipeline.log_source.segment_file import OpenSegment, SegmentFile
 from barnabas.pipeline.log_source.segment_slice import UNKNOWN_OFFSET, SegmentSlice
 from barnabas.pipeline.log_source.transaction_index import AbortedTransaction
 from barnabas.pipeline.log_source.window import READ_BYTES, Window
+from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD
 from barnabas.storage.format.offset_index import OffsetIndex
 

@@ -29,6 +29,7 @@ from barnabas.pipeline.share_source.ranges import union
 from barnabas.pipeline.share_source.renewals import Renewals
 from barnabas.pipeline.share_source.sessions import BACKOFF_MAX_MS, BACKOFF_MS, ShareSessions
 from barnabas.pipeline.share_source.settling import Unsettled
+from barnabas.protocol.client.consumer_apis import SHARE_GROUP_HEARTBEAT
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -59,7 +60,11 @@ class GroupMember:
             Renewals(self._sessions, self.holdings, metrics, self._settling) if renew_locks else None
         )
         self._heartbeats = Heartbeats(
-            cluster, membership, Backoff(BACKOFF_MS, BACKOFF_MAX_MS, random), self._note_assignment
+            cluster,
+            SHARE_GROUP_HEARTBEAT,
+            membership,
+            Backoff(BACKOFF_MS, BACKOFF_MAX_MS, random),
+            self._note_assignment,
         )
         self._beating: asyncio.Task[None] | None = None
         self._news = Signal()

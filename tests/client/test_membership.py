@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 import pytest
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import (
     Assignment,
     ShareGroupHeartbeatResponse,
@@ -20,14 +21,8 @@ from barnabas.client.errors import (
     TopicAuthorizationError,
     UnsupportedBrokerError,
 )
-from barnabas.client.membership import (
-    UNASSIGNED_RETRIES_MAX,
-    UNASSIGNED_RETRY_MS,
-    Membership,
-    MembershipState,
-    Next,
-    Step,
-)
+from barnabas.client.member import UNASSIGNED_RETRIES_MAX, UNASSIGNED_RETRY_MS, Next, Step
+from barnabas.client.membership import Membership, MembershipState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import i32, milliseconds
@@ -35,6 +30,12 @@ from barnabas.protocol.primitive import i32, milliseconds
 TOPIC_ID = UUID(int=1)
 INTERVAL_MS = 5_000
 WAIT = Step(Next.WAIT, INTERVAL_MS)
+
+
+def sent(membership: Membership) -> ShareGroupHeartbeatRequest:
+    request = membership.request()
+    assert request is not None
+    return request
 
 
 def answer(member_epoch: int = 2, partitions: Iterable[int] | None = None) -> ShareGroupHeartbeatResponse:
@@ -76,17 +77,17 @@ def assigned(*partitions: int) -> frozenset[TopicIdPartition]:
 
 def test_joining_names_topics_and_rack_once() -> None:
     membership = Membership("group", "member", ["orders", "returns", "orders"], "rack")
-    first = membership.request()
+    first = sent(membership)
     assert (first.group_id, first.member_id, first.member_epoch) == ("group", "member", 0)
     assert (first.subscribed_topic_names, first.rack_id) == (("orders", "returns"), "rack")
     assert membership.handle(answer(2, [0])) == WAIT
-    later = membership.request()
+    later = sent(membership)
     assert (later.member_epoch, later.subscribed_topic_names, later.rack_id) == (2, None, None)
 
 
 def test_a_lost_answer_to_the_join_is_asked_for_again() -> None:
     membership = Membership("group", "member", ["orders"])
-    assert membership.request() == membership.request()
+    assert sent(membership) == sent(membership)
 
 
 def test_an_assignment_is_valid_until_the_next_one() -> None:
@@ -110,9 +111,9 @@ def test_a_member_without_partitions_asks_sooner_but_not_for_ever() -> None:
 def test_other_topics_are_named_in_the_next_heartbeat() -> None:
     membership = joined(0)
     membership.subscribe(["returns"])
-    assert membership.request().subscribed_topic_names == ("returns",)
+    assert sent(membership).subscribed_topic_names == ("returns",)
     assert membership.handle(answer(3, [1])) == WAIT
-    assert membership.request().subscribed_topic_names is None
+    assert sent(membership).subscribed_topic_names is None
 
 
 def test_topics_changed_during_a_heartbeat_are_sent_immediately() -> None:
@@ -120,7 +121,7 @@ def test_topics_changed_during_a_heartbeat_are_sent_immediately() -> None:
     membership.request()
     membership.subscribe(["returns"])
     assert membership.handle(answer(2)) == Step(Next.AT_ONCE)
-    assert membership.request().subscribed_topic_names == ("returns",)
+    assert sent(membership).subscribed_topic_names == ("returns",)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_member_that_is_not_known_any_more_joins_again(code: ErrorCode) -> Non
     assert membership.handle(refusal(code)) == Step(Next.AT_ONCE)
     assert membership.state is MembershipState.JOINING
     assert membership.assignment == assigned()
-    request = membership.request()
+    request = sent(membership)
     assert (request.member_epoch, request.subscribed_topic_names) == (0, ("orders",))
 
 
@@ -210,3 +211,23 @@ def test_a_member_with_a_lasting_error_still_sends_a_leave() -> None:
     request = membership.leave()
     assert request is not None
     assert request.member_epoch == -1
+
+
+def test_a_member_that_goes_away_leaves_and_joins_again_when_it_comes_back() -> None:
+    membership = joined(0, 1)
+    membership.go_away()
+    assert membership.assignment == frozenset()
+    assert sent(membership).member_epoch == -1
+    assert membership.handle(answer(-1)) == Step(Next.WAIT, None)
+    assert membership.request() is None
+    membership.come_back()
+    assert sent(membership).member_epoch == 0
+
+
+def test_an_answer_from_before_a_member_went_away_does_not_count() -> None:
+    membership = Membership("group", "member", ["orders"])
+    membership.request()
+    membership.go_away()
+    assert membership.handle(answer(6, [0])) == Step(Next.AT_ONCE)
+    assert membership.assignment == frozenset()
+    assert sent(membership).member_epoch == -1

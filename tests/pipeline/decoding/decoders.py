@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from barnabas.pipeline.columnar import RecordBatch
-from barnabas.pipeline.decoding import DECODED_COLUMNS, AbortedTransactions, BatchError, _native, _python
+from barnabas.pipeline.decoding import DECODED_COLUMNS, BatchError, _native, _python
 from barnabas.pipeline.decoding.arrow import pa
+from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.varint import Buffer
 
 DECODERS: Final[list[type[_python.RecordDecoder]]] = [_python.RecordDecoder, _native.RecordDecoder]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.pipeline.decoding import AbortedTransactions, _python
+from barnabas.pipeline.decoding import _python
+from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from tests.pipeline.decoding.batches import ABORT, COMMIT, marker, of_offsets, sealed, transactional
 from tests.pipeline.decoding.decoders import DECODER_NAMES, DECODERS, outcome
