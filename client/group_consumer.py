@@ -31,6 +31,8 @@ class GroupConsumer(ABC, Generic[RecordT, PartsT]):
             parse_bootstrap(bootstrap), named("group", group), settings.member_id or _new_member_id()
         )
         self._parts: PartsT | None = None
+        self._is_closing = False
+        """Polls end; callbacks can still use the consumer until it is closed."""
         self._is_closed = False
 
     @property
@@ -71,10 +73,16 @@ class GroupConsumer(ABC, Generic[RecordT, PartsT]):
         After `timeout_ms`, or the option `close_timeout_ms`, the connections are closed without waiting.
         """
         self._check_callback()
-        self._is_closed = True
-        parts, self._parts = self._parts, None
-        if parts is not None:
-            await parts.close(self._group_settings.close_timeout_ms if timeout_ms is None else timeout_ms)
+        if self._is_closing:
+            return
+        self._is_closing = True
+        try:
+            if self._parts is not None:
+                settings = self._group_settings
+                await self._parts.close(settings.close_timeout_ms if timeout_ms is None else timeout_ms)
+        finally:
+            self._is_closed = True
+            self._parts = None
 
     async def poll(
         self,

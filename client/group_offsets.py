@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kio.schema.offset_commit.v9.request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kio.schema.offset_commit.v9.response import OffsetCommitResponse
+from kio.schema.offset_fetch.v9.request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponse
 
 from barnabas.client.coordinators import Coordinators
-from barnabas.protocol.client.admin_apis import OFFSET_FETCH
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
+from barnabas.protocol.client.admin_apis import OFFSET_COMMIT, OFFSET_FETCH
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.primitive import GroupId
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
 
 
 class CommittedOffset(NamedTuple):
@@ -20,27 +32,85 @@ class CommittedOffset(NamedTuple):
     metadata: str
 
 
-async def fetch_group_offsets(
-    coordinators: Coordinators, group_id: str
-) -> dict[tuple[str, int], CommittedOffset]:
-    """By topic and partition, all committed offsets of the group; empty if the group does not exist.
+class GroupMetadata(NamedTuple):
+    """A member of a group, as the coordinator checks it when offsets are committed or read."""
 
-    Waits for transactions that are about to commit offsets. Raises `BrokerError`, and
-    `BrokerUnavailableError` for a temporary error that lasts too long.
+    group_id: str
+    member_epoch: int = -1
+    """-1 for a client that is no member."""
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+async def fetch_group_offsets(
+    coordinators: Coordinators,
+    group: GroupMetadata,
+    partitions: Collection[TopicPartition] | None = None,
+) -> dict[TopicPartition, CommittedOffset]:
+    """By partition, the committed offsets of the group, of all partitions or of these.
+
+    It is empty if the group does not exist. Waits for transactions that are about to commit offsets. Raises
+    `BrokerError`, and `BrokerUnavailableError` for a temporary error that lasts too long.
     """
-    group = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=None)
-    request = OffsetFetchRequest(groups=(group,), require_stable=True)
-    response = await coordinators.ask(group_id, OFFSET_FETCH, request, _error)
+    asked = OffsetFetchRequestGroup(
+        group_id=GroupId(group.group_id),
+        member_id=group.member_id or None,
+        member_epoch=i32(group.member_epoch),
+        topics=None if partitions is None else _topics(partitions),
+    )
+    request = OffsetFetchRequest(groups=(asked,), require_stable=True)
+    response = await coordinators.ask(group.group_id, OFFSET_FETCH, request, _fetch_error)
     return {
-        (topic.name, one.partition_index): CommittedOffset(one.committed_offset, one.metadata or "")
-        for group in response.groups
-        for topic in group.topics
+        TopicPartition(topic.name, one.partition_index): CommittedOffset(
+            one.committed_offset, one.metadata or ""
+        )
+        for answered in response.groups
+        for topic in answered.topics
         for one in topic.partitions
         if one.committed_offset >= 0
     }
 
 
-def _error(response: OffsetFetchResponse) -> ErrorCode:
+async def commit_group_offsets(
+    coordinators: Coordinators, group: GroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> None:
+    """Commit these offsets; raises the errors of `fetch_group_offsets`."""
+    request = OffsetCommitRequest(
+        group_id=GroupId(group.group_id),
+        generation_id_or_member_epoch=i32(group.member_epoch),
+        member_id=group.member_id,
+        group_instance_id=group.instance_id,
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    OffsetCommitRequestPartition(
+                        partition_index=i32(index),
+                        committed_offset=i64(offsets[TopicPartition(topic, index)].offset),
+                        committed_metadata=offsets[TopicPartition(topic, index)].metadata,
+                    )
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in indexes_by_topic(offsets).items()
+        ),
+    )
+    await coordinators.ask(group.group_id, OFFSET_COMMIT, request, _commit_error)
+
+
+def _topics(partitions: Collection[TopicPartition]) -> tuple[OffsetFetchRequestTopics, ...]:
+    return tuple(
+        OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=tuple(map(i32, indexes)))
+        for topic, indexes in indexes_by_topic(partitions).items()
+    )
+
+
+def _commit_error(response: OffsetCommitResponse) -> ErrorCode:
+    codes = (one.error_code for topic in response.topics for one in topic.partitions)
+    return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
+
+
+def _fetch_error(response: OffsetFetchResponse) -> ErrorCode:
     for group in response.groups:
         if group.error_code is not ErrorCode.none:
             return group.error_code

@@ -42,19 +42,25 @@ class GroupParts(ABC, Generic[RecordT]):
 
     def __init__(self, identity: Identity, settings: GroupSettings) -> None:
         self.group_id = identity.group_id
-        self.cluster = Cluster(
-            identity.bootstrap,
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
+        self.cluster = self._new_cluster(identity, settings)
         retries = Retries(backoff_ms=settings.retry_backoff_ms, backoff_max_ms=settings.retry_backoff_max_ms)
-        self.topics = Topics(self.cluster, retries)
+        # A cluster of its own, because a view keeps only the leaders of the topics asked for last.
+        self._queries = self._new_cluster(identity, settings)
+        self.topics = Topics(self._queries, retries)
         self._group_settings = settings
         self._watch = PollWatch(settings.max_poll_interval_ms, self._leave_for_now)
         self._is_woken = False
         self._tasks = Tasks(self._end)
         self._background: list[asyncio.Task[None]] = []
+
+    @staticmethod
+    def _new_cluster(identity: Identity, settings: GroupSettings) -> Cluster:
+        return Cluster(
+            identity.bootstrap,
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            security=settings.security,
+        )
 
     async def start(self) -> None:
         """Find the cluster and start reading.
@@ -83,11 +89,14 @@ class GroupParts(ABC, Generic[RecordT]):
             await self._tasks.cancel()
             self._close_connections()
             self.topics.close()
+            self._queries.close()
             self.cluster.close()
 
     async def next(self, count_max: int) -> list[RecordT]:
         """Wait for records; the course of every poll."""
         self._watch.begin()
+        if self._watch.has_run_long():
+            await asyncio.sleep(0)
         try:
             self._begin_poll()
             while True:
@@ -110,7 +119,6 @@ class GroupParts(ABC, Generic[RecordT]):
         self,
         partitions: Collection[TopicPartition],
         at: int,
-        *,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, int]:
         """The offsets of these partitions at `EARLIEST` or `LATEST`.

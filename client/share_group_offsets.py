@@ -12,7 +12,7 @@ from kio.schema.describe_share_group_offsets.v1.request import (
 from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
 
 from barnabas.client.coordinators import Coordinators
-from barnabas.client.topic_partition import TopicPartition
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.protocol.client.admin_apis import DESCRIBE_SHARE_GROUP_OFFSETS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import GroupId, TopicName, i32
@@ -25,16 +25,13 @@ async def fetch_start_offsets(
 
     Raises `BrokerError`, and `BrokerUnavailableError` for a temporary error that lasts too long.
     """
-    by_topic: dict[str, list[int]] = {}
-    for topic, index in sorted(set(partitions)):
-        by_topic.setdefault(topic, []).append(index)
     group = DescribeShareGroupOffsetsRequestGroup(
         group_id=GroupId(group_id),
         topics=tuple(
             DescribeShareGroupOffsetsRequestTopic(
                 topic_name=TopicName(topic), partitions=tuple(map(i32, indexes))
             )
-            for topic, indexes in by_topic.items()
+            for topic, indexes in indexes_by_topic(partitions).items()
         ),
     )
     request = DescribeShareGroupOffsetsRequest(groups=(group,))

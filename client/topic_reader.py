@@ -265,7 +265,7 @@ def _result(reply: FetchReply) -> FetchPartitionResult:
 def _fetched(result: FetchPartitionResult, isolation: Isolation) -> FetchedRecords | None:
     """The whole batches of a result; None if there is none."""
     records = memoryview(result.records[0]) if result.records else _EMPTY
-    size_bytes, next_offset = _whole_batches(records)
+    size_bytes, next_offset = whole_batches(records)
     if not size_bytes:
         return None
     aborted = result.aborted or ()
@@ -278,7 +278,7 @@ def _end_offset(result: FetchPartitionResult, isolation: Isolation) -> int:
     return result.last_stable_offset if is_committed else result.high_watermark
 
 
-def _whole_batches(records: Buffer) -> tuple[int, int]:
+def whole_batches(records: Buffer) -> tuple[int, int]:
     """The size of the whole batches, and the offset after the last of them.
 
     Stops before bytes that are not a batch; the decoder reports the error.

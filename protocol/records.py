@@ -19,7 +19,7 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.record_walk import RecordSpan, record_spans
+from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.record_walk.cursor import BytesCursor
 from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 
@@ -82,13 +82,25 @@ def _encode_headers(headers: Sequence[Header]) -> bytes:
     return b"".join(encoded)
 
 
+RecordFields = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
+"""The fields of a `Record` in their order."""
+
+
 def iterate_records(
     batch: Buffer, position: int = 0, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> Iterator[Record]:
     """The records of the batch at `position`, at most as many as its header states.
 
-    RecordFormatError if the batch is cut short, its checksum is wrong, or a record is malformed.
+    RecordFormatError if the batch is cut short or its checksum is wrong, and at a record that is malformed.
     """
+    fields = iterate_fields(batch, position, decompressed_bytes_max=decompressed_bytes_max)
+    return map(Record._make, fields)
+
+
+def iterate_fields(
+    batch: Buffer, position: int = 0, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> Iterator[RecordFields]:
+    """Like `iterate_records`, for readers that make another object of each record."""
     header = read_header(batch, position)
     if header.size_bytes > len(batch) - position or header.size_bytes < HEADER_BYTES:
         raise RecordFormatError(
@@ -97,24 +109,27 @@ def iterate_records(
     if not is_checksum_valid(batch, position, header):
         raise RecordFormatError(f"The checksum of the batch at {position} does not match.")
     body = memoryview(batch)[position + HEADER_BYTES : position + header.size_bytes]
-    yield from _iterate_body(header, decompress(header.compression, body, bytes_max=decompressed_bytes_max))
+    return _iterate_body(header, decompress(header.compression, body, bytes_max=decompressed_bytes_max))
 
 
-def _iterate_body(header: BatchHeader, body: bytes) -> Iterator[Record]:
-    for span in record_spans(body, header.record_count):
-        yield Record(
-            header.base_offset + span.offset_delta,
-            header.max_timestamp_ms
-            if header.log_append_time
-            else header.base_timestamp_ms + span.timestamp_delta_ms,
-            span.key,
-            body[span.value_start : span.headers] if span.value_start >= 0 else None,
-            _headers(body, span) if body[span.headers] else (),
+def _iterate_body(header: BatchHeader, body: bytes) -> Iterator[RecordFields]:
+    base_offset, base_timestamp_ms = header.base_offset, header.base_timestamp_ms
+    append_time_ms = header.max_timestamp_ms if header.log_append_time else None
+    # Spans are taken apart, because reading their fields by name is half of the time.
+    for _, _, _, end, timestamp_delta_ms, offset_delta, key, value_start, headers in record_spans(
+        body, header.record_count
+    ):
+        yield (
+            base_offset + offset_delta,
+            base_timestamp_ms + timestamp_delta_ms if append_time_ms is None else append_time_ms,
+            key,
+            body[value_start:headers] if value_start >= 0 else None,
+            _headers(body, headers, end) if body[headers] else (),
         )
 
 
-def _headers(body: bytes, span: RecordSpan) -> tuple[Header, ...]:
-    pairs = BytesCursor(body, span.headers, span.end).headers()
+def _headers(body: bytes, start: int, end: int) -> tuple[Header, ...]:
+    pairs = BytesCursor(body, start, end).headers()
     return tuple((_header_name(name), value) for name, value in pairs)
 
 

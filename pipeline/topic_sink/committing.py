@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.client.errors import BrokerError, ConsumerError
-from barnabas.client.group_offsets import fetch_group_offsets
+from barnabas.client.group_offsets import GroupMetadata, fetch_group_offsets
 from barnabas.client.transactions import COMMITTED, ONGOING, Transactions, Writer
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
@@ -36,7 +36,7 @@ _tidied: set[tuple[Names, str]] = set()
 
 async def read_decision(transactions: Transactions, names: Names) -> Decision | None:
     """The last decision, after it is settled. Raises `PipelineError` if a sink did not write it."""
-    offsets = await fetch_group_offsets(transactions.coordinators, names.group)
+    offsets = await fetch_group_offsets(transactions.coordinators, GroupMetadata(names.group))
     return decode_decision(offsets, names)
 
 

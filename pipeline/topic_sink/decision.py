@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.client.group_offsets import CommittedOffset
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.transactions import Writer
 from barnabas.pipeline.errors import PipelineError
 
@@ -74,7 +75,7 @@ def encode_decision(decision: Decision, names: Names) -> dict[int, CommittedOffs
     }
 
 
-def decode_decision(offsets: Mapping[tuple[str, int], CommittedOffset], names: Names) -> Decision | None:
+def decode_decision(offsets: Mapping[TopicPartition, CommittedOffset], names: Names) -> Decision | None:
     """The decision from the group's offsets; None if the group has committed nothing.
 
     Parts of earlier decisions may remain, if those had more parts or another topic; they are ignored. Raises

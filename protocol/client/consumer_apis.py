@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 from kio.schema.list_offsets.v11.request import ListOffsetsRequest
@@ -56,6 +58,12 @@ def _decode_api_versions(version: int, frame: Buffer, body_offset: int) -> ApiVe
 
 
 API_VERSIONS: Final = _ANY_API_VERSIONS._replace(decode_body=_decode_api_versions)
+CONSUMER_GROUP_HEARTBEAT: Final = kio_api(
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    range(1, 2),
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 METADATA: Final = kio_api(ApiKey.METADATA, range(12, 14), MetadataRequest, MetadataResponse)
 FIND_COORDINATOR: Final = kio_api(
     ApiKey.FIND_COORDINATOR, range(4, 7), FindCoordinatorRequest, FindCoordinatorResponse

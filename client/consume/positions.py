@@ -1,0 +1,154 @@
+"""Finds where to continue: the committed offset of each partition, or the start or end of its log.
+
+Errors are retried while a partition needs a position. A lasting error ends the consumer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Generic
+
+from barnabas.client.consume.assignment import AssignedPartition, Assignment
+from barnabas.client.consume.consumer_options import ConsumerSettings
+from barnabas.client.consume.offset_commits import OffsetCommits
+from barnabas.client.coordinators import Coordinators
+from barnabas.client.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    NoOffsetError,
+    TopicGoneError,
+    UnknownTopicError,
+)
+from barnabas.client.group_offsets import fetch_group_offsets
+from barnabas.client.record import KeyT, ValueT
+from barnabas.client.signal import Signal
+from barnabas.client.topics import EARLIEST, LATEST, Topics
+from barnabas.protocol.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_MS_PER_SECOND: Final = 1000
+_RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}
+_OF_MEMBERSHIP: Final = frozenset(
+    {ErrorCode.stale_member_epoch, ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch}
+)
+"""Errors that end with the next heartbeat."""
+
+
+class Positions(Generic[KeyT, ValueT]):
+    """`run` it in a task; `look_again` when a partition may need a position."""
+
+    def __init__(
+        self,
+        assignment: Assignment[KeyT, ValueT],
+        commits: OffsetCommits[KeyT, ValueT],
+        coordinators: Coordinators,
+        topics: Topics,
+        settings: ConsumerSettings,
+    ) -> None:
+        """`coordinators` and `topics` should give up at the first error."""
+        self._assignment = assignment
+        self._commits = commits
+        self._coordinators = coordinators
+        self._topics = topics
+        self._settings = settings
+        self._news = Signal()
+        self._found = Signal()
+
+    def look_again(self) -> None:
+        """A partition may need a position."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Find positions until cancelled. Raises `BrokerError` for a lasting error."""
+        backoff = self._settings.backoff()
+        while True:
+            self._news.clear()
+            wanting = [one for one in self._assignment if one.needs_position]
+            if not wanting:
+                await self._news.wait(None)
+                continue
+            failure = await self._find(wanting)
+            self._found.set()
+            self._assignment.on_change()
+            if failure is None:
+                backoff.reset()
+                continue
+            log.debug("Positions of the group were not found: %s", failure)
+            await asyncio.sleep(backoff.next_ms() / _MS_PER_SECOND)
+
+    async def wait(self, partition: AssignedPartition[KeyT, ValueT]) -> int:
+        """The position, once it is known. Raises the partition's error."""
+        while partition.progress.position is None:
+            if partition.error is not None:
+                raise partition.error
+            self._found.clear()
+            self.look_again()
+            await self._found.wait(None)
+        return partition.progress.position
+
+    def reset_out_of_range(self, partition: AssignedPartition[KeyT, ValueT]) -> None:
+        """The log does not hold the position: apply the policy."""
+        position = partition.progress.position
+        reset_to = _RESETS.get(self._settings.auto_offset_reset)
+        if reset_to is None:
+            partition.fail(NoOffsetError(*partition.name, position))
+        else:
+            log.info("%s-%d does not hold offset %s; the position is reset", *partition.name, position)
+            partition.reset(reset_to)
+        self._news.set()
+        self._assignment.on_change()
+
+    async def _find(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> Exception | None:
+        """One try for each partition. Returns a temporary error."""
+        failure: Exception | None = None
+        try:
+            await self._find_committed([one for one in wanting if one.reset_to is None])
+        except BrokerUnavailableError as error:
+            failure = error
+        except BrokerError as error:
+            if error.code not in _OF_MEMBERSHIP:
+                raise
+            failure = error
+        by_reset: dict[tuple[str, int], list[AssignedPartition[KeyT, ValueT]]] = {}
+        for one in wanting:
+            if one.reset_to is not None:
+                by_reset.setdefault((one.name.topic, one.reset_to), []).append(one)
+        for (topic, reset_to), partitions in by_reset.items():
+            try:
+                await self._find_in_log(topic, reset_to, partitions)
+            except (BrokerUnavailableError, TopicGoneError, UnknownTopicError) as error:
+                failure = error
+        return failure
+
+    async def _find_committed(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> None:
+        if not wanting:
+            return
+        generations = [one.generation for one in wanting]
+        names = [one.name for one in wanting]
+        found = await fetch_group_offsets(self._coordinators, self._commits.reader_metadata, names)
+        for one, generation in zip(wanting, generations, strict=True):
+            if one.generation != generation or not one.needs_position or one.reset_to is not None:
+                continue
+            committed = found.get(one.name)
+            if committed is not None:
+                one.seek(committed.offset)
+                one.progress.note_committed(committed.offset)
+                continue
+            one.reset_to = _RESETS.get(self._settings.auto_offset_reset)
+            if one.reset_to is None:
+                one.fail(NoOffsetError(*one.name, None))
+
+    async def _find_in_log(
+        self, topic: str, reset_to: int, wanting: Sequence[AssignedPartition[KeyT, ValueT]]
+    ) -> None:
+        generations = [one.generation for one in wanting]
+        await self._topics.find([topic])
+        found = await self._topics.offsets(
+            [one.ownership for one in wanting], reset_to, self._settings.isolation
+        )
+        for one, generation in zip(wanting, generations, strict=True):
+            if one.generation == generation and one.needs_position:
+                one.seek(found[one.ownership] or 0)

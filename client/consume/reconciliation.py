@@ -1,0 +1,202 @@
+"""Moves a consumer from the partitions that it has to those that the group assigns (KIP-848).
+
+    revoked: stop reading -> commit, if automatic -> `on_revoked` -> give up
+    added:   `on_assigned` -> read
+    acknowledge with the owned partitions -> the next assignment
+    lost:    give up -> `on_lost` -> join again
+
+One step follows the other in a task of its own, so that the timeout of a poll does not cut it in the middle.
+Polls start it and wait for it: the application's callbacks run only while a poll waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Final, Generic
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.consume.assignment import AssignedPartition, Assignment
+from barnabas.client.consume.consumer_membership import ConsumerMembership
+from barnabas.client.consume.consumer_options import ConsumerSettings
+from barnabas.client.consume.offset_commits import OffsetCommits
+from barnabas.client.consume.ownership import Ownership, partition_of
+from barnabas.client.consume.rebalance_listener import RebalanceListener
+from barnabas.client.errors import BrokerUnavailableError, MisuseError
+from barnabas.client.record import KeyT, ValueT
+from barnabas.client.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_MS_PER_SECOND: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciling(Generic[KeyT, ValueT]):
+    """The parts that a reconciliation needs."""
+
+    settings: ConsumerSettings
+    cluster: Cluster
+    membership: ConsumerMembership
+    assignment: Assignment[KeyT, ValueT]
+    commits: OffsetCommits[KeyT, ValueT]
+    counts: Counter[str]
+    on_progress: Callable[[], None]
+    """Called when the membership has news for the coordinator, or other partitions are to be read."""
+
+
+class Reconciliation(Generic[KeyT, ValueT]):
+    """The reconciliation of one consumer."""
+
+    def __init__(self, parts: Reconciling[KeyT, ValueT]) -> None:
+        self.listener = RebalanceListener()
+        self._parts = parts
+        self._membership = parts.membership
+        self._assignment = parts.assignment
+        self._task: asyncio.Task[None] | None = None
+        self._unknown: frozenset[Ownership] = frozenset()
+        """Assigned partitions of topics without a name: they were deleted, or the metadata is older."""
+        self._error: Exception | None = None
+        """The error of a callback, for the next poll."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is a step to take."""
+        membership = self._membership
+        if membership.is_out:
+            return True
+        return membership.is_member and membership.assignment - self._unknown != membership.owned
+
+    async def run(self) -> None:
+        """Take the steps that are due; a cancelled caller does not cancel them.
+
+        Raises the first error of a callback.
+        """
+        if self._task is not None and self._task is asyncio.current_task():
+            raise MisuseError("A rebalance listener may not poll.")
+        while self.is_due or self._task is not None:
+            if self._task is None:
+                self._task = asyncio.get_running_loop().create_task(self._run())
+            await asyncio.shield(self._task)
+            self._raise_error()
+        self._raise_error()
+
+    async def give_up_all(self) -> None:
+        """The consumer leaves: revoke its partitions, or lose those that it has lost already."""
+        if self._task is not None and self._task is asyncio.current_task():
+            raise MisuseError("A rebalance listener may neither unsubscribe nor close the consumer.")
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        if self._membership.is_member:
+            await self._revoke(list(self._assignment))
+        else:
+            await self._lose()
+        self._raise_error()
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancel the task, and return it."""
+        if self._task is None:
+            return []
+        self._task.cancel()
+        return [self._task]
+
+    async def _run(self) -> None:
+        try:
+            while self.is_due:
+                if self._membership.is_out:
+                    await self._lose()
+                    self._membership.join_again()
+                    self._parts.on_progress()
+                else:
+                    await self._reconcile()
+        except Exception as error:
+            self._error = self._error or error
+        finally:
+            self._task = None
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    async def _reconcile(self) -> None:
+        membership, assignment = self._membership, self._assignment
+        life, target = membership.life, membership.assignment
+        await self._learn_names(target)
+        target -= self._unknown
+        revoked = [one for one in assignment if one.ownership not in target]
+        if revoked:
+            await self._revoke(revoked)
+        added = [self._new(one) for one in sorted(target - assignment.owned)]
+        if membership.life != life:
+            return
+        assignment.add(added)
+        if added:
+            await self._call(self.listener.on_assigned, added)
+        for one in added:
+            one.is_held = False
+        self._parts.counts["rebalance-total"] += 1
+        if membership.life == life:
+            membership.acknowledge(assignment.owned)
+            self._parts.on_progress()
+
+    async def _revoke(self, revoked: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
+        """Commit, call back, and give up the partitions."""
+        for one in revoked:
+            one.is_held = True
+        if self._parts.settings.enable_auto_commit and self._membership.is_member:
+            await self._parts.commits.commit_quietly(self._assignment.to_commit(revoked))
+        if not self._membership.is_member:
+            return
+        if revoked:
+            await self._call(self.listener.on_revoked, revoked)
+        self._assignment.remove([one for one in revoked if one in list(self._assignment)])
+
+    async def _lose(self) -> None:
+        lost = list(self._assignment)
+        self._assignment.remove(lost)
+        if lost:
+            log.warning("The group %s has taken %d partitions away", self._membership.group_id, len(lost))
+            await self._call(self.listener.on_lost, lost)
+
+    async def _learn_names(self, target: frozenset[Ownership]) -> None:
+        """Ask for topics without a name; those that stay unknown are looked at again later."""
+        view, backoff = self._parts.cluster.view, self._parts.settings.backoff()
+
+        def nameless() -> frozenset[Ownership]:
+            return frozenset(one for one in target if view.topic_name(partition_of(one).topic_id) is None)
+
+        while nameless() and target == self._membership.assignment:
+            try:
+                await self._parts.cluster.refresh({partition_of(one).topic_id for one in target})
+                break
+            except BrokerUnavailableError as error:
+                log.debug("The names of assigned topics are not known yet: %s", error)
+                await asyncio.sleep(backoff.next_ms() / _MS_PER_SECOND)
+        self._unknown = nameless()
+        if self._unknown:
+            delay = self._parts.settings.retry_backoff_max_ms / _MS_PER_SECOND
+            asyncio.get_running_loop().call_later(delay, self._forget_unknown)
+
+    def _forget_unknown(self) -> None:
+        self._unknown = frozenset()
+        self._parts.on_progress()
+
+    def _new(self, ownership: Ownership) -> AssignedPartition[KeyT, ValueT]:
+        topic = self._parts.cluster.view.topic_name(partition_of(ownership).topic_id)
+        assert topic is not None, "the names were learned before"
+        return AssignedPartition(ownership, topic)
+
+    async def _call(
+        self,
+        callback: Callable[[Collection[TopicPartition]], Awaitable[None]],
+        partitions: Collection[AssignedPartition[KeyT, ValueT]],
+    ) -> None:
+        try:
+            await callback([one.name for one in partitions])
+        except Exception as error:
+            log.exception("The rebalance listener failed")
+            self._error = self._error or error
