@@ -1,24 +1,40 @@
-"""The asyncio share consumer: `ShareConsumer`, its records and its errors.
+"""The asyncio clients: `Consumer`, `Producer` and `ShareConsumer`, with their records and errors.
 
-Works with Barnabas and with Apache Kafka 4.2 or later. Guide: docs/asyncio-client.md.
+They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the others 4.0 or later. Guide:
+docs/asyncio-client.md.
 """
 
+from barnabas.client.consume.fetched_slice import ConsumerRecord
+from barnabas.client.consume.rebalance_listener import RebalanceListener
+from barnabas.client.consumer import Consumer
 from barnabas.client.errors import (
     AcknowledgeError,
     AuthenticationError,
     BrokerError,
     BrokerUnavailableError,
+    CommitFailedError,
     ConsumerClosedError,
     ConsumerError,
     GroupAuthorizationError,
     GroupFullError,
     MisuseError,
+    NoOffsetError,
     NotAShareGroupError,
+    ProduceError,
+    ProducerFencedError,
     SecurityError,
     SecurityOptionError,
     TopicAuthorizationError,
+    TopicGoneError,
+    TransactionAbortedError,
+    UnknownTopicError,
+    UnreadableRecordError,
     UnsupportedBrokerError,
+    WakeupError,
 )
+from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.produce.record_queue import RecordMetadata
+from barnabas.client.producer import Producer
 from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
 from barnabas.client.share_consumer import ShareConsumer
@@ -29,20 +45,36 @@ __all__ = [
     "AuthenticationError",
     "BrokerError",
     "BrokerUnavailableError",
+    "CommitFailedError",
+    "CommittedOffset",
+    "Consumer",
     "ConsumerClosedError",
     "ConsumerError",
+    "ConsumerRecord",
     "GroupAuthorizationError",
     "GroupFullError",
+    "GroupMetadata",
     "MisuseError",
+    "NoOffsetError",
     "NotAShareGroupError",
     "Outcome",
+    "ProduceError",
+    "Producer",
+    "ProducerFencedError",
+    "RebalanceListener",
+    "RecordMetadata",
     "Security",
     "SecurityError",
     "SecurityOptionError",
     "ShareConsumer",
     "ShareRecord",
     "TopicAuthorizationError",
+    "TopicGoneError",
     "TopicPartition",
+    "TransactionAbortedError",
+    "UnknownTopicError",
+    "UnreadableRecordError",
     "UnsupportedBrokerError",
+    "WakeupError",
     "parse_security",
 ]

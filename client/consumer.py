@@ -21,7 +21,7 @@ from barnabas.client.consume.parts import ConsumerParts
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import ConsumerClosedError, MisuseError
 from barnabas.client.group_consumer import Bytes, GroupConsumer, as_it_is, named, topic_names
-from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, with_metadata
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
@@ -177,7 +177,7 @@ class Consumer(
         An offset is that of the next record to read. Raises `CommitFailedError` if this consumer is no longer
         the member that has the partitions, `BrokerError`, and `BrokerUnavailableError`.
         """
-        await self._entered().commit(None if offsets is None else _with_metadata(offsets))
+        await self._entered().commit(None if offsets is None else with_metadata(offsets))
 
     async def committed(
         self, partitions: Collection[TopicPartition]
@@ -267,12 +267,3 @@ def _subscription(topics: Iterable[str], pattern: str | None) -> Subscription | 
             raise MisuseError("Subscribe to topics or to a pattern, not to both.")
         return Subscription(pattern=named("pattern", pattern))
     return Subscription(tuple(dict.fromkeys(topic_names(names)))) if names else None
-
-
-def _with_metadata(
-    offsets: Mapping[TopicPartition, int | CommittedOffset],
-) -> dict[TopicPartition, CommittedOffset]:
-    return {
-        TopicPartition(*one): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset, "")
-        for one, offset in offsets.items()
-    }

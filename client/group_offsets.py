@@ -32,6 +32,16 @@ class CommittedOffset(NamedTuple):
     metadata: str
 
 
+def with_metadata(
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets, with empty metadata where there is none."""
+    return {
+        TopicPartition(*one): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset, "")
+        for one, offset in offsets.items()
+    }
+
+
 class GroupMetadata(NamedTuple):
     """A member of a group, as the coordinator checks it when offsets are committed or read."""
 

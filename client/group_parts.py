@@ -15,6 +15,7 @@ from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
 from barnabas.client.common_options import GroupSettings
 from barnabas.client.errors import WakeupError
+from barnabas.client.loop_turn import LoopTurn
 from barnabas.client.missing_topics import warn_of_missing_topics
 from barnabas.client.poll_watch import PollWatch
 from barnabas.client.tasks import Tasks, find_cluster
@@ -49,6 +50,7 @@ class GroupParts(ABC, Generic[RecordT]):
         self.topics = Topics(self._queries, retries)
         self._group_settings = settings
         self._watch = PollWatch(settings.max_poll_interval_ms, self._leave_for_now)
+        self._turn = LoopTurn()
         self._is_woken = False
         self._tasks = Tasks(self._end)
         self._background: list[asyncio.Task[None]] = []
@@ -95,7 +97,7 @@ class GroupParts(ABC, Generic[RecordT]):
     async def next(self, count_max: int) -> list[RecordT]:
         """Wait for records; the course of every poll."""
         self._watch.begin()
-        if self._watch.has_run_long():
+        if self._turn.is_over():
             await asyncio.sleep(0)
         try:
             self._begin_poll()

@@ -11,9 +11,6 @@ from barnabas.client.signal import Signal
 
 log = logging.getLogger(__name__)
 
-TURN_SECONDS: Final = 0.01
-"""How long polls may return without letting other tasks run."""
-
 _MS_PER_SECOND: Final = 1000
 
 
@@ -28,7 +25,6 @@ class PollWatch:
         self._polls = 0
         self._last_poll_at = self._loop.time()
         self._is_late = False
-        self._turn_ends_at = 0.0
         self._news = Signal()
 
     @property
@@ -51,17 +47,6 @@ class PollWatch:
     def note_poll(self) -> None:
         """A poll has returned without waiting. It is for an application that has not been late."""
         self._last_poll_at = self._loop.time()
-
-    def has_run_long(self) -> bool:
-        """Whether other tasks, such as heartbeats, have waited too long for the application.
-
-        While records wait in the client, a poll returns at once, and no task but the application's would run.
-        """
-        now = self._loop.time()
-        if now < self._turn_ends_at:
-            return False
-        self._turn_ends_at = now + TURN_SECONDS
-        return True
 
     async def run(self, group_id: str) -> None:
         """Watch until cancelled."""

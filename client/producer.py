@@ -1,197 +1,345 @@
-"""Writes record batches, each once and in order: an idempotent producer (KIP-98), also for transactions.
+"""A producer of records, for asyncio: idempotent, in order for each partition, optionally transactional.
 
-    producer = Producer(cluster, writer)
-    await producer.write("orders", partition, Body(...))   # returns when there is room for the next
-    await producer.flush()                                 # returns when all are in the log
+    async with Producer("127.0.0.1:9092") as producer:
+        sent = await producer.send("orders", b"one", key=b"k")   # waits for room in the buffer
+        metadata = await sent                                    # waits until it is in the log
 
-The caller encodes and compresses a `Body`. The producer adds the header with the next sequence number of the
-partition, by which the broker recognises a batch that was sent twice. Each partition has at most one batch in
-flight, and all partitions together have `BATCHES_MAX`. A temporary error is retried with the same sequence
-number. Any other error is raised by the next call, and nothing can be written after it.
+Works with Barnabas and with Apache Kafka (KIP-98, KIP-480). This file is the public interface; `produce` has
+the parts behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Final, Self, Unpack
 
+from barnabas.client.address import parse_bootstrap
+from barnabas.client.batch_delivery import BatchDelivery
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import (
-    BrokerUnavailableError,
-    ProduceError,
-    TopicGoneError,
-    error_code,
+    ConsumerClosedError,
+    ConsumerError,
+    MisuseError,
 )
-from barnabas.client.leaders import Leaders
-from barnabas.client.metadata import Leader
-from barnabas.client.patience import Patience
-from barnabas.client.topics import TOPIC_GONE_MS, Retries
-from barnabas.client.transactions import Writer
-from barnabas.protocol.client.produce_response import ProduceReply
-from barnabas.protocol.client.producer_apis import PRODUCE
-from barnabas.protocol.decode.produce import ProduceBody, ProducePartition, ProduceTopic
-from barnabas.protocol.encode.produce import ProducePartitionResult
-from barnabas.protocol.errors import ErrorCode
+from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, with_metadata
+from barnabas.client.loop_turn import LoopTurn
+from barnabas.client.open_batch import NO_HEADERS
+from barnabas.client.partitioner import KeylessTurns, partition_of_key
+from barnabas.client.produce.producer_options import ProducerOptions, producer_settings_of
+from barnabas.client.produce.producer_transaction import Phase, ProducerTransaction
+from barnabas.client.produce.record_queue import RecordMetadata, RecordQueue
+from barnabas.client.produce.record_sender import RecordSender
+from barnabas.client.produce.topic_cache import TopicCache
+from barnabas.client.tasks import find_cluster
+from barnabas.client.topic_partition import TopicPartition
+from barnabas.client.topics import Retries, Topic
+from barnabas.client.transactions import Transactions, Writer
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, Compression, seal_batch
+from barnabas.protocol.records import Header, encode_headers
 
-BATCHES_MAX: Final = 8
-"""Batches in flight, each to another partition."""
-PRODUCE_TIMEOUT_MS: Final = 30_000
-"""How long the leader may wait for its followers."""
+log = logging.getLogger(__name__)
 
-_ACKS_ALL: Final = -1
-_SEQUENCE_MASK: Final = 0x7FFFFFFF
-_WRITTEN: Final = frozenset({ErrorCode.none, ErrorCode.duplicate_sequence_number})
-"""The broker already has a batch with this sequence number, so an earlier try has succeeded."""
+RECORD_OVERHEAD_BYTES: Final = 70
+"""The memory that a record uses beside its key, value and headers: at least its part of a batch's header."""
 
-
-class Body(NamedTuple):
-    """A batch's records, encoded and compressed: the bytes after the header."""
-
-    records: bytes
-    compression: Compression
-    record_count: int
-    base_timestamp_ms: int
-    max_timestamp_ms: int
-    label: str
-    """The name of these records in an error."""
+_MS_PER_SECOND: Final = 1000
 
 
 class Producer:
-    """Writes as one `Writer`. Call `close` once; the cluster stays open."""
+    """Enter it with `async with`, or call `start` and `close`. Any number of tasks may use it."""
 
-    def __init__(self, cluster: Cluster, writer: Writer, retries: Retries | None = None) -> None:
-        self._cluster = cluster
-        self._writer = writer
-        self._retries = retries or Retries()
-        self._leaders = Leaders(cluster)
-        self._room = asyncio.Semaphore(BATCHES_MAX)
-        self._turns: dict[TopicIdPartition, asyncio.Lock] = {}
-        self._sequences: dict[TopicIdPartition, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._error: Exception | None = None
+    def __init__(self, bootstrap: str | Sequence[str], **options: Unpack[ProducerOptions]) -> None:
+        """`bootstrap` is `host:port`, or several; `options` are those of `ProducerSettings`."""
+        self._settings = settings = producer_settings_of(options)
+        self._bootstrap = parse_bootstrap(bootstrap)
+        self._cluster = Cluster(
+            self._bootstrap,
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            security=settings.security,
+        )
+        self._turns = KeylessTurns(int(settings.random() * 0x7FFFFFFF))
+        self._sender: RecordSender | None = None
+        self._is_closed = False
 
-    async def write(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
-        """Write a batch after the batches already given for the partition.
+    async def start(self) -> None:
+        """Find the cluster, and get a producer id. A transactional producer then needs `init_transactions`.
 
-        Raises `ProduceError`, `TopicGoneError` or `BrokerUnavailableError` for this batch or an earlier one.
+        Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`, `SecurityError` if
+        TLS or SASL fail, and `BrokerError`.
         """
-        self._raise_error()
-        await self._room.acquire()
-        if self._error is not None:
-            self._room.release()
-            raise self._error
-        task = asyncio.get_running_loop().create_task(self._deliver(topic, partition, body))
-        self._tasks.add(task)
-        task.add_done_callback(self._note_done)
-        await asyncio.sleep(0)
+        if self._sender is not None or self._is_closed:
+            raise MisuseError("A producer can be started only once.")
+        settings = self._settings
+        retries = Retries(
+            backoff_ms=settings.retry_backoff_ms,
+            backoff_max_ms=settings.retry_backoff_max_ms,
+            give_up_ms=settings.delivery_timeout_ms,
+        )
+        self._transactions = Transactions(self._cluster)
+        self._topics = TopicCache(self._new_query_cluster(), retries, settings.metadata_max_age_ms)
+        try:
+            await find_cluster(self._cluster, settings)
+            writer = Writer(settings.transactional_id, -1, -1)
+            if settings.transactional_id is None:
+                writer = await self._transactions.begin_idempotent()
+        except BaseException:
+            self._is_closed = True
+            self._close_connections()
+            raise
+        self._delivery = BatchDelivery(self._cluster, writer, retries)
+        self._transaction = ProducerTransaction(self._transactions, self._delivery, settings)
+        self._renewing = asyncio.Lock()
+        self._turn = LoopTurn()
+        self._sender = RecordSender(
+            self._delivery, settings, self._turns, self._before_delivery, self._note_failure
+        )
 
-    async def flush(self) -> None:
-        """Return once all batches given so far are in the log; raises the errors of `write`."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-        self._raise_error()
+    async def close(self, *, timeout_ms: int | None = None) -> None:
+        """Deliver the records, abort an open transaction, and close the connections.
 
-    def close(self) -> None:
-        """Close the connections; batches in flight may or may not be written."""
-        for task in self._tasks:
-            task.cancel()
-        self._leaders.close()
+        Records that are not delivered after `timeout_ms`, or the option `close_timeout_ms`, fail with
+        `ConsumerClosedError`. Closing twice does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        sender = self._sender
+        if sender is None:
+            return
+        timeout_ms = self._settings.close_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / _MS_PER_SECOND):
+                if self._transaction.phase in {Phase.OPEN, Phase.FAILED}:
+                    await self._abort(sender)
+                else:
+                    await sender.flush()
+        except (TimeoutError, ConsumerError) as error:
+            log.warning("The producer is closed before all its work was done: %r", error)
+        finally:
+            await sender.close(ConsumerClosedError("The producer is closed."))
+            self._delivery.close()
+            self._close_connections()
 
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
 
-    def _note_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._room.release()
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
 
-    async def _deliver(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
-        turn = self._turns.setdefault(partition, asyncio.Lock())
-        async with turn:
-            # No batch may follow a failed one, because the broker misses its sequence numbers.
-            if self._error is not None:
-                return
-            try:
-                await self._deliver_in_turn(topic, partition, body)
-            except Exception as error:
-                self._error = self._error or error
-
-    async def _deliver_in_turn(self, topic: str, partition: TopicIdPartition, body: Body) -> None:
-        sequence = self._sequences.get(partition, 0)
-        request = self._request(topic, partition, body, sequence)
-        patience = self._retries.patience()
-        while not await self._send(topic, partition, body, request, patience):
-            pass
-        self._sequences[partition] = (sequence + body.record_count) & _SEQUENCE_MASK
-
-    async def _send(
+    async def send(
         self,
         topic: str,
-        partition: TopicIdPartition,
-        body: Body,
-        request: ProduceBody,
-        patience: Patience,
-    ) -> bool:
-        """Whether the batch is written. If it is not, this has paused, and the caller may try again."""
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Iterable[Header] = (),
+        timestamp_ms: int | None = None,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Queue a record, waiting for room in the buffer. Await the result for its place in the log.
+
+        Without a `partition` the key chooses it, as Java's producer does; records without a key fill one
+        partition's batch after the other. The result raises `ProduceError` if the broker refuses the record,
+        `BrokerUnavailableError` after `delivery_timeout_ms`, and `TopicGoneError`. This method raises
+        `UnknownTopicError`, `MisuseError`, `TransactionAbortedError`, `ProducerFencedError`, and
+        `ConsumerClosedError` after `close`.
+        """
+        sender = self._entered()
+        self._check_transaction()
+        found = await self._topics.find(topic)
+        encoded_headers = _encoded(headers)
+        size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + len(encoded_headers)
+        await sender.room.take(size_bytes)
         try:
-            connection = await self._leaders.connection(partition)
-            reply = await connection.start(PRODUCE, request, wait_ms=PRODUCE_TIMEOUT_MS)
-        except TopicGoneError as error:
-            await patience.pause(error, give_up_ms=TOPIC_GONE_MS)
-            return False
-        except BrokerUnavailableError as error:
-            self._leaders.doubt(partition)
-            await patience.pause(error)
-            return False
-        result = _result(reply)
-        code = error_code(result.error_code)
-        if code in _WRITTEN:
-            return True
-        if not code.retriable:
-            raise ProduceError(code, topic, partition.partition, _reason(result, body))
-        leader = None if result.current_leader is None else Leader(*result.current_leader)
-        self._leaders.doubt(partition, leader, reply.node_endpoints)
-        where = f"{topic}-{partition.partition}"
-        await patience.pause(
-            BrokerUnavailableError(f"{where} accepts no records at the moment: {code.name}.")
-        )
-        return False
+            if self._turn.is_over():
+                await asyncio.sleep(0)
+            self._entered()
+            self._check_transaction()
+            index = self._partition(found, key, partition)
+            time_ms = int(time.time() * _MS_PER_SECOND) if timestamp_ms is None else timestamp_ms
+            return sender.add(
+                topic,
+                TopicIdPartition(found.topic_id, index),
+                (key, value, encoded_headers, time_ms),
+                size_bytes,
+                is_keyless=key is None and partition is None,
+            )
+        except BaseException:
+            sender.room.give_back(size_bytes)
+            raise
 
-    def _request(self, topic: str, partition: TopicIdPartition, body: Body, sequence: int) -> ProduceBody:
-        records = self._sealed(body, sequence)
-        parts = [ProducePartition(partition.partition, memoryview(records))]
-        transactional_id = self._writer.transactional_id
-        return ProduceBody(
-            transactional_id, _ACKS_ALL, PRODUCE_TIMEOUT_MS, [ProduceTopic(topic, None, parts)]
-        )
-
-    def _sealed(self, body: Body, sequence: int) -> bytes:
-        is_transactional = self._writer.transactional_id is not None
-        return seal_batch(
-            body.records,
-            base_offset=0,
-            leader_epoch=-1,
-            attributes=body.compression | (TRANSACTIONAL_FLAG if is_transactional else 0),
-            last_offset_delta=body.record_count - 1,
-            base_timestamp_ms=body.base_timestamp_ms,
-            max_timestamp_ms=body.max_timestamp_ms,
-            producer_id=self._writer.producer_id,
-            producer_epoch=self._writer.producer_epoch,
-            base_sequence=sequence,
-            record_count=body.record_count,
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Iterable[Header] = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """`send`, and wait for the result."""
+        return await (
+            await self.send(
+                topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+            )
         )
 
+    async def flush(self) -> None:
+        """Return once all records sent so far are in the log, or have failed; their results tell which."""
+        await self._entered().flush()
 
-def _result(reply: ProduceReply) -> ProducePartitionResult:
-    ((_, (result,)),) = reply.topics
-    return result
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic. Raises `UnknownTopicError`."""
+        self._entered()
+        found = await self._topics.find(topic)
+        return [TopicPartition(topic, index) for index in range(found.partition_count)]
+
+    def metrics(self) -> dict[str, float]:
+        """The counters of this producer; the guide lists their names."""
+        sender = self._entered()
+        return {
+            "buffered-bytes": sender.room.used_bytes,
+            "record-send-total": 0,
+            "record-error-total": 0,
+            "batch-send-total": 0,
+            **sender.counts,
+        }
+
+    async def init_transactions(self) -> None:
+        """Register the transactional id, once, before the first transaction.
+
+        Fences the former producer with this id, and aborts its open transaction. Raises `BrokerError` and
+        `BrokerUnavailableError`.
+        """
+        self._transactional()
+        await self._transaction.initialise()
+
+    def begin_transaction(self) -> None:
+        """All records sent from now on belong to the transaction."""
+        self._transactional()
+        self._transaction.begin()
+
+    async def commit_transaction(self) -> None:
+        """Deliver the records, then commit.
+
+        Raises `TransactionAbortedError` if a record was not delivered: call `abort_transaction`. Raises
+        `ProducerFencedError`, and `BrokerUnavailableError` if the answer is missing: call it again.
+        """
+        sender = self._transactional()
+        self._transaction.check_commit()
+        await sender.flush()
+        await self._transaction.commit()
+
+    async def abort_transaction(self) -> None:
+        """Drop the records that are not sent yet, and abort. Raises `ProducerFencedError`."""
+        await self._abort(self._transactional())
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        group: GroupMetadata,
+    ) -> None:
+        """Commit a consumer's offsets with the transaction; `group` is `Consumer.group_metadata()`.
+
+        Raises `CommitFailedError` if the consumer has lost its partitions, and the errors of `send`. After an
+        error only an abort is possible.
+        """
+        self._transactional()
+        await self._transaction.add_offsets(with_metadata(offsets), group)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction around a block: commits at its end, aborts after an exception, which is raised."""
+        self.begin_transaction()
+        try:
+            yield
+            await self.commit_transaction()
+        except BaseException:
+            if self._transaction.phase in {Phase.OPEN, Phase.FAILED}:
+                await self.abort_transaction()
+            raise
+
+    def _entered(self) -> RecordSender:
+        if self._is_closed:
+            raise ConsumerClosedError("The producer is closed.")
+        if self._sender is None:
+            raise MisuseError("The producer is not started.")
+        return self._sender
+
+    def _transactional(self) -> RecordSender:
+        sender = self._entered()
+        if self._settings.transactional_id is None:
+            raise MisuseError("Transactions need the option transactional_id.")
+        return sender
+
+    def _check_transaction(self) -> None:
+        if self._settings.transactional_id is not None:
+            self._transaction.check_send()
+
+    def _partition(self, topic: Topic, key: bytes | None, partition: int | None) -> int:
+        count = topic.partition_count
+        if partition is None:
+            return self._turns.current(topic.name, count) if key is None else partition_of_key(key, count)
+        if not 0 <= partition < count:
+            raise MisuseError(f"{topic.name} has {count} partitions, so none with the number {partition}.")
+        return partition
+
+    async def _before_delivery(self, queue: RecordQueue) -> None:
+        if self._settings.transactional_id is not None:
+            await self._transaction.add(TopicPartition(queue.topic, queue.partition.partition))
+            return
+        sender = self._entered_or_closing()
+        if sender.needs_new_id:
+            async with self._renewing:
+                await sender.landed.wait()
+                if sender.needs_new_id:
+                    self._delivery.become(await self._transactions.begin_idempotent())
+                    sender.needs_new_id = False
+
+    def _entered_or_closing(self) -> RecordSender:
+        assert self._sender is not None, "batches come from a sender"
+        return self._sender
+
+    def _note_failure(self, error: Exception) -> None:
+        self._topics.forget()
+        if self._settings.transactional_id is not None:
+            self._transaction.note_failure(error)
+
+    async def _abort(self, sender: RecordSender) -> None:
+        sender.drop(ConsumerError("The transaction is aborted."))
+        await sender.flush()
+        await self._transaction.abort(needs_new_epoch=sender.needs_new_id)
+        sender.needs_new_id = False
+
+    def _new_query_cluster(self) -> Cluster:
+        """For look-ups of topics: a view keeps only the leaders of the topics asked for last."""
+        settings = self._settings
+        return Cluster(
+            self._bootstrap,
+            client_id=settings.client_id,
+            request_timeout_ms=settings.request_timeout_ms,
+            security=settings.security,
+        )
+
+    def _close_connections(self) -> None:
+        self._topics.close()
+        self._transactions.close()
+        self._cluster.close()
 
 
-def _reason(result: ProducePartitionResult, body: Body) -> str:
-    """The label of the batch, and the broker's explanation for the batch or for a record in it."""
-    said = [message for _, message in result.record_errors if message]
-    message = result.error_message or ""
-    explanation = "; ".join(one for one in (message, *said[:1]) if one) or "the broker gives no reason"
-    return f"{body.label} ({len(body.records)} bytes): {explanation}"
+def _encoded(headers: Iterable[Header]) -> bytes:
+    given = list(headers)
+    return encode_headers(given) if given else NO_HEADERS

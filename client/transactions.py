@@ -33,7 +33,8 @@ from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 from barnabas.client.cluster import TRANSACTION, Cluster
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
-from barnabas.client.group_offsets import CommittedOffset
+from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.client.topics import Retries
 from barnabas.protocol.client.producer_apis import (
     ADD_OFFSETS_TO_TXN,
@@ -91,13 +92,17 @@ class Transactions:
         """Whether the brokers support transactions. Raises `BrokerUnavailableError` if none answers."""
         return await self._cluster.speaks(END_TXN)
 
-    async def begin(self, transactional_id: str, timeout_ms: int) -> Writer:
+    async def begin(self, transactional_id: str, timeout_ms: int, current: Writer | None = None) -> Writer:
         """Start a new epoch of the id. Aborts the open transaction, if there is one.
 
-        The transaction itself begins with the first partition that is added to it.
+        The transaction itself begins with the first partition that is added to it. `current` is the writer
+        that begins anew (KIP-360): it raises `ProducerFencedError` if another one has taken over.
         """
         request = InitProducerIdRequest(
-            transactional_id=TransactionalId(transactional_id), transaction_timeout=milliseconds(timeout_ms)
+            transactional_id=TransactionalId(transactional_id),
+            transaction_timeout=milliseconds(timeout_ms),
+            producer_id=ProducerId(-1 if current is None else current.producer_id),
+            producer_epoch=i16(-1 if current is None else current.producer_epoch),
         )
         response = await self.coordinators.ask(
             transactional_id, INIT_PRODUCER_ID, request, lambda one: one.error_code, key_type=TRANSACTION
@@ -139,26 +144,32 @@ class Transactions:
         )
 
     async def commit_offsets(
-        self, writer: Writer, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]
+        self, writer: Writer, group: GroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
-        """Add a group's offsets to the transaction: they become effective when it is committed."""
+        """Add a group's offsets to the transaction: they become effective when it is committed.
+
+        A `group` that names a member is checked: offsets of a member that was removed are refused.
+        """
         added = AddOffsetsToTxnRequest(
             transactional_id=_id(writer),
             producer_id=ProducerId(writer.producer_id),
             producer_epoch=i16(writer.producer_epoch),
-            group_id=GroupId(group_id),
+            group_id=GroupId(group.group_id),
         )
         await self.coordinators.ask(
             _id(writer), ADD_OFFSETS_TO_TXN, added, lambda one: one.error_code, key_type=TRANSACTION
         )
         request = TxnOffsetCommitRequest(
             transactional_id=_id(writer),
-            group_id=GroupId(group_id),
+            group_id=GroupId(group.group_id),
             producer_id=ProducerId(writer.producer_id),
             producer_epoch=i16(writer.producer_epoch),
-            topics=(_offsets(topic, offsets),),
+            generation_id=i32(group.member_epoch),
+            member_id=group.member_id,
+            group_instance_id=group.instance_id,
+            topics=_offsets(offsets),
         )
-        await self.coordinators.ask(group_id, TXN_OFFSET_COMMIT, request, _worst_offset)
+        await self.coordinators.ask(group.group_id, TXN_OFFSET_COMMIT, request, _worst_offset)
 
     async def end(self, writer: Writer, *, commit: bool) -> None:
         """Commit or abort. Repeating the same is no error; the opposite is INVALID_TXN_STATE."""
@@ -207,16 +218,23 @@ def _id(writer: Writer) -> TransactionalId:
     return TransactionalId(writer.transactional_id)
 
 
-def _offsets(topic: str, offsets: Mapping[int, CommittedOffset]) -> TxnOffsetCommitRequestTopic:
-    partitions = tuple(
-        TxnOffsetCommitRequestPartition(
-            partition_index=i32(index),
-            committed_offset=i64(committed.offset),
-            committed_metadata=committed.metadata,
+def _offsets(
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> tuple[TxnOffsetCommitRequestTopic, ...]:
+    return tuple(
+        TxnOffsetCommitRequestTopic(
+            name=TopicName(topic),
+            partitions=tuple(
+                TxnOffsetCommitRequestPartition(
+                    partition_index=i32(index),
+                    committed_offset=i64(offsets[TopicPartition(topic, index)].offset),
+                    committed_metadata=offsets[TopicPartition(topic, index)].metadata,
+                )
+                for index in indexes
+            ),
         )
-        for index, committed in offsets.items()
+        for topic, indexes in indexes_by_topic(offsets).items()
     )
-    return TxnOffsetCommitRequestTopic(name=TopicName(topic), partitions=partitions)
 
 
 def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:

@@ -54,7 +54,7 @@ def encode_records(
             record.timestamp_ms - base.timestamp_ms,
             record.key,
             record.value,
-            _encode_headers(record.headers),
+            encode_headers(record.headers),
         )
         for record in records
     )
@@ -73,7 +73,8 @@ def encode_records(
     )
 
 
-def _encode_headers(headers: Sequence[Header]) -> bytes:
+def encode_headers(headers: Sequence[Header]) -> bytes:
+    """The headers of a record, with their count first."""
     encoded = [zigzag_varint(len(headers))]
     for name, value in headers:
         data = name.encode()

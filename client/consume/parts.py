@@ -75,29 +75,8 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             self._note_answer,
         )
         self._make_offset_parts()
-        self.reconciliation = Reconciliation(
-            Reconciling(
-                settings,
-                self.cluster,
-                self.membership,
-                self.assignment,
-                self.commits,
-                self._counts,
-                self._note_progress,
-            )
-        )
-        self.reconciliation.listener = listener or RebalanceListener()
-        self._fetching = Fetching(
-            settings,
-            self.cluster,
-            self.assignment,
-            self._buffer,
-            deserializers,
-            self._counts,
-            self.positions.reset_out_of_range,
-            self._leaders.note_stale_metadata,
-            self._note_leader_changed,
-        )
+        self._make_rebalance_parts(listener)
+        self._make_fetch_parts(deserializers)
         self._is_polled = False
         self._is_quiet = False
         """Whether nothing has changed in the membership since the last poll."""
@@ -121,6 +100,33 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         self._eager_coordinators = Coordinators(self.cluster, once)
         self.positions = Positions(
             self.assignment, self.commits, self._eager_coordinators, self._eager_topics, settings
+        )
+
+    def _make_rebalance_parts(self, listener: RebalanceListener | None) -> None:
+        self.reconciliation = Reconciliation(
+            Reconciling(
+                self._settings,
+                self.cluster,
+                self.membership,
+                self.assignment,
+                self.commits,
+                self._counts,
+                self._note_progress,
+            )
+        )
+        self.reconciliation.listener = listener or RebalanceListener()
+
+    def _make_fetch_parts(self, deserializers: Deserializers[KeyT, ValueT] | None) -> None:
+        self._fetching = Fetching(
+            self._settings,
+            self.cluster,
+            self.assignment,
+            self._buffer,
+            deserializers,
+            self._counts,
+            self.positions.reset_out_of_range,
+            self._leaders.note_stale_metadata,
+            self._note_leader_changed,
         )
 
     async def start(self) -> None:
@@ -155,7 +161,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     def next_decoded(self) -> ConsumerRecord[KeyT, ValueT] | None:
         """The next record, if it is decoded and a poll has nothing else to do; otherwise use `next`."""
-        if self._is_woken or not self._is_quiet or self._is_polled or self._watch.has_run_long():
+        if self._is_woken or not self._is_quiet or self._is_polled or self._turn.is_over():
             return None
         self.assignment.settle()
         record = self._buffer.take_decoded()

@@ -1,7 +1,7 @@
 """Writes Arrow batches of records to one partition, in their order and each once, for a synchronous caller.
 
 Keys, values, headers and timestamps stay unchanged; the topic's settings decide about the type of timestamp.
-A batch whose response is lost is sent again with the same sequence (see `client.producer`).
+A batch whose response is lost is sent again with the same sequence (see `client.batch_delivery`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Final
 
+from barnabas.client.batch_delivery import Body
+from barnabas.client.batch_writer import BatchWriter
 from barnabas.client.errors import ProduceError
-from barnabas.client.producer import Body, Producer
 from barnabas.client.transactions import Transactions
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
@@ -37,7 +38,7 @@ class RecordWriter:
         self._batch_bytes = batch_bytes
         self._loop = asyncio.new_event_loop()
         self._cluster = servers.cluster()
-        self._producer: Producer | None = None
+        self._producer: BatchWriter | None = None
         self._gathered: list[Record] = []
         self._gathered_bytes = 0
 
@@ -77,10 +78,10 @@ class RecordWriter:
             self._producer = await self._become_producer()
         await self._producer.write(self._topic, self._partition, _body(records))
 
-    async def _become_producer(self) -> Producer:
+    async def _become_producer(self) -> BatchWriter:
         transactions = Transactions(self._cluster)
         try:
-            return Producer(self._cluster, await transactions.begin_idempotent())
+            return BatchWriter(self._cluster, await transactions.begin_idempotent())
         finally:
             transactions.close()
 

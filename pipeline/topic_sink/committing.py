@@ -19,6 +19,7 @@ from typing import Final
 
 from barnabas.client.errors import BrokerError, ConsumerError
 from barnabas.client.group_offsets import GroupMetadata, fetch_group_offsets
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.transactions import COMMITTED, ONGOING, Transactions, Writer
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
@@ -115,7 +116,11 @@ class Committing:
 
     async def _decide(self, driver: Writer, decision: Decision) -> None:
         offsets = encode_decision(decision, self._names)
-        await self._transactions.commit_offsets(driver, self._names.group, decision.topic, offsets)
+        await self._transactions.commit_offsets(
+            driver,
+            GroupMetadata(self._names.group),
+            {TopicPartition(decision.topic, index): committed for index, committed in offsets.items()},
+        )
         await self._transactions.end(driver, commit=True)
 
     async def _end(self, decision: Decision) -> None:

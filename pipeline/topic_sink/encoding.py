@@ -15,15 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from barnabas.client.producer import Body
+from barnabas.client.batch_delivery import Body
+from barnabas.client.open_batch import NO_HEADERS, OpenBatch
+from barnabas.client.partitioner import KeylessTurns, partition_of_key
 from barnabas.client.topics import Topic
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.columns import Row, as_bytes, rows
-from barnabas.pipeline.topic_sink.partitioner import KeylessTurns, partition_of_key
-from barnabas.protocol.compression import compress
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_batch import Compression, encode_record
+from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.varint import zigzag_varint
 
 WRITE_HEADER: Final = "barnabas.write"
@@ -32,7 +32,6 @@ WRITE_HEADER: Final = "barnabas.write"
 OPEN_BYTES_MAX: Final = 64 * 1024 * 1024
 """The bound of all records of a task that wait for their batches to fill, for any number of partitions."""
 
-_NO_HEADERS: Final = b"\x00"
 _NULL: Final = b"\x01"
 _MS_PER_SECOND: Final = 1000
 
@@ -53,17 +52,14 @@ class EncodedBatch(NamedTuple):
     body: Body
 
 
-class _Open:
+class _Open(OpenBatch):
     """A partition's batch that is being filled."""
 
-    __slots__ = ("base_timestamp_ms", "first_row", "max_timestamp_ms", "records", "size_bytes")
+    __slots__ = ("first_row",)
 
     def __init__(self, first_row: int, base_timestamp_ms: int) -> None:
+        super().__init__(base_timestamp_ms)
         self.first_row = first_row
-        self.base_timestamp_ms = base_timestamp_ms
-        self.max_timestamp_ms = base_timestamp_ms
-        self.records: list[bytes] = []
-        self.size_bytes = 0
 
 
 class Encoder:
@@ -128,24 +124,13 @@ class Encoder:
         batch = self._open.get(key)
         if batch is None:
             batch = self._open[key] = _Open(self.row_count, timestamp_ms)
-        elif timestamp_ms > batch.max_timestamp_ms:
-            batch.max_timestamp_ms = timestamp_ms
-        record = encode_record(
-            len(batch.records),
-            timestamp_ms - batch.base_timestamp_ms,
-            row.key,
-            row.value,
-            self._headers(row),
-        )
-        batch.records.append(record)
-        batch.size_bytes += len(record)
-        self._open_bytes += len(record)
+        self._open_bytes += batch.add(timestamp_ms, row.key, row.value, self._headers(row))
         self.row_count += 1
 
     def _headers(self, row: Row) -> bytes:
         given = row.headers or ()
         if self._prefix is None and not given:
-            return _NO_HEADERS
+            return NO_HEADERS
         # A mark in the row is of an earlier write: two rows made of one record would both have it.
         encoded = [self._header(one) for one in given if one is None or one["key"] != WRITE_HEADER]
         if self._prefix is None:
@@ -163,14 +148,7 @@ class Encoder:
         batch = self._open.pop(key)
         self._open_bytes -= batch.size_bytes
         topic, partition = key
-        body = Body(
-            compress(self._compression, b"".join(batch.records)),
-            self._compression,
-            len(batch.records),
-            batch.base_timestamp_ms,
-            batch.max_timestamp_ms,
-            _label(batch.first_row, len(batch.records)),
-        )
+        body = batch.body(self._compression, _label(batch.first_row, len(batch)))
         return EncodedBatch(topic, TopicIdPartition(self._topics[topic].topic_id, partition), body)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from barnabas.client.batch_writer import BatchWriter
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerError
-from barnabas.client.producer import Producer
 from barnabas.client.topics import Topic, Topics
 from barnabas.client.transactions import Transactions, Writer
 from barnabas.pipeline.columnar import RecordBatch
@@ -97,7 +97,7 @@ class TaskWriting:
         self._cluster: Cluster = options.servers.cluster()
         self._topics = Topics(self._cluster)
         self._transactions = Transactions(self._cluster)
-        self._producer: Producer | None = None
+        self._producer: BatchWriter | None = None
         self._writer: Writer | None = None
         self._known: dict[str, Topic] = {}
         self._added: set[tuple[str, int]] = set()
@@ -164,12 +164,12 @@ class TaskWriting:
         for topic, partition, body in batches:
             await producer.write(topic, partition, body)
 
-    async def _begin(self, once: Once) -> Producer:
+    async def _begin(self, once: Once) -> BatchWriter:
         if once is Once.TRANSACTIONS:
             self._writer = await self._begin_transaction()
         else:
             self._writer = await self._transactions.begin_idempotent()
-        self._producer = Producer(self._cluster, self._writer)
+        self._producer = BatchWriter(self._cluster, self._writer)
         return self._producer
 
     async def _begin_transaction(self) -> Writer:

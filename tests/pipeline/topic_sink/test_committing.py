@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock, create_autospec, patch
 import pytest
 
 from barnabas.client.errors import broker_error
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topic_reader import ReadSettings
 from barnabas.client.topics import LATEST, Isolation
 from barnabas.client.transactions import Transactions, Writer
@@ -255,7 +256,7 @@ def test_a_decided_transaction_that_the_broker_has_forgotten_is_not_taken_for_lo
     forgetful.begin.return_value = Writer(names.driver, 6, 0)
     forgetful.end.side_effect = broker_error(ErrorCode.invalid_producer_id_mapping, None)
     forgetful.describe.return_value = None
-    offsets = {("orders", index): committed for index, committed in decided.items()}
+    offsets = {TopicPartition("orders", index): committed for index, committed in decided.items()}
 
     async def main() -> None:
         with pytest.raises(PipelineError, match="whether it was committed is unknown"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from barnabas.client.group_offsets import CommittedOffset
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.transactions import Writer
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
 
 NAMES = Names("barnabas-query")
-Offsets = dict[tuple[str, int], CommittedOffset]
+Offsets = dict[TopicPartition, CommittedOffset]
 
 
 def decision(number: int, batch_id: int, task_count: int, topic: str = "orders") -> Decision:
@@ -23,7 +24,7 @@ def committed(*decisions: Decision) -> Offsets:
     offsets: Offsets = {}
     for one in decisions:
         for index, offset in encode_decision(one, NAMES).items():
-            offsets[one.topic, index] = offset
+            offsets[TopicPartition(one.topic, index)] = offset
     return offsets
 
 
@@ -57,7 +58,7 @@ def test_a_group_that_has_committed_nothing_has_decided_nothing() -> None:
 )
 def test_offsets_that_no_sink_wrote_are_refused(metadata: str) -> None:
     with pytest.raises(PipelineError, match="barnabas-query has offsets that no sink wrote"):
-        decode_decision({("orders", 0): CommittedOffset(3, metadata)}, NAMES)
+        decode_decision({TopicPartition("orders", 0): CommittedOffset(3, metadata)}, NAMES)
 
 
 def test_two_runs_of_a_query_write_under_ids_of_their_own() -> None:

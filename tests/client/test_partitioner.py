@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.pipeline.topic_sink.partitioner import KeylessTurns, partition_of_key
+from barnabas.client.partitioner import KeylessTurns, partition_of_key
 
 
 def test_the_sign_of_the_hash_is_dropped_before_the_division() -> None:

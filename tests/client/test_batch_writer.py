@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from barnabas.client.address import Address
+from barnabas.client.batch_delivery import BATCHES_MAX, Body
+from barnabas.client.batch_writer import BatchWriter
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ProduceError, TopicGoneError
-from barnabas.client.producer import BATCHES_MAX, Body, Producer
 from barnabas.client.topic_reader import TopicReader
 from barnabas.client.topics import LATEST, Retries, Topics
 from barnabas.client.transactions import Transactions
@@ -27,11 +28,11 @@ def body(*values: str) -> Body:
     return Body(records, Compression.NONE, len(values), 7, 7, "some records")
 
 
-async def producer_of(world: World) -> tuple[Producer, Cluster]:
+async def producer_of(world: World) -> tuple[BatchWriter, Cluster]:
     cluster = Cluster([Address("broker", PORT)], client_id="test", request_timeout_ms=1_000)
     writer = await Transactions(cluster).begin_idempotent()
     assert writer.transactional_id is None
-    return Producer(cluster, writer, RETRIES), cluster
+    return BatchWriter(cluster, writer, RETRIES), cluster
 
 
 async def values(cluster: Cluster, partition: TopicIdPartition, count: int) -> list[str]:
