@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -168,7 +167,7 @@ class Producer:
             self._entered()
             self._check_transaction()
             index = self._partition(found, key, partition)
-            time_ms = int(time.time() * _MS_PER_SECOND) if timestamp_ms is None else timestamp_ms
+            time_ms = self._settings.wall_ms() if timestamp_ms is None else timestamp_ms
             return sender.add(
                 topic,
                 TopicIdPartition(found.topic_id, index),

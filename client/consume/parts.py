@@ -99,7 +99,12 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         self._eager_topics = Topics(self._queries, once)
         self._eager_coordinators = Coordinators(self.cluster, once)
         self.positions = Positions(
-            self.assignment, self.commits, self._eager_coordinators, self._eager_topics, settings
+            self.assignment,
+            self.commits,
+            self._eager_coordinators,
+            self._eager_topics,
+            settings,
+            self._buffer.news.set,
         )
 
     def _make_rebalance_parts(self, listener: RebalanceListener | None) -> None:
@@ -143,6 +148,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     async def unsubscribe(self) -> None:
         """Give up the partitions, and leave the group until the next `subscribe`."""
+        self.assignment.settle()
         try:
             await self.reconciliation.give_up_all()
         finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
@@ -47,13 +47,18 @@ class Positions(Generic[KeyT, ValueT]):
         coordinators: Coordinators,
         topics: Topics,
         settings: ConsumerSettings,
+        on_failure: Callable[[], None],
     ) -> None:
-        """`coordinators` and `topics` should give up at the first error."""
+        """`coordinators` and `topics` should give up at the first error.
+
+        `on_failure` is called when a partition has an error for the next poll.
+        """
         self._assignment = assignment
         self._commits = commits
         self._coordinators = coordinators
         self._topics = topics
         self._settings = settings
+        self._on_failure = on_failure
         self._news = Signal()
         self._found = Signal()
 
@@ -94,7 +99,7 @@ class Positions(Generic[KeyT, ValueT]):
         position = partition.progress.position
         reset_to = _RESETS.get(self._settings.auto_offset_reset)
         if reset_to is None:
-            partition.fail(NoOffsetError(*partition.name, position))
+            self._fail(partition, position)
         else:
             log.info("%s-%d does not hold offset %s; the position is reset", *partition.name, position)
             partition.reset(reset_to)
@@ -139,7 +144,11 @@ class Positions(Generic[KeyT, ValueT]):
                 continue
             one.reset_to = _RESETS.get(self._settings.auto_offset_reset)
             if one.reset_to is None:
-                one.fail(NoOffsetError(*one.name, None))
+                self._fail(one, None)
+
+    def _fail(self, partition: AssignedPartition[KeyT, ValueT], position: int | None) -> None:
+        partition.fail(NoOffsetError(*partition.name, position))
+        self._on_failure()
 
     async def _find_in_log(
         self, topic: str, reset_to: int, wanting: Sequence[AssignedPartition[KeyT, ValueT]]

@@ -6,13 +6,22 @@ values for the parts. Durations are in milliseconds, sizes in bytes.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
 from barnabas.protocol.record_batch import Compression
 
+_NS_PER_MS: Final = 1_000_000
+
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+def wall_clock_ms() -> int:
+    """The time of this machine."""
+    return time.time_ns() // _NS_PER_MS
 
 
 class ProducerOptions(ClientOptions, total=False):
@@ -25,6 +34,7 @@ class ProducerOptions(ClientOptions, total=False):
     delivery_timeout_ms: int
     transactional_id: str | None
     transaction_timeout_ms: int
+    wall_ms: Callable[[], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +55,8 @@ class ProducerSettings(ClientSettings):
     """Makes the producer transactional. A producer that starts with the same id fences the one before."""
     transaction_timeout_ms: int = 60_000
     """The broker aborts a transaction that is open for longer."""
+    wall_ms: Callable[[], int] = wall_clock_ms
+    """The source of the time of records, in ms since 1970."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -151,6 +151,11 @@ class World(Lab):
         response = await self.admin.ask("share_group_describe", group_ids=[group])
         return sorted(member.member_id for member in response.groups[0].members)
 
+    async def group_members(self, group: str) -> int:
+        """The number of members of a consumer group."""
+        response = await self.admin.ask("consumer_group_describe", group_ids=[group])
+        return len(response.groups[0].members)
+
     async def _serve(self) -> None:
         self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
         self.dispatcher = Dispatcher(
