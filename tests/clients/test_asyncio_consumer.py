@@ -4,6 +4,7 @@ Apache Kafka.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -145,26 +146,28 @@ async def test_each_record_counts_once_in_a_chain_of_transactions(bootstrap: str
     group, writer_id = unique("group"), unique("writer")
     cluster.produce(source, numbered(200), sticky_partitioning_linger_ms=0, linger_ms=1)
 
-    async def copy(batch_count: int, *, fails: bool) -> None:
+    async def copy(*, fails: bool) -> None:
         async with (
             Producer(bootstrap, transactional_id=writer_id) as producer,
             open_consumer(bootstrap, group, source, enable_auto_commit=False) as consumer,
         ):
             await producer.init_transactions()
-            for number in range(batch_count):
-                records = await consumer.poll(timeout=5, max_records=20)
+            for number in count():
+                records = await consumer.poll(timeout=10 if number == 0 else 1, max_records=20)
+                if not records:
+                    return
                 async with producer.transaction():
                     for record in records:
                         await producer.send(results, record.value)
                     offsets = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
                     await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
-                    if fails and number == batch_count - 1:
+                    if fails and number == 3:
                         await producer.flush()
                         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await copy(4, fails=True)
-    await copy(14, fails=False)
+        await copy(fails=True)
+    await copy(fails=False)
     async with open_consumer(
         bootstrap, unique("group"), results, isolation_level="read_committed"
     ) as checking:
@@ -195,16 +198,16 @@ async def test_a_share_consumer_tells_where_its_group_reads(bootstrap: str, clus
         await consumer.commit()
         (name,) = await consumer.partitions_for(topic)
         assert await consumer.end_offsets([name]) == {name: 5}
-
-        async def has_moved() -> bool:
-            return await consumer.beginning_offsets([name]) == {name: 3}
-
-        await eventually(has_moved)
+        # Apache Kafka records the new start offset with a later change of the state.
+        assert (await consumer.beginning_offsets([name]))[name] in {0, 3}
         assert consumer.subscription() == {topic}
+        for record in records[3:]:
+            record.release()
         await consumer.unsubscribe()
         assert consumer.subscription() == frozenset()
         consumer.subscribe([topic])
-        assert {record.offset for record in await consumer.poll()} <= {3, 4}
+        (again, *_) = await consumer.poll(timeout=WITHIN_SECONDS)
+        assert (again.offset, again.delivery_count) == (3, 2)
 
 
 @pytest.mark.barnabas

@@ -1,0 +1,117 @@
+"""The parts of the share consumer's interface that it has in common with the ordinary consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from barnabas.client import (
+    MisuseError,
+    Outcome,
+    ShareConsumer,
+    TopicPartition,
+    UnknownTopicError,
+    WakeupError,
+)
+from tests.client.virtual_world import GROUP, TOPIC, World, eventually, take, values, virtually
+
+FIRST = TopicPartition(TOPIC, 0)
+
+
+@virtually
+async def test_unsubscribe_leaves_the_group_until_the_next_subscription(world: World) -> None:
+    await world.topic(TOPIC, "a", "b", "c")
+    await world.group()
+    async with world.consumer(max_records=2) as consumer:
+        (first,) = await take(consumer, 1)
+        first.accept()
+        assert consumer.subscription() == {TOPIC}
+        await consumer.unsubscribe()
+        assert consumer.subscription() == frozenset()
+        with pytest.raises(MisuseError, match="subscribed to no topic"):
+            await consumer.poll()
+        await eventually(lambda: _has_members(world, 0))
+        consumer.subscribe([TOPIC])
+        assert values(await take(consumer, 2)) == ["b", "c"]
+
+
+async def _has_members(world: World, count: int) -> bool:
+    return len(await world.members(GROUP)) == count
+
+
+@virtually
+async def test_an_application_that_does_not_poll_in_time_hands_its_waiting_records_on(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.topic(TOPIC, "a", "b", "c")
+    await world.group()
+    async with world.consumer(max_poll_interval_ms=10_000) as slow:
+        (held,) = await take(slow, 1)
+        with caplog.at_level(logging.WARNING, "barnabas.client"):
+            await asyncio.sleep(11)
+        assert [one.message for one in caplog.records if "has not polled for" in one.message]
+        async with world.consumer() as other:
+            assert values(await take(other, 2)) == ["b", "c"]
+            held.accept()
+            assert list((await slow.commit()).values()) == [None], "the record in work is still locked"
+            await world.write(TOPIC, "d")
+            for record in await take(other, 1):
+                record.accept()
+            assert await slow.poll(timeout=30) == []
+            assert len(await world.members(GROUP)) == 2
+
+
+@virtually
+async def test_wakeup_ends_one_poll(world: World) -> None:
+    await world.topic()
+    await world.group()
+    async with world.consumer() as consumer:
+        polls = [asyncio.create_task(consumer.poll(timeout=60)) for _ in range(2)]
+        await asyncio.sleep(5)
+        consumer.wakeup()
+        results = await asyncio.gather(*polls, return_exceptions=True)
+        assert [type(one) for one in results].count(WakeupError) == 1
+        assert [] in results
+
+
+@virtually
+async def test_a_callback_for_outcomes_may_only_wake_the_consumer_up(world: World) -> None:
+    await world.topic(TOPIC, "a", "b")
+    await world.group()
+    refused: list[str] = []
+
+    def note(_: Outcome) -> None:
+        for misuse in (consumer.metrics, second.accept, lambda: consumer.subscribe([TOPIC])):
+            with pytest.raises(MisuseError, match="Inside on_outcome the only method"):
+                misuse()
+            refused.append("misuse")
+        consumer.wakeup()
+
+    consumer: ShareConsumer[bytes | None, bytes | None] = world.consumer(on_outcome=note)
+    async with consumer:
+        first, second = await take(consumer, 2)
+        first.accept()
+        with pytest.raises(WakeupError):
+            await consumer.poll(timeout=10)
+        assert len(refused) == 3
+
+
+@virtually
+async def test_a_group_tells_where_it_reads(world: World) -> None:
+    await world.topic(TOPIC, "a", "b", "c", partition_count=2)
+    await world.group()
+    async with world.consumer() as consumer:
+        for record in (await take(consumer, 3))[:2]:
+            record.accept()
+        await consumer.commit()
+        assert await consumer.beginning_offsets([FIRST]) == {FIRST: 2}
+        assert await consumer.end_offsets([FIRST]) == {FIRST: 3}
+        assert await consumer.partitions_for(TOPIC) == [FIRST, TopicPartition(TOPIC, 1)]
+        assert [topic.name for topic in await consumer.list_topics()] == [TOPIC]
+        with pytest.raises(UnknownTopicError):
+            await consumer.partitions_for("nowhere")
+        metrics = consumer.metrics()
+        assert (metrics["records-consumed-total"], metrics["records-held"]) == (3, 1)
+        assert metrics["acknowledgements-send-total"] == 2
