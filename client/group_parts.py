@@ -155,7 +155,7 @@ class GroupParts(ABC, Generic[RecordT]):
         """The application asks for more: it has processed the records returned before."""
 
     async def _prepare(self) -> None:
-        """What a poll does before it returns records."""
+        """The work of a poll before it returns records."""
 
     @abstractmethod
     def _take(self, count_max: int) -> list[RecordT]:

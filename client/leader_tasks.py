@@ -27,7 +27,7 @@ _NONE: Final[frozenset[TopicIdPartition]] = frozenset()
 
 
 class LeaderTask(Protocol):
-    """What one broker is used for."""
+    """The use of one broker."""
 
     async def run(self) -> None:
         """Raises `BrokerError` for a lasting error."""

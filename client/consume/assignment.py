@@ -51,7 +51,7 @@ class AssignedPartition(Generic[KeyT, ValueT]):
         self.is_held = True
         """Whether the partition is being assigned or revoked; nothing is delivered meanwhile."""
         self.error: ConsumerError | None = None
-        """What polls raise until the application seeks."""
+        """Polls raise it until the application seeks."""
         self.retry_at_ms = 0
         """When to fetch again after an error."""
         self.slices: deque[FetchedSlice[KeyT, ValueT]] = deque()

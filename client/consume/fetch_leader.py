@@ -1,4 +1,4 @@
-"""One broker that leads partitions of a consumer: when to connect, and what to fetch next (KIP-74, KIP-516).
+"""One broker that leads partitions of a consumer: when to connect, and the next fetch (KIP-74, KIP-516).
 
 One fetch is outstanding. It names the partitions that are readable, have a position, and have room in the
 buffer. A seek during a fetch makes its answer worthless; the generation of the partition shows that.

@@ -89,7 +89,7 @@ class OffsetCommits(Generic[KeyT, ValueT]):
             self._assignment.note_committed(TopicPartition(*name), committed.offset)
 
     async def commit_quietly(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """A commit that nobody waits for: an error is only logged."""
+        """A commit without a caller that waits: an error is only logged."""
         try:
             await self.commit({name: CommittedOffset(offset, "") for name, offset in offsets.items()})
         except ConsumerError as error:

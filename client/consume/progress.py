@@ -1,7 +1,7 @@
 """How far one partition is read: delivered, processed, committed (pure).
 
-All knowledge about single offsets is here; the other parts only ask where to continue and what to commit.
-Pure.
+All knowledge about single offsets is here; the other parts only ask for the place to continue and the offset
+to commit. Pure.
 """
 
 from __future__ import annotations

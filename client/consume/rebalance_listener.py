@@ -1,4 +1,4 @@
-"""What an application does when partitions come and go (KIP-848, "Rebalance listener")."""
+"""The application's part in a rebalance (KIP-848, "Rebalance listener")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transactions of one producer (KIP-98, KIP-360): which step is allowed, and what is in the transaction.
+"""The transactions of one producer (KIP-98, KIP-360): the allowed steps, and the contents of a transaction.
 
     phase        meaning                                      allowed
     NEW          the transactional id is not registered yet   initialise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
@@ -169,15 +168,13 @@ async def test_a_position_that_the_log_no_longer_holds_is_reset(world: World) ->
 @virtually
 async def test_a_record_that_cannot_be_read_is_an_error_that_a_seek_skips(world: World) -> None:
     await world.topic(TOPIC, "1", "nonsense", "3")
-    options: dict[str, Any] = {"value_deserializer": json.loads}
-    async with consumer(world, **options) as one:
-        (record,) = await take(one, 1)
-        assert record.value == 1
+    async with consumer(world, value_deserializer=json.loads) as one:
+        assert [str(record.value) for record in await take(one, 1)] == ["1"]
         for _ in range(2):
             with pytest.raises(UnreadableRecordError, match="orders-0: the record at 1 cannot be read"):
                 await one.poll()
         one.seek(FIRST, 2)
-        assert [record.value for record in await take(one, 1)] == [3]
+        assert [str(record.value) for record in await take(one, 1)] == ["3"]
 
 
 @virtually
@@ -208,7 +205,7 @@ async def test_only_one_task_may_poll(world: World) -> None:
 
 
 @virtually
-async def test_what_the_cluster_has_can_be_asked(world: World) -> None:
+async def test_topics_partitions_and_their_ends_can_be_asked_for(world: World) -> None:
     await world.topic(TOPIC, "a", "b", partition_count=2)
     async with consumer(world) as one:
         assert [(topic.name, topic.partition_count) for topic in await one.list_topics()] == [(TOPIC, 2)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 
@@ -177,7 +178,7 @@ async def test_a_static_member_gets_its_partitions_back_without_a_rebalance(worl
         for _ in range(2):
             async with consumer(world, group_instance_id="one") as static:
                 polling = asyncio.create_task(static.poll(timeout=20))
-                await eventually(lambda static=static: _has_one(static))
+                await eventually(partial(_has_one, static))
                 assert await polling == []
         assert await reading == []
     changes = [indexes for call, indexes in journal.calls if call != "assigned"]
