@@ -169,8 +169,11 @@ class GroupParts(ABC, Generic[RecordT]):
     def _wake_readers(self) -> None: ...
 
     @abstractmethod
-    def _leave_for_now(self) -> None:
-        """The application does not poll: leave the group until the next poll."""
+    def _leave_for_now(self) -> bool:
+        """The application does not poll: leave the group until the next poll.
+
+        Returns whether the consumer was in the group, or about to join.
+        """
 
     @abstractmethod
     async def _leave(self) -> None: ...

@@ -64,6 +64,8 @@ class Membership:
         """Whether the coordinator may know this member: true from its request on, not only from the
         answer."""
         self._wait = AssignmentWait()
+        self._life = self._life_asked = 0
+        """Counts the times that it goes and comes back: an answer from before does not count."""
         self._leave_is_due = False
         """While AWAY, whether the coordinator still has to be told."""
 
@@ -81,16 +83,20 @@ class Membership:
         self.topics = tuple(dict.fromkeys(topics))
         self._topics_are_known = False
 
-    def go_away(self) -> None:
-        """Leave the group with the next heartbeat, until `come_back`."""
-        if self.state in {MembershipState.JOINING, MembershipState.MEMBER}:
-            self._leave_is_due = self._may_be_known
-            self.state = MembershipState.AWAY
-            self.assignment = frozenset()
+    def go_away(self) -> bool:
+        """Leave the group with the next heartbeat, until `come_back`. Returns False if it has left before."""
+        if self.state not in {MembershipState.JOINING, MembershipState.MEMBER}:
+            return False
+        self._leave_is_due = self._may_be_known
+        self._life += 1
+        self.state = MembershipState.AWAY
+        self.assignment = frozenset()
+        return True
 
     def come_back(self) -> None:
         """Join again after `go_away`; does nothing in other states."""
         if self.state is MembershipState.AWAY:
+            self._life += 1
             self._join_again(at_once=True)
 
     def note_unanswered(self) -> None:
@@ -98,6 +104,7 @@ class Membership:
 
     def request(self) -> ShareGroupHeartbeatRequest | None:
         """The heartbeat to send now; None while AWAY."""
+        self._life_asked = self._life
         if self.state is MembershipState.AWAY:
             return self._leave_request() if self._leave_is_due else None
         joins = self.state is MembershipState.JOINING
@@ -131,8 +138,11 @@ class Membership:
         """The next step after an answer to `request`. An answer that arrives after `leave` is ignored."""
         if self.state is MembershipState.LEFT:
             return Step(Next.STOP)
+        if self._life_asked != self._life:
+            return Step(Next.AT_ONCE)
         if self.state is MembershipState.AWAY:
-            return self._stay_away(response)
+            self._leave_is_due = False
+            return Step(Next.WAIT, None)
         if response.error_code is ErrorCode.none:
             return self._go_on(response)
         return self._refused(response.error_code, response.error_message)
@@ -153,13 +163,6 @@ class Membership:
             return Step(Next.AT_ONCE)
         interval_ms = to_milliseconds(response.heartbeat_interval)
         return self._wait.step(interval_ms, is_assigned=bool(self.assignment))
-
-    def _stay_away(self, response: ShareGroupHeartbeatResponse) -> Step:
-        """The answer to a heartbeat before `go_away` does not count: the leave is still to be sent."""
-        if self._leave_is_due and response.error_code is ErrorCode.none and response.member_epoch >= 0:
-            return Step(Next.AT_ONCE)
-        self._leave_is_due = False
-        return Step(Next.WAIT, None)
 
     def _refused(self, code: ErrorCode, message: str | None) -> Step:
         was_member = self.state is MembershipState.MEMBER

@@ -17,8 +17,8 @@ _MS_PER_SECOND: Final = 1000
 class PollWatch:
     """Tells when no poll has been under way for `interval_ms`. `run` it in a task."""
 
-    def __init__(self, interval_ms: int, on_late: Callable[[], None]) -> None:
-        """`on_late` is called once; the next poll begins anew."""
+    def __init__(self, interval_ms: int, on_late: Callable[[], bool]) -> None:
+        """`on_late` is called once, and returns whether the consumer leaves; the next poll begins anew."""
         self._interval_ms = interval_ms
         self._on_late = on_late
         self._loop = asyncio.get_running_loop()
@@ -56,12 +56,12 @@ class PollWatch:
                 await asyncio.sleep(left_ms / _MS_PER_SECOND)
                 continue
             self._is_late = True
-            log.warning(
-                "The application has not polled for max_poll_interval_ms (%d ms): the consumer leaves "
-                "the group %s until the next poll. Poll more often, or set a longer interval.",
-                self._interval_ms,
-                group_id,
-            )
-            self._on_late()
+            if self._on_late():
+                log.warning(
+                    "The application has not polled for max_poll_interval_ms (%d ms): the consumer leaves "
+                    "the group %s until the next poll. Poll more often, or set a longer interval.",
+                    self._interval_ms,
+                    group_id,
+                )
             self._news.clear()
             await self._news.wait(None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Self, Unpack
@@ -260,7 +260,7 @@ class Producer:
         await self._transaction.add_offsets(with_metadata(offsets), group)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
+    async def transaction(self) -> AsyncGenerator[None]:
         """A transaction around a block: commits at its end, aborts after an exception, which is raised."""
         self.begin_transaction()
         try:

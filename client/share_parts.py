@@ -134,13 +134,14 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
     def _wake_readers(self) -> None:
         self.intake.wake_readers()
 
-    def _leave_for_now(self) -> None:
+    def _leave_for_now(self) -> bool:
         """Waiting records go back at once; records that the application holds stay locked for it."""
-        self._membership.go_away()
+        leaves = self._membership.go_away()
         self.leaders.assign(self._membership.assignment)
         for record in self.intake.drop():
             record.release_unread()
         self.heartbeats.hurry()
+        return leaves
 
     async def _leave(self) -> None:
         self.intake.end()

@@ -133,10 +133,12 @@ class ConsumerMembership:
         elif self.state is ConsumerState.UNSUBSCRIBED:
             self._join()
 
-    def go_away(self) -> None:
-        """Leave the group until `join_again`."""
-        if self.state in _ACTIVE:
-            self._go(ConsumerState.AWAY)
+    def go_away(self) -> bool:
+        """Leave the group until `join_again`. Returns False if it has left before."""
+        if self.state not in _ACTIVE:
+            return False
+        self._go(ConsumerState.AWAY)
+        return True
 
     def join_again(self) -> None:
         """Join after the partitions were lost."""

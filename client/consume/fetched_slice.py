@@ -6,8 +6,8 @@ a batch may also hold. A record that cannot be read ends the slice with an error
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, NamedTuple, cast
 
 from barnabas.client.errors import UnreadableRecordError
 from barnabas.client.record import Headers, KeyT, ValueT
@@ -31,6 +31,13 @@ class ConsumerRecord(NamedTuple, Generic[KeyT, ValueT]):
     value: ValueT
     headers: Headers
     """Names and values, in the producer's order; a name may occur more than once."""
+
+
+# Half as long as a call of the class, which would pass each field by itself.
+_new_record: Final = cast(
+    "Callable[[object, object], object]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
 
 
 class FetchedSlice(Generic[KeyT, ValueT]):
@@ -134,8 +141,8 @@ class FetchedSlice(Generic[KeyT, ValueT]):
 
     def _decode(self, at: int, position: int) -> list[ConsumerRecord[KeyT, ValueT]]:
         topic, partition = self._name
-        new, shape = tuple.__new__, ConsumerRecord
         if self._deserializers is None:
+            new, shape = _new_record, ConsumerRecord
             plain = [
                 new(shape, (topic, partition, offset, timestamp_ms, key, value, headers))
                 for offset, timestamp_ms, key, value, headers in iterate_fields(self._records, at)

@@ -229,10 +229,11 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
     def _wake_readers(self) -> None:
         self._buffer.news.set()
 
-    def _leave_for_now(self) -> None:
+    def _leave_for_now(self) -> bool:
         self._is_quiet = False
-        self.membership.go_away()
+        leaves = self.membership.go_away()
         self._heartbeats.hurry()
+        return leaves
 
     async def _leave(self) -> None:
         self._buffer.end(ConsumerClosedError("The consumer is closed."))

@@ -40,7 +40,7 @@ def slice_of(*batches: bytes, aborted: list[tuple[int, int]] | None = None) -> F
 def test_each_record_from_the_position_on_is_taken_once(
     present: list[list[bool]], start: int, counts: list[int]
 ) -> None:
-    batches, offsets, offset = [], [], 0
+    batches, offsets, offset = list[bytes](), list[int](), 0
     for flags in present:
         kept = [offset + index for index, is_kept in enumerate(flags) if is_kept] or [offset]
         batches.append(batch(kept))

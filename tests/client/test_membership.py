@@ -231,3 +231,13 @@ def test_an_answer_from_before_a_member_went_away_does_not_count() -> None:
     assert membership.handle(answer(6, [0])) == Step(Next.AT_ONCE)
     assert membership.assignment == frozenset()
     assert sent(membership).member_epoch == -1
+
+
+def test_the_answer_to_a_leave_does_not_count_after_the_member_came_back() -> None:
+    membership = joined(0)
+    membership.go_away()
+    assert sent(membership).member_epoch == -1
+    membership.come_back()
+    assert membership.handle(answer(-1)) == Step(Next.AT_ONCE)
+    assert membership.state is MembershipState.JOINING
+    assert sent(membership).member_epoch == 0

@@ -11,6 +11,7 @@ import pytest
 from barnabas.client import (
     CommitFailedError,
     ConsumerClosedError,
+    GroupMetadata,
     MisuseError,
     ProduceError,
     ProducerFencedError,
@@ -286,6 +287,18 @@ async def test_offsets_of_a_member_that_was_removed_are_refused(world: World) ->
                     await writer.send_offsets_to_transaction({partitions(0)[0]: 1}, metadata)
         async with writer.transaction():
             await writer.send(TOPIC, b"b")
+
+
+@virtually
+async def test_a_consumer_waits_for_offsets_of_an_open_transaction(world: World) -> None:
+    await world.topic(TOPIC, "a", "b")
+    async with producer(world, transactional_id="t") as writer, consumer(world) as reader:
+        await writer.init_transactions()
+        writer.begin_transaction()
+        await writer.send_offsets_to_transaction({partitions(0)[0]: 1}, GroupMetadata("readers"))
+        assert await reader.poll(timeout=10) == []
+        await writer.commit_transaction()
+        assert values(await take(reader, 1)) == ["b"]
 
 
 def test_the_codes_of_a_fenced_producer_have_one_error() -> None:

@@ -29,7 +29,8 @@ BytesConsumer = Consumer[bytes | None, bytes | None]
 
 
 def open_consumer(bootstrap: str, group: str, *topics: str, **options: Any) -> BytesConsumer:
-    return Consumer(bootstrap, group=group, topics=topics, **{"auto_offset_reset": "earliest", **options})
+    given: dict[str, Any] = {"auto_offset_reset": "earliest", **options}
+    return Consumer(bootstrap, group=group, topics=topics, **given)
 
 
 async def take(consumer: BytesConsumer, count: int) -> Records:
