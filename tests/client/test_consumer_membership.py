@@ -225,7 +225,7 @@ def test_the_coordinator_always_learns_which_partitions_the_member_has(
             assert membership.is_out
             continue
         if request.member_epoch <= 0:
-            epoch, known = 0, frozenset()
+            epoch, known = 0, owned()
         if request.topic_partitions is not None:
             known = owned(*(index for topic in request.topic_partitions for index in topic.partitions))
         if event == "unanswered":
