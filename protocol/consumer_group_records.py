@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from barnabas.protocol.record_types import RecordTypes
-from barnabas.protocol.schema import Bytes, Int8, Int32, Int64, String, Tag, Uuid
+from barnabas.protocol.schema import Bool, Bytes, Int8, Int32, Int64, String, Tag, Uuid
 from barnabas.protocol.topic_partitions import TopicPartitions
 
 
@@ -80,7 +80,9 @@ which is written as a null."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue:
-    """The fields that a member sent when it joined, or when they last changed."""
+    """The fields that a member sent when it joined, or when they last changed. `individual_commit` is
+    Barnabas's.
+    """
 
     instance_id: String | None
     rack_id: String | None
@@ -91,6 +93,7 @@ class ConsumerGroupMemberMetadataValue:
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None
     classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0)] = NO_CLASSIC_METADATA
+    individual_commit: Annotated[Bool, Tag(10_000)] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +116,26 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPartition:
+    """A partition that the member shares with others: the hashes of its keys, both ends inclusive."""
+
+    partition: Int32
+    first_hash: Int32
+    last_hash: Int32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPartitions(TopicPartitions):
+    """`shares` is Barnabas's: partitions without a share are whole."""
+
+    shares: Annotated[tuple[SharedPartition, ...], Tag(10_000)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberValue:
     """The partitions that the assignor chose for one member."""
 
-    topic_partitions: tuple[TopicPartitions, ...]
+    topic_partitions: tuple[TargetPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +146,15 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedPartitions:
-    """Partitions, and in the same order the epochs at which the member received them (KIP-1251)."""
+    """Partitions, and in the same order the epochs at which the member received them (KIP-1251).
+
+    `shares` is Barnabas's: partitions without a share are whole.
+    """
 
     topic_id: Uuid
     partitions: tuple[Int32, ...]
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0)] = None
+    shares: Annotated[tuple[SharedPartition, ...], Tag(10_000)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,6 +143,7 @@ class ClassicMembers:
             client_id=request.client_id,
             client_host=request.client_host,
             classic=ClassicMetadata(request.session_timeout_ms, tuple(request.protocols.items())),
+            individual_commit=False,
         )
         change = self._membership.change(group, before, after, moment.wall_ms, subscriber.replaced)
         change.note()
@@ -267,7 +268,8 @@ def _should_join_again(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return any(
-        partition not in member.assigned.get(topic_id, {}) and group.is_owned(topic_id, partition)
+        partition not in member.assigned.get(topic_id, {})
+        and group.is_owned_by_another(member.member_id, topic_id, partition)
         for topic_id, partitions in group.target.get(member.member_id, EMPTY_ASSIGNMENT).items()
         for partition in partitions
     )

@@ -21,6 +21,8 @@ from barnabas.coordinator.consumer.member import (
     MemberState,
     PartitionEpochs,
 )
+from barnabas.coordinator.consumer.shared_partitions import shares_of
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
@@ -43,6 +45,8 @@ from barnabas.protocol.consumer_group_records import (
     ConsumerGroupValue,
     OwnedPartitions,
 )
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
 
 
 class ConsumerGroupState(Enum):
@@ -73,6 +77,7 @@ class ConsumerGroup:
 
     __slots__ = (
         "_owners",
+        "_sharers",
         "_static_members",
         "assignment_epoch",
         "assignment_timestamp_ms",
@@ -84,6 +89,7 @@ class ConsumerGroup:
         "soft",
         "subscriptions",
         "target",
+        "target_shares",
     )
 
     def __init__(self, group_id: str) -> None:
@@ -95,10 +101,14 @@ class ConsumerGroup:
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Assignment] = {}
+        self.target_shares: dict[str, Shares] = {}
+        """The shares of members whose target has any."""
         self.subscriptions = Subscriptions()
         self.soft = SoftState()
         self._static_members: dict[str, str] = {}
         self._owners: dict[UUID, dict[int, str]] = {}
+        """The members that have whole partitions."""
+        self._sharers: dict[TopicIdPartition, dict[str, HashRange]] = {}
 
     # Questions
 
@@ -117,9 +127,17 @@ class ConsumerGroup:
         member_id = None if instance_id is None else self._static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
-    def is_owned(self, topic_id: UUID, partition: int) -> bool:
-        """Whether a member has the partition, or has not given it up yet."""
-        return partition in self._owners.get(topic_id, {})
+    def is_owned_by_another(
+        self, member_id: str, topic_id: UUID, partition: int, hashes: HashRange = ALL_HASHES
+    ) -> bool:
+        """Whether another member has the partition, or a share of it that overlaps, or has not given that up
+        yet.
+        """
+        owner = self._owners.get(topic_id, {}).get(partition)
+        if owner is not None and owner != member_id:
+            return True
+        sharers = self._sharers.get(TopicIdPartition(topic_id, partition), {})
+        return any(one != member_id and hashes.overlaps(share) for one, share in sharers.items())
 
     def is_subscribed_to(self, topic_name: str) -> bool:
         return self.subscriptions.has_topic(topic_name)
@@ -149,9 +167,10 @@ class ConsumerGroup:
                 ConsumerGroupTargetAssignmentMemberKey(member_id=member_id),
                 ConsumerGroupTargetAssignmentMemberValue(),
             ):
-                self.target[member_id] = assignment_of(value.topic_partitions)
+                self._replay_target(member_id, value)
             case ConsumerGroupTargetAssignmentMemberKey(member_id=member_id), None:
                 self.target.pop(member_id, None)
+                self.target_shares.pop(member_id, None)
             case (
                 ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id),
                 ConsumerGroupCurrentMemberAssignmentValue() | None,
@@ -166,6 +185,14 @@ class ConsumerGroup:
                 pass
             case _:
                 raise AssertionError(f"A {type(key).__name__} came with a {type(value).__name__}.")
+
+    def _replay_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue) -> None:
+        self.target[member_id] = assignment_of(value.topic_partitions)
+        shares = shares_of(value.topic_partitions)
+        if shares:
+            self.target_shares[member_id] = shares
+        else:
+            self.target_shares.pop(member_id, None)
 
     def _replay_member_metadata(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
         before = self.members.get(member_id)
@@ -184,6 +211,7 @@ class ConsumerGroup:
                 rebalance_timeout_ms=value.rebalance_timeout_ms,
                 server_assignor=value.server_assignor,
                 classic=_classic_metadata(value.classic_member_metadata),
+                individual_commit=value.individual_commit,
             )
         )
 
@@ -199,6 +227,7 @@ class ConsumerGroup:
                         previous_member_epoch=LEAVE_EPOCH,
                         assigned=NO_PARTITIONS,
                         revoking=NO_PARTITIONS,
+                        shares=NO_SHARES,
                     )
                 )
             return
@@ -210,6 +239,7 @@ class ConsumerGroup:
                 state=_state_of(value.state),
                 assigned=_partition_epochs(value.assigned_partitions, value.member_epoch),
                 revoking=_partition_epochs(value.partitions_pending_revocation, value.member_epoch),
+                shares=shares_of([*value.assigned_partitions, *value.partitions_pending_revocation]),
             )
         )
 
@@ -242,7 +272,10 @@ class ConsumerGroup:
     def _own(self, member: ConsumerMember) -> None:
         for partitions in (member.assigned, member.revoking):
             for topic_id, epochs in partitions.items():
-                self._owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
+                whole = [one for one in epochs if TopicIdPartition(topic_id, one) not in member.shares]
+                self._owners.setdefault(topic_id, {}).update(dict.fromkeys(whole, member.member_id))
+        for partition, hashes in member.shares.items():
+            self._sharers.setdefault(partition, {})[member.member_id] = hashes
 
     def _release(self, member: ConsumerMember) -> None:
         for partitions in (member.assigned, member.revoking):
@@ -253,6 +286,11 @@ class ConsumerGroup:
                         del owners[partition]
                 if not owners:
                     self._owners.pop(topic_id, None)
+        for shared in member.shares:
+            sharers = self._sharers.get(shared, {})
+            sharers.pop(member.member_id, None)
+            if not sharers:
+                self._sharers.pop(shared, None)
 
 
 def _classic_metadata(value: ClassicMemberMetadata | None) -> ClassicMetadata | None:

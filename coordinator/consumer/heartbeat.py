@@ -19,6 +19,7 @@ from barnabas.coordinator.consumer.member import (
     ConsumerMember,
 )
 from barnabas.coordinator.consumer.reconciliation import Owned
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ApiError, ErrorCode
 
@@ -45,6 +46,8 @@ class HeartbeatRequest(NamedTuple):
     client_host: str
     names_itself: bool
     """Whether a member makes its own id (version 1)."""
+    individual_commit: bool | None = None
+    """Whether the member commits offsets individually; None if it does not say so."""
 
     @property
     def is_full(self) -> bool:
@@ -61,6 +64,8 @@ class HeartbeatResult(NamedTuple):
     member_epoch: int
     heartbeat_interval_ms: int
     assignment: Assignment | None
+    shares: Shares = NO_SHARES
+    """The shares of these partitions."""
 
 
 def validate_heartbeat(request: HeartbeatRequest, assignors: Collection[str]) -> None:
@@ -157,6 +162,9 @@ def updated_member(member: ConsumerMember, request: HeartbeatRequest) -> Consume
         client_id=request.client_id,
         client_host=request.client_host,
         classic=None,
+        individual_commit=(
+            member.individual_commit if request.individual_commit is None else request.individual_commit
+        ),
     )
 
 
@@ -164,9 +172,11 @@ def result_of(
     request: HeartbeatRequest, before: ConsumerMember, after: ConsumerMember, heartbeat_interval_ms: int
 ) -> HeartbeatResult:
     """The answer to a member that was `before` and is `after`."""
-    tell = request.member_epoch == JOIN_EPOCH or request.is_full or after.assigned != before.assigned
+    changed = (after.assigned, after.shares) != (before.assigned, before.shares)
+    tell = request.member_epoch == JOIN_EPOCH or request.is_full or changed
     assignment: Assignment | None = None
     if tell:
         assigned: dict[UUID, Collection[int]] = {topic: list(ones) for topic, ones in after.assigned.items()}
         assignment = as_assignment(assigned)
-    return HeartbeatResult(after.member_id, after.member_epoch, heartbeat_interval_ms, assignment)
+    shares = after.shares if tell else NO_SHARES
+    return HeartbeatResult(after.member_id, after.member_epoch, heartbeat_interval_ms, assignment, shares)

@@ -8,6 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
+
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 """The epoch of a member that left."""
@@ -61,13 +65,21 @@ class ConsumerMember(NamedTuple):
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
     """None for a member of the consumer protocol."""
+    individual_commit: bool = False
+    """Whether it commits offsets individually, and so can share a partition."""
     assigned: PartitionEpochs = NO_PARTITIONS
     revoking: PartitionEpochs = NO_PARTITIONS
     """Partitions that it is to give up, and may still have."""
+    shares: Shares = NO_SHARES
+    """Its ranges of those of these partitions that it shares."""
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Whether it has reached the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def hashes_of(self, topic_id: UUID, partition: int) -> HashRange:
+        """The keys that it reads of a partition that it has: all, or a range of their hashes."""
+        return self.shares.get(TopicIdPartition(topic_id, partition), ALL_HASHES)
 
     def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
         """The epoch at which it got a partition that it has or is giving up; None for any other partition."""

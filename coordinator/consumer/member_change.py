@@ -27,6 +27,7 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.regular_expression import RegexError, RegularExpression
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Reading
 from barnabas.coordinator.consumer.target_assignment import changes_assignor, compute_target
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
@@ -89,6 +90,11 @@ class MemberChange:
         subscriptions = group.subscriptions.changed(before, after)
         self._regexes_after = subscriptions.regexes
         self._subscriptions = subscriptions.without_unused()
+
+    @property
+    def sharing_changed(self) -> bool:
+        """Whether the member has begun or ceased to commit offsets individually."""
+        return self.member.individual_commit != self._before.individual_commit
 
     @property
     def subscription_changed(self) -> bool:
@@ -174,7 +180,8 @@ class MemberChange:
     def last_target(self) -> Target:
         predecessor = self.member if self._replaced is None else self._replaced
         assignment = self._group.target.get(predecessor.member_id, EMPTY_ASSIGNMENT)
-        return Target(self._group.assignment_epoch, assignment)
+        shares = self._group.target_shares.get(predecessor.member_id, NO_SHARES)
+        return Target(self._group.assignment_epoch, assignment, shares)
 
     def _new_target(self) -> Target:
         group, member_id = self._group, self.member.member_id
@@ -182,20 +189,21 @@ class MemberChange:
             group,
             self.member,
             self._replaced_id,
-            self.last_target().assignment,
+            Reading(*self.last_target()[1:]),
             self._subscriptions,
             self._around.settings.assignors[0],
             self._around.catalog,
         )
         self.records.extend(
-            target_assignment_member(group.group_id, other_id, assignment)
-            for other_id, assignment in targets.items()
-            if assignment != group.target.get(other_id)
+            target_assignment_member(group.group_id, other_id, *reading)
+            for other_id, reading in targets.items()
+            if reading.assignment != group.target.get(other_id)
+            or reading.shares != group.target_shares.get(other_id, NO_SHARES)
         )
         self.records.append(
             target_assignment_metadata(group.group_id, self.group_epoch, self._around.wall_ms)
         )
-        return Target(self.group_epoch, targets[member_id])
+        return Target(self.group_epoch, *targets[member_id])
 
     # The member's next step
 
@@ -205,7 +213,7 @@ class MemberChange:
             self._topic_ids(self._subscriptions.topics_of(self.member)),
             self.subscription_changed,
             owned,
-            self._group.is_owned,
+            self._group.is_owned_by_another,
         )
         stepped = reconcile(self.member, target, around)
         if stepped != self.member:

@@ -45,6 +45,7 @@ from barnabas.coordinator.consumer.record_factory import (
 )
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.consumer.sharing import NO_SHARES
 from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
@@ -112,7 +113,9 @@ class Membership:
         change = self.change(group, before, after, moment.wall_ms, subscriber.replaced)
         change.note()
         is_resolved = change.regex_change is RegexChange.RESOLVED
-        change.decide_epoch(bump=change.names_changed or is_resolved or change.changes_assignor())
+        change.decide_epoch(
+            bump=change.names_changed or is_resolved or change.sharing_changed or change.changes_assignor()
+        )
         change.step(change.decide_target(), request.owned)
         yield from self.write([*opened.records, *subscriber.records, *change.records])
         if opened.from_classic is not None:
@@ -207,10 +210,11 @@ class Membership:
             raise ApiError(ErrorCode.unreleased_instance_id, message)
         member = replaced._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = group.target.get(replaced.member_id, EMPTY_ASSIGNMENT)
+        shares = group.target_shares.get(replaced.member_id, NO_SHARES)
         records: list[AnyGroupRecord] = [
             *member_tombstones(group.group_id, replaced.member_id),
             member_metadata(group.group_id, member),
-            target_assignment_member(group.group_id, member_id, target),
+            target_assignment_member(group.group_id, member_id, target, shares),
             current_member_assignment(group.group_id, member),
         ]
         return Subscriber(member, records, replaced)

@@ -3,6 +3,9 @@
 A member first gives up the partitions that are not in its target. It confirms that when it no longer names
 them among the partitions that it owns; only then it reaches the target's epoch. It gets free partitions at
 once, and waits for partitions that others still have. So a partition never has two owners.
+
+A share of a partition is treated as a partition. If the ranges of its sharers change, each of them gives up
+its share first, so that no key ever has two owners.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ from barnabas.coordinator.consumer.member import (
     MemberState,
     PartitionEpochs,
 )
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
 
 Owned: TypeAlias = Mapping[UUID, Collection[int]]
 """The partitions that a member names as its own, by topic id."""
@@ -29,6 +35,7 @@ class Target(NamedTuple):
 
     epoch: int
     assignment: Assignment
+    shares: Shares = NO_SHARES
 
 
 class Surroundings(NamedTuple):
@@ -40,8 +47,10 @@ class Surroundings(NamedTuple):
     """Whether its subscription has just changed."""
     owned: Owned | None
     """None if the member named none: it still has its partitions."""
-    is_owned: Callable[[UUID, int], bool]
-    """Whether a member of the group has a partition, or has not given it up yet."""
+    is_owned: Callable[[str, UUID, int, HashRange], bool]
+    """Whether another member of the group than this one has these hashes of a partition, or has not given
+    them up yet.
+    """
 
 
 def reconcile(member: ConsumerMember, target: Target, around: Surroundings) -> ConsumerMember:
@@ -97,8 +106,10 @@ def _go_on(
     to revoke first.
     """
     wanted = {topic: set(ones) for topic, ones in target.assignment.items() if topic in around.subscribed}
-    kept = _part(member.assigned, lambda topic, one: one in wanted.get(topic, ()))
-    revoking = _part(member.assigned, lambda topic, one: one not in wanted.get(topic, ()))
+    kept = _part(member.assigned, lambda topic, one: _stays(member, topic, one, wanted, target.shares))
+    revoking = _part(
+        member.assigned, lambda topic, one: not _stays(member, topic, one, wanted, target.shares)
+    )
     if revoking and _still_has(revoking, around.owned):
         return as_of._replace(
             previous_member_epoch=member.member_epoch,
@@ -106,21 +117,41 @@ def _go_on(
             assigned=kept,
             revoking=revoking,
         )
-    assigned, is_complete = _with_what_is_free(member, kept, wanted, target.epoch, around)
+    assigned, is_complete = _with_what_is_free(member, kept, wanted, target, around)
     return member._replace(
         member_epoch=target.epoch,
         previous_member_epoch=member.member_epoch,
         state=MemberState.STABLE if is_complete else MemberState.UNRELEASED_PARTITIONS,
         assigned=assigned,
         revoking=NO_PARTITIONS,
+        shares=_part_of_shares(target.shares, assigned),
     )
+
+
+def _stays(
+    member: ConsumerMember,
+    topic_id: UUID,
+    partition: int,
+    wanted: Mapping[UUID, Collection[int]],
+    shares: Shares,
+) -> bool:
+    """Whether the target has the partition, with the same hashes."""
+    if partition not in wanted.get(topic_id, ()):
+        return False
+    hashes = shares.get(TopicIdPartition(topic_id, partition), ALL_HASHES)
+    return member.hashes_of(topic_id, partition) == hashes
+
+
+def _part_of_shares(shares: Shares, partitions: PartitionEpochs) -> Shares:
+    found = {one: share for one, share in shares.items() if one.partition in partitions.get(one.topic_id, ())}
+    return found or NO_SHARES
 
 
 def _with_what_is_free(
     member: ConsumerMember,
     kept: PartitionEpochs,
     wanted: Mapping[UUID, Collection[int]],
-    epoch: int,
+    target: Target,
     around: Surroundings,
 ) -> tuple[PartitionEpochs, bool]:
     """The member's partitions with all that it can get now, and whether these are its whole target."""
@@ -128,12 +159,11 @@ def _with_what_is_free(
     is_complete = True
     for topic_id, partitions in wanted.items():
         for partition in sorted(set(partitions).difference(kept.get(topic_id, ()))):
-            # A partition that the member itself was to give up has no other owner.
-            is_own = partition in member.revoking.get(topic_id, {})
-            if around.is_owned(topic_id, partition) and not is_own:
+            hashes = target.shares.get(TopicIdPartition(topic_id, partition), ALL_HASHES)
+            if around.is_owned(member.member_id, topic_id, partition, hashes):
                 is_complete = False
             else:
-                assigned.setdefault(topic_id, {})[partition] = epoch
+                assigned.setdefault(topic_id, {})[partition] = target.epoch
     return {topic: dict(sorted(epochs.items())) for topic, epochs in assigned.items()}, is_complete
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember, PartitionEpochs
+from barnabas.coordinator.consumer.shared_partitions import shared_partitions
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,
@@ -26,8 +28,8 @@ from barnabas.protocol.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
+    TargetPartitions,
 )
-from barnabas.protocol.topic_partitions import TopicPartitions
 
 
 def group_metadata(group_id: str, group_epoch: int, metadata_hash: int) -> ConsumerGroupRecord:
@@ -49,6 +51,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerGroupRecor
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         classic_member_metadata=None if member.classic is None else _classic_metadata(member.classic),
+        individual_commit=member.individual_commit,
     )
 
 
@@ -62,12 +65,18 @@ def target_assignment_metadata(
     )
 
 
-def target_assignment_member(group_id: str, member_id: str, assignment: Assignment) -> ConsumerGroupRecord:
+def target_assignment_member(
+    group_id: str, member_id: str, assignment: Assignment, shares: Shares = NO_SHARES
+) -> ConsumerGroupRecord:
     return ConsumerGroupTargetAssignmentMemberKey(
         group_id=group_id, member_id=member_id
     ), ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
-            TopicPartitions(topic_id=topic_id, partitions=partitions)
+            TargetPartitions(
+                topic_id=topic_id,
+                partitions=partitions,
+                shares=shared_partitions(topic_id, partitions, shares),
+            )
             for topic_id, partitions in assignment.items()
         )
     )
@@ -80,8 +89,8 @@ def current_member_assignment(group_id: str, member: ConsumerMember) -> Consumer
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_owned_partitions(member.assigned),
-        partitions_pending_revocation=_owned_partitions(member.revoking),
+        assigned_partitions=_owned_partitions(member.assigned, member.shares),
+        partitions_pending_revocation=_owned_partitions(member.revoking, member.shares),
     )
 
 
@@ -135,8 +144,13 @@ def _classic_metadata(classic: ClassicMetadata) -> ClassicMemberMetadata:
     )
 
 
-def _owned_partitions(partitions: PartitionEpochs) -> tuple[OwnedPartitions, ...]:
+def _owned_partitions(partitions: PartitionEpochs, shares: Shares) -> tuple[OwnedPartitions, ...]:
     return tuple(
-        OwnedPartitions(topic_id=topic_id, partitions=tuple(epochs), assignment_epochs=tuple(epochs.values()))
+        OwnedPartitions(
+            topic_id=topic_id,
+            partitions=tuple(epochs),
+            assignment_epochs=tuple(epochs.values()),
+            shares=shared_partitions(topic_id, epochs, shares),
+        )
         for topic_id, epochs in partitions.items()
     )

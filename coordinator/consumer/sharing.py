@@ -32,16 +32,31 @@ class Sharer(NamedTuple):
     previous_shares: Shares = NO_SHARES
 
 
-class SharedOut(NamedTuple):
-    """The partitions of one sharer."""
+class Reading(NamedTuple):
+    """The partitions that a member is to read."""
 
     assignment: Assignment
-    shares: Shares
+    """All of them, whole or shared."""
+    shares: Shares = NO_SHARES
+
+
+def exclusive_part(previous: Reading) -> Assignment:
+    """The partitions of a last target without shares, except the first share of each partition: so each
+    partition has one former owner.
+    """
+    others = {one for one, share in previous.shares.items() if share.first_hash > 0}
+    if not others:
+        return previous.assignment
+    parts = {
+        topic_id: tuple(one for one in partitions if TopicIdPartition(topic_id, one) not in others)
+        for topic_id, partitions in previous.assignment.items()
+    }
+    return {topic_id: partitions for topic_id, partitions in parts.items() if partitions}
 
 
 def share_out(
     sharers: Mapping[str, Sharer], partitions: Sequence[TopicIdPartition]
-) -> dict[str, SharedOut] | None:
+) -> dict[str, Reading] | None:
     """The partitions of each sharer; None if there are enough `partitions` to give each sharer a whole one,
     or none at all.
 
@@ -51,12 +66,12 @@ def share_out(
     if not 0 < len(partitions) < len(sharers):
         return None
     members = _spread(sharers, partitions)
-    shared: dict[str, SharedOut] = {member_id: SharedOut({}, NO_SHARES) for member_id in sharers}
+    shared: dict[str, Reading] = {member_id: Reading({}, NO_SHARES) for member_id in sharers}
     for partition, member_ids in members.items():
         ranges = even_ranges(len(member_ids)) if member_ids else []
         for member_id, hash_range in zip(member_ids, ranges, strict=True):
             shares = NO_SHARES if len(member_ids) == 1 else {partition: hash_range}
-            shared[member_id] = SharedOut({partition.topic_id: (partition.partition,)}, shares)
+            shared[member_id] = Reading({partition.topic_id: (partition.partition,)}, shares)
     return shared
 
 

@@ -8,11 +8,11 @@ group. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from uuid import UUID
 
-from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
 from barnabas.coordinator.assignor.exclusive import ExclusiveMember
 from barnabas.coordinator.assignor.java_hash_map import (
@@ -23,9 +23,11 @@ from barnabas.coordinator.assignor.java_hash_map import (
 )
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Reading, Sharer, exclusive_part, share_out
 from barnabas.coordinator.consumer.subscriptions import Subscriptions
 from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
 from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
+from barnabas.protocol.identity import TopicIdPartition
 
 
 def preferred_assignor(
@@ -73,11 +75,11 @@ def compute_target(
     group: ConsumerGroup,
     updated: ConsumerMember,
     replaced_id: str | None,
-    previous: Assignment,
+    previous: Reading,
     subscriptions: Subscriptions,
     default_assignor: str,
     catalog: TopicCatalog,
-) -> dict[str, Assignment]:
+) -> dict[str, Reading]:
     """The new target of every member, in hash map order. `previous` is the last target of the member that has
     changed, or takes another's place.
 
@@ -90,19 +92,47 @@ def compute_target(
     ]
     topic_ids = _topic_ids_of(shapes)
     members = _members_with(group, updated, replaced_id)
+    last = {
+        member_id: previous if member_id == updated.member_id else _last_target(group, member_id)
+        for member_id in members_in_map_order(group.members, updated.member_id)
+        if member_id in members
+    }
     specs = {
         member_id: ExclusiveMember(
             topic_ids(subscriptions.topics_of(members[member_id])),
-            previous if member_id == updated.member_id else group.target.get(member_id, EMPTY_ASSIGNMENT),
+            exclusive_part(one),
             members[member_id].instance_id,
         )
-        for member_id in members_in_map_order(group.members, updated.member_id)
-        if member_id in members
+        for member_id, one in last.items()
     }
     assign = CONSUMER_ASSIGNORS[_assignor(group, members, updated, default_assignor)]
     counts = {shape.topic_id: shape.partition_count for shape in shapes}
     assigned = assign(specs, counts, subscriptions.is_homogeneous(len(members)))
-    return {member_id: assigned.get(member_id, EMPTY_ASSIGNMENT) for member_id in specs}
+    targets = {member_id: Reading(assigned.get(member_id, EMPTY_ASSIGNMENT)) for member_id in specs}
+    sharers = {
+        member_id: Sharer(specs[member_id].topic_ids, *last[member_id])
+        for member_id in specs
+        if members[member_id].individual_commit
+    }
+    return {**targets, **(share_out(sharers, _partitions_of(sharers, targets, counts)) or {})}
+
+
+def _partitions_of(
+    member_ids: Collection[str], targets: Mapping[str, Reading], topic_ids: Iterable[UUID]
+) -> list[TopicIdPartition]:
+    """The partitions that these members have together, topic by topic."""
+    return [
+        TopicIdPartition(topic_id, partition)
+        for topic_id in topic_ids
+        for partition in sorted(
+            one for member_id in member_ids for one in targets[member_id].assignment.get(topic_id, ())
+        )
+    ]
+
+
+def _last_target(group: ConsumerGroup, member_id: str) -> Reading:
+    assignment = group.target.get(member_id, EMPTY_ASSIGNMENT)
+    return Reading(assignment, group.target_shares.get(member_id, NO_SHARES))
 
 
 def _assignor(

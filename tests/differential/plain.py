@@ -29,6 +29,9 @@ _IDS = {"session_id": ("session", 1), "producer_id": ("producer", 0)}
 the smallest of them.
 """
 
+FIRST_OWN_TAG = 10_000
+"""The smallest tag of Barnabas's own fields, see docs/protocol.md."""
+
 Plain = Any
 """None, a bool, an int, a str, a list of plain values, or a dict from str to them."""
 
@@ -85,7 +88,11 @@ class Plainly:
     def __call__(self, value: Any, field: str = "") -> Plain:
         """`value` is the content of a field of this name, or a whole message."""
         if dataclasses.is_dataclass(value):
-            return {one.name: self(getattr(value, one.name), one.name) for one in dataclasses.fields(value)}
+            return {
+                one.name: self(getattr(value, one.name), one.name)
+                for one in dataclasses.fields(value)
+                if not _is_absent(value, one)
+            }
         if is_sequence(value):
             return [self(item, field) for item in value]
         for kind, turn in self._turns():
@@ -148,6 +155,12 @@ class Plainly:
             }
             for record in iterate_records(data)
         ]
+
+
+def _is_absent(message: Any, field: dataclasses.Field[Any]) -> bool:
+    """Whether it is a tagged field of Barnabas's own that the message does not have."""
+    tag: int = field.metadata.get("tag", 0)
+    return tag >= FIRST_OWN_TAG and bool(getattr(message, field.name) == field.default)
 
 
 _NOT_COMPARED = frozenset({"crc", "batch_length"})

@@ -118,6 +118,13 @@ RULES: Final = (
         "one replica, one voter, and no streams groups",
     ),
     Rule(
+        "features that Apache Kafka does not have",
+        ("api_versions: supported_features{individual.commit}",),
+        "missing",
+        "offered",
+        "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
+    ),
+    Rule(
         "levels of share.version",
         (
             "api_versions: *_features{share.version}.max_version*",

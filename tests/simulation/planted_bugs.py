@@ -129,8 +129,8 @@ def offsets_of_aborted() -> Generator[None]:
 def unwritten_commit() -> Generator[None]:
     """Committed offsets are in force and confirmed without being written."""
 
-    def commit_records(*arguments: Any) -> list[Any]:
-        return _commit_records(*arguments)[:-1]
+    def commit_records(*arguments: Any, **options: Any) -> list[Any]:
+        return _commit_records(*arguments, **options)[:-1]
 
     with patch.object(offset_coordinator, "commit_records", commit_records):
         yield

@@ -11,6 +11,7 @@ import pytest
 from barnabas.coordinator.consumer.member import ConsumerMember, MemberState, PartitionEpochs
 from barnabas.coordinator.consumer.reconciliation import Owned, Surroundings, Target, reconcile
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 T, U = UUID(int=1), UUID(int=2)
 STABLE, UNREVOKED, UNRELEASED = (
@@ -97,7 +98,6 @@ CASES = [
         {T: (0, 1)},
         (6, STABLE, {T: {0: 5, 1: 6}}, {}),
         owned={T: [0]},
-        taken=frozenset({(T, 0), (T, 1)}),
     ),
     Case(
         "gets partitions that have become free meanwhile",
@@ -141,8 +141,8 @@ CASES = [
 ]
 
 
-def _owns(taken: Collection[tuple[UUID, int]]) -> Callable[[UUID, int], bool]:
-    def is_owned(topic_id: UUID, partition: int) -> bool:
+def _owned_by_others(taken: Collection[tuple[UUID, int]]) -> Callable[[str, UUID, int, HashRange], bool]:
+    def is_owned(_: str, topic_id: UUID, partition: int, __: HashRange) -> bool:
         return (topic_id, partition) in taken
 
     return is_owned
@@ -150,19 +150,19 @@ def _owns(taken: Collection[tuple[UUID, int]]) -> Callable[[UUID, int], bool]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_a_member(case: Case) -> None:
-    around = Surroundings(case.subscribed, case.changed, case.owned, _owns(case.taken))
+    around = Surroundings(case.subscribed, case.changed, case.owned, _owned_by_others(case.taken))
     after = reconcile(case.before, Target(6, case.target), around)
     assert (after.member_epoch, after.state, after.assigned, after.revoking) == case.after
 
 
 def test_a_member_that_is_there_stays_the_same() -> None:
     member = _member({T: {0: 6}}, epoch=6)
-    around = Surroundings({T}, False, None, _owns({(T, 0)}))
+    around = Surroundings({T}, False, None, _owned_by_others({(T, 0)}))
     assert reconcile(member, Target(6, {T: (0,)}), around) is member
 
 
 def test_a_member_in_an_unknown_state_with_partitions_has_to_join_again() -> None:
-    around = Surroundings({T}, False, {T: [0]}, _owns(()))
+    around = Surroundings({T}, False, {T: [0]}, _owned_by_others(()))
     with pytest.raises(ApiError) as refused:
         reconcile(_member({}, None, MemberState.UNKNOWN), Target(6, {}), around)
     assert refused.value.code is ErrorCode.fenced_member_epoch

@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coordinator.consumer.sharing import SharedOut, Sharer, share_out
+from barnabas.coordinator.consumer.sharing import Reading, Sharer, share_out
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
 
@@ -23,18 +23,18 @@ def new(*names: str) -> dict[str, Sharer]:
     return {name: Sharer({TOPIC}, {}) for name in names}
 
 
-def again(names: str, before: Mapping[str, SharedOut]) -> dict[str, Sharer]:
+def again(names: str, before: Mapping[str, Reading]) -> dict[str, Sharer]:
     """The same members after a target; names that it lacks are new."""
     return {name: Sharer({TOPIC}, *before[name]) if name in before else Sharer({TOPIC}, {}) for name in names}
 
 
-def shared(sharers: Mapping[str, Sharer], partition_count: int) -> dict[str, SharedOut]:
+def shared(sharers: Mapping[str, Sharer], partition_count: int) -> dict[str, Reading]:
     found = share_out(sharers, partitions(partition_count))
     assert found is not None
     return found
 
 
-def places(found: Mapping[str, SharedOut]) -> dict[int, list[str]]:
+def places(found: Mapping[str, Reading]) -> dict[int, list[str]]:
     """The members of each partition, in the order of their ranges."""
     by_partition: dict[int, list[tuple[HashRange, str]]] = {}
     for name, (assignment, shares) in found.items():
@@ -68,7 +68,7 @@ def test_members_stay_when_another_leaves() -> None:
 
 
 def test_the_owner_of_a_whole_partition_stays_when_others_come() -> None:
-    before = {"b": SharedOut({TOPIC: (0,)}, {}), "a": SharedOut({TOPIC: (1,)}, {})}
+    before = {"b": Reading({TOPIC: (0,)}, {}), "a": Reading({TOPIC: (1,)}, {})}
     assert places(shared(again("abc", before), 2)) == {0: ["b", "c"], 1: ["a"]}
 
 
@@ -86,7 +86,7 @@ def test_a_member_shares_only_topics_that_it_reads() -> None:
 
 @given(st.integers(1, 6), st.lists(st.text("abcdefghijklmnop", min_size=1, max_size=16), max_size=5))
 def test_ranges_always_cover_each_partition_once(partition_count: int, stories: list[str]) -> None:
-    before: dict[str, SharedOut] = {}
+    before: dict[str, Reading] = {}
     for names in stories:
         found = share_out(again("".join(sorted(set(names))), before), partitions(partition_count))
         if found is None:

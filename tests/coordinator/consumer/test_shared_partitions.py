@@ -1,0 +1,217 @@
+"""Members that share partitions: who gets which hashes, and that no hash ever has two owners."""
+
+from __future__ import annotations
+
+import itertools
+from uuid import UUID
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from barnabas.coordinator.consumer.heartbeat import HeartbeatResult
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
+from tests.coordinator.classic.classic_bench import TOPIC
+from tests.coordinator.consumer.consumer_bench import SESSION_MS, ConsumerBench
+
+PARTITION_COUNT = 3
+Owned = dict[TopicIdPartition, HashRange]
+
+
+class Member:
+    """A member as its client sees the group: it gives up partitions at once."""
+
+    def __init__(self, bench: ConsumerBench, member_id: str, *, individual: bool = True) -> None:
+        self._bench = bench
+        self.member_id = member_id
+        self.individual = individual
+        self.epoch = 0
+        self.owned: Owned = {}
+
+    def beat(self, *, hears: bool = True) -> None:
+        """One heartbeat, whose answer may be lost."""
+        owned: dict[UUID, list[int]] = {}
+        for one in self.owned:
+            owned.setdefault(one.topic_id, []).append(one.partition)
+        reply = self._bench.start_heartbeat(
+            self.member_id,
+            self.epoch,
+            owned=owned,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=(TOPIC,),
+            individual_commit=self.individual,
+        )
+        try:
+            answer = reply.result()
+        except ApiError as error:
+            assert error.code in {ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id}
+            self.epoch, self.owned = 0, {}
+            return
+        if hears:
+            self._take(answer)
+
+    def _take(self, answer: HeartbeatResult) -> None:
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = {
+                partition: answer.shares.get(partition, ALL_HASHES)
+                for topic_id, indexes in answer.assignment.items()
+                for partition in (TopicIdPartition(topic_id, index) for index in indexes)
+            }
+
+    def leave(self) -> None:
+        self.owned = {}
+        self._bench.start_heartbeat(self.member_id, -1).when_done(lambda _: None)
+
+
+def settle(members: list[Member]) -> None:
+    for _ in range(6):
+        for member in members:
+            member.beat()
+
+
+def bench_of(partition_count: int = PARTITION_COUNT) -> ConsumerBench:
+    bench = ConsumerBench()
+    bench.topic_id = bench.create_topic(TOPIC, partition_count)
+    return bench
+
+
+def ranges(members: list[Member]) -> dict[int, list[HashRange]]:
+    """The ranges of each partition."""
+    found: dict[int, list[HashRange]] = {}
+    for member in members:
+        for partition, hashes in member.owned.items():
+            found.setdefault(partition.partition, []).append(hashes)
+    return {index: sorted(ones) for index, ones in sorted(found.items())}
+
+
+def joined(bench: ConsumerBench, count: int, *, individual: bool = True) -> list[Member]:
+    members = [Member(bench, f"m{number}", individual=individual) for number in range(count)]
+    settle(members)
+    return members
+
+
+def test_five_members_share_three_partitions() -> None:
+    members = joined(bench_of(), 5)
+    assert ranges(members) == {0: even_ranges(2), 1: even_ranges(2), 2: [ALL_HASHES]}
+
+
+def test_members_that_do_not_commit_individually_share_nothing() -> None:
+    members = joined(bench_of(), 5, individual=False)
+    assert ranges(members) == {0: [ALL_HASHES], 1: [ALL_HASHES], 2: [ALL_HASHES]}
+
+
+def test_in_a_mixed_group_the_others_keep_whole_partitions() -> None:
+    bench = bench_of()
+    others = [Member(bench, "other", individual=False)]
+    settle(others)
+    sharers = [Member(bench, f"sharer{number}") for number in range(5)]
+    settle([*others, *sharers])
+    (whole,) = ranges(others)
+    assert ranges(others) == {whole: [ALL_HASHES]}
+    assert sorted(map(len, ranges(sharers).values())) == [2, 3]
+    assert whole not in ranges(sharers)
+
+
+def test_members_that_begin_or_cease_to_commit_individually_change_the_assignment() -> None:
+    members = joined(bench_of(), 5, individual=False)
+    for member in members:
+        member.individual = True
+    settle(members)
+    assert sorted(map(len, ranges(members).values())) == [1, 2, 2]
+    for member in members:
+        member.individual = False
+    settle(members)
+    assert ranges(members) == {0: [ALL_HASHES], 1: [ALL_HASHES], 2: [ALL_HASHES]}
+
+
+def test_a_range_has_to_be_given_up_before_another_member_gets_it() -> None:
+    bench = bench_of(1)
+    first, second = Member(bench, "first"), Member(bench, "second")
+    first.beat()
+    second.beat()
+    assert (ranges([first]), ranges([second])) == ({0: [ALL_HASHES]}, {})
+    first.beat()
+    assert ranges([first]) == {}
+    second.beat()
+    assert ranges([second]) == {}
+    first.beat()
+    second.beat()
+    assert ranges([first, second]) == {0: even_ranges(2)}
+
+
+def test_the_ranges_of_a_member_whose_session_expires_go_to_the_others() -> None:
+    bench = bench_of(1)
+    members = joined(bench, 3)
+    for _ in range(3):
+        bench.advance(SESSION_MS // 2)
+        for member in members[1:]:
+            member.beat()
+    settle(members[1:])
+    assert ranges(members[1:]) == {0: even_ranges(2)}
+
+
+def test_shares_survive_a_restart() -> None:
+    bench = bench_of()
+    members = joined(bench, 5)
+    before = ranges(members)
+    bench.restart()
+    settle(members)
+    assert ranges(members) == before
+    assert {member.epoch for member in members} == {max(member.epoch for member in members)}
+
+
+class SharedPartitions(RuleBasedStateMachine):
+    """Random joins, departures, heartbeats, lost answers, restarts, and changes of the members' setting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = bench_of()
+        self.members: list[Member] = []
+        self._count = 0
+
+    @precondition(lambda self: len(self.members) < 8)
+    @rule(individual=st.booleans())
+    def join(self, individual: bool) -> None:
+        self._count += 1
+        self.members.append(Member(self.bench, f"m{self._count}", individual=individual))
+        self.members[-1].beat()
+
+    @precondition(lambda self: self.members)
+    @rule(index=st.integers(0, 7), hears=st.booleans())
+    def beat(self, index: int, hears: bool) -> None:
+        self.members[index % len(self.members)].beat(hears=hears)
+
+    @precondition(lambda self: self.members)
+    @rule(index=st.integers(0, 7))
+    def leave(self, index: int) -> None:
+        self.members.pop(index % len(self.members)).leave()
+
+    @precondition(lambda self: self.members)
+    @rule(index=st.integers(0, 7))
+    def change(self, index: int) -> None:
+        member = self.members[index % len(self.members)]
+        member.individual = not member.individual
+
+    @rule()
+    def restart(self) -> None:
+        self.bench.restart()
+
+    @invariant()
+    def no_hash_has_two_owners(self) -> None:
+        for ones in ranges(self.members).values():
+            assert all(one.last_hash < after.first_hash for one, after in itertools.pairwise(ones)), ones
+
+    def teardown(self) -> None:
+        if self.members:
+            settle(self.members)
+            settle(self.members)
+            found = ranges(self.members)
+            assert list(found) == list(range(PARTITION_COUNT))
+            assert all(ones == even_ranges(len(ones)) for ones in found.values())
+
+
+TestSharedPartitions = SharedPartitions.TestCase
+TestSharedPartitions.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
