@@ -46,6 +46,8 @@ _OUTSIDE_OF_KIO: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.TXN_OFFSET_COMMIT, 4): "barnabas.protocol.extended.txn_offset_commit_v4",
     (ApiKey.TXN_OFFSET_COMMIT, 5): "barnabas.protocol.extended.txn_offset_commit_v5",
     (ApiKey.TXN_OFFSET_COMMIT, 6): "barnabas.protocol.newer.txn_offset_commit_v6",
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1): "barnabas.protocol.extended.consumer_group_heartbeat_v1",
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, 1): "barnabas.protocol.extended.consumer_group_describe_v1",
     (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
 }
 """By API and version, the module with messages that kio lacks, or that have extensions."""

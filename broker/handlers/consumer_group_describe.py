@@ -5,39 +5,52 @@ Each group has its own error. Version 0 lacks the type of a member.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
-from kio.schema.consumer_group_describe.v1.response import (
+from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
+from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.coordinator.consumer.description import DescribedMember
+from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.coordinator.metadata.group_version import require_consumer_groups
+from barnabas.protocol.extended.consumer_group_describe_v1 import (
     Assignment,
+    ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
     TopicPartitions,
 )
-
-from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
-from barnabas.broker.network.handler import Reply, RequestContext
-from barnabas.coordinator.consumer.description import DescribedMember
-from barnabas.coordinator.metadata.group_version import require_consumer_groups
+from barnabas.protocol.extended.packed import shares_of_topic
+from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import TopicName, i8, i32, milliseconds
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = i8(0), i8(1)
+_NO_SHARES: Mapping[TopicIdPartition, HashRange] = {}
 
 
 def handle_consumer_group_describe(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply:
     groups = describe_each(
-        broker, request, require_consumer_groups, broker.groups.consumer.describe, DescribedGroup, _member
+        broker,
+        request,
+        require_consumer_groups,
+        broker.groups.consumer.describe,
+        DescribedGroup,
+        partial(_member, with_shares=request.wants_shares),
     )
     return ConsumerGroupDescribeResponse(throttle_time=milliseconds(0), groups=groups)
 
 
-def _member(member: DescribedMember) -> Member:
+def _member(member: DescribedMember, *, with_shares: bool) -> Member:
+    shares, target_shares = (member.shares, member.target_shares) if with_shares else (_NO_SHARES, _NO_SHARES)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -47,9 +60,19 @@ def _member(member: DescribedMember) -> Member:
         client_host=member.client_host,
         subscribed_topic_names=tuple(map(TopicName, member.subscribed_topic_names)),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=Assignment(topic_partitions=topic_partitions(member.assignment, TopicPartitions)),
-        target_assignment=Assignment(
-            topic_partitions=topic_partitions(member.target_assignment, TopicPartitions)
-        ),
+        assignment=_assignment(member.assignment, shares),
+        target_assignment=_assignment(member.target_assignment, target_shares),
         member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
     )
+
+
+def _assignment(topics: Iterable[DescribedTopic], shares: Mapping[TopicIdPartition, HashRange]) -> Assignment:
+    def topic(*, topic_id: UUID, topic_name: TopicName, partitions: tuple[i32, ...]) -> TopicPartitions:
+        return TopicPartitions(
+            topic_id=topic_id,
+            topic_name=topic_name,
+            partitions=partitions,
+            hash_ranges=shares_of_topic(topic_id, partitions, shares),
+        )
+
+    return Assignment(topic_partitions=topic_partitions(topics, topic))

@@ -9,29 +9,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
-from kio.schema.consumer_group_heartbeat.v1.response import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
-
 from barnabas.broker.handlers.group_heartbeat import HeartbeatMessages
 from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
-from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest
+from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError
-from barnabas.protocol.primitive import to_milliseconds
+from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from barnabas.protocol.extended.packed import shares_of_topic
+from barnabas.protocol.primitive import i32, to_milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 _NAMES_ITSELF_FROM = 1
 _NO_ID = UUID(int=0)
-_MESSAGES = HeartbeatMessages(ConsumerGroupHeartbeatResponse, Assignment, TopicPartitions)
+
+
+def _topic_partitions(
+    result: HeartbeatResult, topic_id: UUID, partitions: tuple[i32, ...]
+) -> TopicPartitions:
+    return TopicPartitions(
+        topic_id=topic_id,
+        partitions=partitions,
+        hash_ranges=shares_of_topic(topic_id, partitions, result.shares),
+    )
+
+
+_MESSAGES = HeartbeatMessages(ConsumerGroupHeartbeatResponse, Assignment, _topic_partitions)
 
 
 def handle_consumer_group_heartbeat(
@@ -56,6 +68,7 @@ def handle_consumer_group_heartbeat(
         context.client_id or "",
         context.client_host,
         names_itself=context.api_version >= _NAMES_ITSELF_FROM,
+        individual_commit=request.individual_commit,
     )
     reply = broker.groups.consumer.heartbeat(heartbeat, now_ms=broker.clock.monotonic_ms())
     return respond_when_done(reply, _MESSAGES.respond, _MESSAGES.refuse)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.heartbeat import HeartbeatResult as ConsumerHeartbeatResult
@@ -12,16 +14,19 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import i32, milliseconds
 
 ResponseT = TypeVar("ResponseT")
+ResultT = TypeVar("ResultT", ConsumerHeartbeatResult, ShareHeartbeatResult)
 
 
-class HeartbeatMessages(NamedTuple, Generic[ResponseT]):
+@dataclass(frozen=True, slots=True)
+class HeartbeatMessages(Generic[ResponseT, ResultT]):
     """The message classes of one of the APIs."""
 
     response: Callable[..., ResponseT]
     assignment: Callable[..., object]
-    topic_partitions: Callable[..., object]
+    topic_partitions: Callable[[ResultT, UUID, tuple[i32, ...]], object]
+    """One topic of the assignment in a result."""
 
-    def respond(self, result: ConsumerHeartbeatResult | ShareHeartbeatResult) -> ResponseT:
+    def respond(self, result: ResultT) -> ResponseT:
         """The response to a member of a group."""
         return self.response(
             throttle_time=milliseconds(0),
@@ -29,7 +34,7 @@ class HeartbeatMessages(NamedTuple, Generic[ResponseT]):
             member_id=result.member_id,
             member_epoch=i32(result.member_epoch),
             heartbeat_interval=milliseconds(result.heartbeat_interval_ms),
-            assignment=None if result.assignment is None else self._assignment(result.assignment),
+            assignment=None if result.assignment is None else self._assignment(result, result.assignment),
         )
 
     def refuse(self, error: ApiError) -> ResponseT:
@@ -42,10 +47,10 @@ class HeartbeatMessages(NamedTuple, Generic[ResponseT]):
             heartbeat_interval=milliseconds(0),
         )
 
-    def _assignment(self, assignment: Assignment) -> object:
+    def _assignment(self, result: ResultT, assignment: Assignment) -> object:
         return self.assignment(
             topic_partitions=tuple(
-                self.topic_partitions(topic_id=topic_id, partitions=tuple(map(i32, partitions)))
+                self.topic_partitions(result, topic_id, tuple(map(i32, partitions)))
                 for topic_id, partitions in assignment.items()
             )
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import (
@@ -19,13 +20,19 @@ from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.share_version import require_share_groups
-from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest
+from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError
+from barnabas.protocol.primitive import i32
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
-_MESSAGES = HeartbeatMessages(ShareGroupHeartbeatResponse, Assignment, TopicPartitions)
+
+def _topic_partitions(_: HeartbeatResult, topic_id: UUID, partitions: tuple[i32, ...]) -> TopicPartitions:
+    return TopicPartitions(topic_id=topic_id, partitions=partitions)
+
+
+_MESSAGES = HeartbeatMessages(ShareGroupHeartbeatResponse, Assignment, _topic_partitions)
 
 
 def handle_share_group_heartbeat(

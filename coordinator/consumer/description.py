@@ -9,6 +9,7 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.target_assignment import described_assignor
 from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
@@ -29,7 +30,10 @@ class DescribedMember(NamedTuple):
     subscribed_topic_regex: str
     assignment: list[DescribedTopic]
     """Its partitions, including those that it has not given up yet."""
+    shares: Shares
+    """Its shares of these partitions."""
     target_assignment: list[DescribedTopic]
+    target_shares: Shares
     is_classic: bool
     """Whether it uses the classic protocol."""
 
@@ -71,7 +75,9 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, catalog: Topi
         sorted(member.subscribed_topic_names),
         member.subscribed_topic_regex,
         _describe_topics(has, catalog),
+        member.shares,
         _describe_topics(group.target.get(member.member_id, EMPTY_ASSIGNMENT), catalog),
+        group.target_shares.get(member.member_id, NO_SHARES),
         member.classic is not None,
     )
 

@@ -22,6 +22,7 @@ from barnabas.coordinator.consumer.reconciliation import Owned
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
 
 UNCHANGED_TIMEOUT_MS = -1
 
@@ -46,8 +47,8 @@ class HeartbeatRequest(NamedTuple):
     client_host: str
     names_itself: bool
     """Whether a member makes its own id (version 1)."""
-    individual_commit: bool | None = None
-    """Whether the member commits offsets individually; None if it does not say so."""
+    individual_commit: bool = False
+    """Whether the member commits offsets individually, and knows shares of partitions."""
 
     @property
     def is_full(self) -> bool:
@@ -162,9 +163,7 @@ def updated_member(member: ConsumerMember, request: HeartbeatRequest) -> Consume
         client_id=request.client_id,
         client_host=request.client_host,
         classic=None,
-        individual_commit=(
-            member.individual_commit if request.individual_commit is None else request.individual_commit
-        ),
+        individual_commit=request.individual_commit,
     )
 
 
@@ -173,10 +172,22 @@ def result_of(
 ) -> HeartbeatResult:
     """The answer to a member that was `before` and is `after`."""
     changed = (after.assigned, after.shares) != (before.assigned, before.shares)
-    tell = request.member_epoch == JOIN_EPOCH or request.is_full or changed
-    assignment: Assignment | None = None
-    if tell:
-        assigned: dict[UUID, Collection[int]] = {topic: list(ones) for topic, ones in after.assigned.items()}
-        assignment = as_assignment(assigned)
-    shares = after.shares if tell else NO_SHARES
-    return HeartbeatResult(after.member_id, after.member_epoch, heartbeat_interval_ms, assignment, shares)
+    ceased = before.individual_commit and not after.individual_commit
+    if not (request.member_epoch == JOIN_EPOCH or request.is_full or changed or ceased):
+        return HeartbeatResult(after.member_id, after.member_epoch, heartbeat_interval_ms, None)
+    return HeartbeatResult(
+        after.member_id, after.member_epoch, heartbeat_interval_ms, _usable(after), after.shares
+    )
+
+
+def _usable(member: ConsumerMember) -> Assignment:
+    """The member's partitions; a member that does not know shares has to give up those that it shares."""
+    assigned: dict[UUID, Collection[int]] = {
+        topic_id: [
+            one
+            for one in partitions
+            if member.individual_commit or TopicIdPartition(topic_id, one) not in member.shares
+        ]
+        for topic_id, partitions in member.assigned.items()
+    }
+    return as_assignment(assigned)

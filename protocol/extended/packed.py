@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
+from uuid import UUID
 
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ApiError, ErrorCode
-
-RANGE_BYTES: Final = 16
-"""The size of one range of offsets."""
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 _RANGE: Final = struct.Struct(">qq")
+_SHARE: Final = struct.Struct(">iii")
+
+RANGE_BYTES: Final = _RANGE.size
+"""The size of one range of offsets."""
 
 
 def pack_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
@@ -22,7 +26,33 @@ def pack_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
 
 def unpack_ranges(packed: bytes) -> list[OffsetRange]:
     """The ranges. INVALID_REQUEST if the size does not fit."""
-    if len(packed) % RANGE_BYTES:
-        message = f"The ranges have {len(packed)} bytes, not a multiple of {RANGE_BYTES}."
-        raise ApiError(ErrorCode.invalid_request, message)
+    if len(packed) % _RANGE.size:
+        raise _misfit(packed, _RANGE)
     return list(map(OffsetRange._make, _RANGE.iter_unpack(packed)))
+
+
+def pack_shares(shares: Mapping[int, HashRange]) -> bytes:
+    """The index of each partition, and the first and last hash of the member's share, both inclusive."""
+    return b"".join([_SHARE.pack(partition, *hashes) for partition, hashes in shares.items()])
+
+
+def shares_of_topic(
+    topic_id: UUID, partitions: Iterable[int], shares: Mapping[TopicIdPartition, HashRange]
+) -> bytes | None:
+    """The packed shares of one topic's partitions; None if the member shares none of them."""
+    if not shares:
+        return None
+    found = {one: shares.get(TopicIdPartition(topic_id, one)) for one in partitions}
+    return pack_shares({one: hashes for one, hashes in found.items() if hashes is not None}) or None
+
+
+def unpack_shares(packed: bytes) -> dict[int, HashRange]:
+    """The shares by partition. INVALID_REQUEST if the size does not fit."""
+    if len(packed) % _SHARE.size:
+        raise _misfit(packed, _SHARE)
+    return {partition: HashRange(first, last) for partition, first, last in _SHARE.iter_unpack(packed)}
+
+
+def _misfit(packed: bytes, entry: struct.Struct) -> ApiError:
+    message = f"A packed field has {len(packed)} bytes, not a multiple of {entry.size}."
+    return ApiError(ErrorCode.invalid_request, message)
