@@ -125,6 +125,7 @@ class Groups:
             operations=self.operations,
             catalog=catalog,
             classic_groups=self,
+            pending_commits=self,
             configs=settings.consumer_configs,
             settings=settings.consumer,
             wall_ms=wall_ms,
@@ -237,6 +238,12 @@ class Groups:
         self.share.on_topics_deleted(topics.values())
         # Offsets from before there were topic ids belong to the topic that had the name.
         self.offsets.forget_topics({name: {topic_id, NO_TOPIC_ID} for name, topic_id in topics.items()})
+
+    def pending_committers(
+        self, group_id: str, topic_name: str, topic_id: UUID, partition: int
+    ) -> Collection[str]:
+        """See `PendingCommits`."""
+        return self.offsets.pending_committers(group_id, topic_name, topic_id, partition)
 
     # Replay
 

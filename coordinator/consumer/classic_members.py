@@ -23,6 +23,7 @@ from barnabas.coordinator.classic.requests import (
 )
 from barnabas.coordinator.consumer import migration
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.interfaces import ClassicGroups
 from barnabas.coordinator.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from barnabas.coordinator.consumer.member_change import MemberChange
@@ -51,6 +52,7 @@ class ClassicMembers:
         timers: ConsumerTimers,
         classic_groups: ClassicGroups,
         catalog: TopicCatalog,
+        handover: Handover,
         settings: ConsumerSettings,
     ) -> None:
         self._groups = groups
@@ -58,6 +60,7 @@ class ClassicMembers:
         self._timers = timers
         self._classic_groups = classic_groups
         self._catalog = catalog
+        self._handover = handover
         self._settings = settings
 
     def exists(self, group_id: str) -> bool:
@@ -203,7 +206,7 @@ class ClassicMembers:
         _check_classic(member)
         _check_generation(member, generation_id)
         self._timers.expect_heartbeat(group.group_id, member, moment.now_ms)
-        if not _should_join_again(group, member):
+        if not self._should_join_again(group, member):
             return ErrorCode.none
         self._timers.expect_join(group.group_id, member, moment.now_ms)
         return ErrorCode.rebalance_in_progress
@@ -237,6 +240,24 @@ class ClassicMembers:
             return self._membership.dynamic_member(group, identity.member_id, may_be_new=False)
         return self._membership.static_member(group, identity.member_id, identity.group_instance_id)
 
+    def _should_join_again(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
+        """Whether a rebalance would bring the member to the target's epoch, or change its partitions."""
+        match member.state:
+            case MemberState.UNREVOKED_PARTITIONS:
+                return True
+            case MemberState.UNRELEASED_PARTITIONS if not self._waits_for_others(group, member):
+                return True
+            case _:
+                return member.member_epoch < group.assignment_epoch
+
+    def _waits_for_others(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
+        return any(
+            partition not in member.assigned.get(topic_id, {})
+            and self._handover.is_taken(group, member.member_id, topic_id, partition)
+            for topic_id, partitions in group.target.get(member.member_id, EMPTY_ASSIGNMENT).items()
+            for partition in partitions
+        )
+
 
 def _fits(group: ConsumerGroup, request: JoinRequest) -> bool:
     """Whether all classic members support one of the protocols."""
@@ -252,26 +273,6 @@ def _joined(member: ConsumerMember) -> JoinResult:
         member.member_epoch,
         PROTOCOL_TYPE,
         member.classic.protocols[0][0],
-    )
-
-
-def _should_join_again(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a rebalance would bring the member to the target's epoch, or change its partitions."""
-    match member.state:
-        case MemberState.UNREVOKED_PARTITIONS:
-            return True
-        case MemberState.UNRELEASED_PARTITIONS if not _waits_for_others(group, member):
-            return True
-        case _:
-            return member.member_epoch < group.assignment_epoch
-
-
-def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    return any(
-        partition not in member.assigned.get(topic_id, {})
-        and group.is_owned_by_another(member.member_id, topic_id, partition)
-        for topic_id, partitions in group.target.get(member.member_id, EMPTY_ASSIGNMENT).items()
-        for partition in partitions
     )
 
 

@@ -10,8 +10,9 @@ from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.description import PROTOCOL_TYPE, DescribedGroup, describe_group
+from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult, validate_heartbeat
-from barnabas.coordinator.consumer.interfaces import ClassicGroups, TopicDirectory
+from barnabas.coordinator.consumer.interfaces import ClassicGroups, PendingCommits, TopicDirectory
 from barnabas.coordinator.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coordinator.consumer.membership import Membership
 from barnabas.coordinator.consumer.offsets import ConsumerOffsetRules
@@ -43,6 +44,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         operations: GroupOperations,
         catalog: TopicDirectory,
         classic_groups: ClassicGroups,
+        pending_commits: PendingCommits,
         configs: GroupConfigs,
         settings: ConsumerSettings,
         wall_ms: Callable[[], int],
@@ -61,12 +63,26 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         self._catalog = catalog
         self._settings = settings
         self._wall_ms = wall_ms
+        handover = Handover(catalog, pending_commits)
         self._membership = Membership(
-            self._registry, self._member_timers, catalog, classic_groups, configs, settings, new_uuid
+            self._registry,
+            self._member_timers,
+            catalog,
+            classic_groups,
+            handover,
+            configs,
+            settings,
+            new_uuid,
         )
         self._membership.on_regexes_due = self._resolve_regexes
         self.classic_members = ClassicMembers(
-            self._registry, self._membership, self._member_timers, classic_groups, catalog, settings
+            self._registry,
+            self._membership,
+            self._member_timers,
+            classic_groups,
+            catalog,
+            handover,
+            settings,
         )
         """The part that the classic coordinator calls."""
         self.offset_rules = ConsumerOffsetRules(self._registry)

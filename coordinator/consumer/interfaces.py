@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Protocol
+from uuid import UUID
 
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.requests import Moment
@@ -20,6 +21,16 @@ class TopicDirectory(TopicCatalog, Protocol):
 
     def version(self) -> int:
         """The offset of this state in the metadata log."""
+        ...
+
+
+class PendingCommits(Protocol):
+    """The individual commits in open transactions."""
+
+    def pending_committers(
+        self, group_id: str, topic_name: str, topic_id: UUID, partition: int
+    ) -> Collection[str]:
+        """The ids of the members with such a commit for the partition."""
         ...
 
 

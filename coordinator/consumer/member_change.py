@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.reconciliation import Owned, Surroundings, Target, reconcile
@@ -49,6 +51,7 @@ class Circumstances(NamedTuple):
     """The inputs of a change besides its group and its member."""
 
     catalog: TopicDirectory
+    handover: Handover
     settings: ConsumerSettings
     assignment_interval_ms: int
     topics_came_at: int
@@ -213,7 +216,7 @@ class MemberChange:
             self._topic_ids(self._subscriptions.topics_of(self.member)),
             self.subscription_changed,
             owned,
-            self._group.is_owned_by_another,
+            partial(self._around.handover.is_taken, self._group),
         )
         stepped = reconcile(self.member, target, around)
         if stepped != self.member:

@@ -17,6 +17,7 @@ from barnabas.coordinator.classic.record_factory import deleted_group
 from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer import migration
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.heartbeat import (
     HeartbeatRequest,
     HeartbeatResult,
@@ -84,10 +85,12 @@ class Membership:
         timers: ConsumerTimers,
         catalog: TopicDirectory,
         classic_groups: ClassicGroups,
+        handover: Handover,
         configs: GroupConfigs,
         settings: ConsumerSettings,
         new_uuid: Callable[[], UUID],
     ) -> None:
+        self._handover = handover
         self._registry = registry
         self._timers = timers
         self._catalog = catalog
@@ -230,7 +233,9 @@ class Membership:
         replaced: ConsumerMember | None,
     ) -> MemberChange:
         interval_ms = self._configs.assignment_interval_ms(group.group_id)
-        around = Circumstances(self._catalog, self._settings, interval_ms, self.topics_came_at, wall_ms)
+        around = Circumstances(
+            self._catalog, self._handover, self._settings, interval_ms, self.topics_came_at, wall_ms
+        )
         return MemberChange(group, before, after, around, replaced=replaced)
 
     def write(self, records: list[AnyGroupRecord]) -> Steps[None]:

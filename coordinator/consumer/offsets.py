@@ -34,19 +34,24 @@ class ConsumerOffsetRules:
         return self._registry.get(group_id) is not None
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
-        """See `check_commit`. A producer may send no member id. A client that does not know the errors of
-        consumer groups gets ILLEGAL_GENERATION for a wrong epoch.
+        """See `check_commit` and `check_ownership`. A producer may send no member id unless it commits
+        individually. A client that does not know the errors of consumer groups gets ILLEGAL_GENERATION for a
+        wrong epoch.
         """
-        if in_transaction and request.identity.is_nobody and request.generation_id < 0:
+        group = self._registry.existing(request.group_id)
+        individual = [(one.topic_id, one.partition) for one in request.offsets if one.ranges is not None]
+        is_anonymous = in_transaction and request.identity.is_nobody and request.generation_id < 0
+        if is_anonymous and not individual:
             return
         try:
             check_commit(
-                self._registry.existing(request.group_id),
+                group,
                 request.identity,
                 request.generation_id,
                 ((one.topic_id, one.partition) for one in request.offsets),
                 knows_epochs=in_transaction or request.tells_not_found,
             )
+            check_ownership(group, request.identity, individual)
         except ApiError as error:
             is_stale = error.code is ErrorCode.stale_member_epoch
             if is_stale and in_transaction and not request.tells_not_found:
@@ -105,6 +110,21 @@ def check_commit(
         since = member.epoch_of(topic_id, partition)
         if since is None or member_epoch < since:
             raise _stale(member, f"The member had not partition {partition} at the epoch {member_epoch}.")
+
+
+def check_ownership(
+    group: ConsumerGroup, identity: MemberIdentity, partitions: Iterable[tuple[UUID, int]]
+) -> None:
+    """STALE_MEMBER_EPOCH unless the member has these partitions, or shares of them.
+
+    A later owner reads the ranges when it gets the partition, so none may be added behind its back.
+    """
+    if not group.members:
+        return
+    member = _member(group, identity.member_id)
+    for topic_id, partition in partitions:
+        if member.epoch_of(topic_id, partition) is None:
+            raise _stale(member, f"The member does not have partition {partition}.")
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:

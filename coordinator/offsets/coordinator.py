@@ -14,6 +14,7 @@ from barnabas.coordinator.group.record_names import checked_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord, AnyOffsetRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.offsets.commit import amending_records, commit_records, storable
+from barnabas.coordinator.offsets.committed_offset import OffsetKey
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.offsets.deletion import deletion_records, tombstones_of
 from barnabas.coordinator.offsets.expiry import expired_keys
@@ -193,6 +194,11 @@ class OffsetCoordinator(OperationRunner):
     def topics(self) -> set[tuple[str, UUID]]:
         """The names and ids (zero if unknown) of all topics with committed offsets."""
         return self._offsets.topics()
+
+    def pending_committers(self, group_id: str, topic_name: str, topic_id: UUID, partition: int) -> set[str]:
+        """The ids of the members with ranges for the partition in open transactions."""
+        pending = self._offsets.individual.pending(OffsetKey(group_id, topic_name, partition))
+        return {one.member_id for one in pending if one.topic_id == topic_id}
 
     # Deleting
 

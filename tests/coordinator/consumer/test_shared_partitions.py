@@ -5,16 +5,24 @@ from __future__ import annotations
 import itertools
 from uuid import UUID
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.coordinator.consumer.heartbeat import HeartbeatResult
+from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
 from tests.coordinator.classic.classic_bench import TOPIC
 from tests.coordinator.consumer.consumer_bench import SESSION_MS, ConsumerBench
+from tests.coordinator.offsets.individual_commits import (
+    commit_ranges,
+    commit_ranges_in_transaction,
+    end_transaction,
+)
+from tests.coordinator.simulated_log import error_of
 
 PARTITION_COUNT = 3
 Owned = dict[TopicIdPartition, HashRange]
@@ -163,14 +171,85 @@ def test_shares_survive_a_restart() -> None:
     assert {member.epoch for member in members} == {max(member.epoch for member in members)}
 
 
+def commit(bench: ConsumerBench, member: Member, partition: TopicIdPartition, producer_id: int) -> ErrorCode:
+    """The member commits a record of a partition in a producer's transaction."""
+    reply = commit_ranges_in_transaction(
+        bench,
+        (10, 10),
+        producer=ProducerIdentity(producer_id, 0),
+        member=MemberIdentity(member.member_id, None),
+        generation_id=member.epoch,
+        partition=partition,
+    )
+    return error_of(reply) if reply.error is not None else reply.result()[0]
+
+
+def end(bench: ConsumerBench, producer_id: int, *, commit: bool) -> None:
+    end_transaction(bench, commit=commit, producer=ProducerIdentity(producer_id, 0))
+
+
+def begin_offsets(bench: ConsumerBench) -> None:
+    """A stable offset for each partition, as the first members commit it."""
+    for index in range(PARTITION_COUNT):
+        partition = TopicIdPartition(bench.topic_id, index)
+        assert commit_ranges(bench, start=0, partition=partition).result() == [ErrorCode.none]
+
+
+@pytest.mark.parametrize("ends_in", [True, False])
+def test_a_share_waits_for_the_transaction_of_its_former_owner(ends_in: bool) -> None:
+    bench = bench_of(1)
+    begin_offsets(bench)
+    first, second = Member(bench, "first"), Member(bench, "second")
+    first.beat()
+    (partition,) = first.owned
+    assert commit(bench, first, partition, 11) is ErrorCode.none
+    settle([first, second])
+    assert ranges([first, second]) == {}
+    end(bench, 11, commit=ends_in)
+    settle([first, second])
+    assert ranges([first, second]) == {0: even_ranges(2)}
+
+
+def test_the_share_of_a_member_that_left_waits_for_its_transaction() -> None:
+    bench = bench_of(1)
+    begin_offsets(bench)
+    first, second = joined(bench, 2)
+    (partition,) = first.owned
+    assert commit(bench, first, partition, 11) is ErrorCode.none
+    first.leave()
+    settle([second])
+    assert ranges([second]) == {}
+    bench.restart()
+    settle([second])
+    assert ranges([second]) == {}
+    end(bench, 11, commit=False)
+    settle([second])
+    assert ranges([second]) == {0: [ALL_HASHES]}
+
+
+def test_ranges_of_a_partition_that_the_member_does_not_have_are_refused() -> None:
+    bench = bench_of()
+    begin_offsets(bench)
+    members = joined(bench, 5)
+    (partition,) = members[0].owned
+    other = next(one for one in members if partition not in one.owned)
+    assert commit(bench, other, partition, 11) is ErrorCode.stale_member_epoch
+    assert commit(bench, Member(bench, ""), partition, 11) is ErrorCode.unknown_member_id
+
+
 class SharedPartitions(RuleBasedStateMachine):
-    """Random joins, departures, heartbeats, lost answers, restarts, and changes of the members' setting."""
+    """Random joins, departures, heartbeats, lost answers, commits in transactions, restarts, and changes of
+    the members' setting.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.bench = bench_of()
         self.members: list[Member] = []
         self._count = 0
+        self._pending: dict[int, list[tuple[str, TopicIdPartition, HashRange]]] = {}
+        """The member and its share for each commit of a producer's open transaction."""
+        begin_offsets(self.bench)
 
     @precondition(lambda self: len(self.members) < 8)
     @rule(individual=st.booleans())
@@ -195,6 +274,20 @@ class SharedPartitions(RuleBasedStateMachine):
         member = self.members[index % len(self.members)]
         member.individual = not member.individual
 
+    @precondition(lambda self: self.members)
+    @rule(index=st.integers(0, 7), producer_id=st.integers(11, 13))
+    def commit(self, index: int, producer_id: int) -> None:
+        member = self.members[index % len(self.members)]
+        for partition, hashes in member.owned.items():
+            if commit(self.bench, member, partition, producer_id) is ErrorCode.none:
+                entry = (member.member_id, partition, hashes)
+                self._pending.setdefault(producer_id, []).append(entry)
+
+    @rule(producer_id=st.integers(11, 13), commit=st.booleans())
+    def end(self, producer_id: int, commit: bool) -> None:
+        if self._pending.pop(producer_id, None):
+            end(self.bench, producer_id, commit=commit)
+
     @rule()
     def restart(self) -> None:
         self.bench.restart()
@@ -204,7 +297,17 @@ class SharedPartitions(RuleBasedStateMachine):
         for ones in ranges(self.members).values():
             assert all(one.last_hash < after.first_hash for one, after in itertools.pairwise(ones)), ones
 
+    @invariant()
+    def no_member_reads_what_the_transaction_of_another_may_commit(self) -> None:
+        pending = [one for ones in self._pending.values() for one in ones]
+        for member_id, partition, hashes in pending:
+            for other in self.members:
+                share = other.owned.get(partition)
+                assert other.member_id == member_id or share is None or not share.overlaps(hashes)
+
     def teardown(self) -> None:
+        for producer_id in self._pending:
+            end(self.bench, producer_id, commit=True)
         if self.members:
             settle(self.members)
             settle(self.members)

@@ -11,7 +11,7 @@ from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetCommitValue
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.offset_range_records import OffsetRangeKey
 from barnabas.runtime.completion import Completion
 from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
@@ -22,11 +22,19 @@ State = tuple[int | None, list[tuple[int, int]]]
 """The stable offset, and the ranges beyond it."""
 
 
+FIRST_PARTITION = TopicIdPartition(NO_TOPIC_ID, 0)
+
+
 def _request(
-    ranges: Sequence[tuple[int, int]], start: int, member: MemberIdentity, generation_id: int, group_id: str
+    ranges: Sequence[tuple[int, int]],
+    start: int,
+    member: MemberIdentity,
+    generation_id: int,
+    group_id: str,
+    partition: TopicIdPartition,
 ) -> CommitRequest:
     named = [OffsetRange(*one) for one in ranges]
-    offset = OffsetToCommit(TOPIC, NO_TOPIC_ID, 0, start, 3, "", named)
+    offset = OffsetToCommit(TOPIC, partition.topic_id, partition.partition, start, 3, "", named)
     return CommitRequest(group_id, member, generation_id, [offset], tells_not_found=True)
 
 
@@ -37,9 +45,10 @@ def commit_ranges(
     member: MemberIdentity = NOBODY,
     generation_id: int = -1,
     group_id: str = GROUP,
+    partition: TopicIdPartition = FIRST_PARTITION,
 ) -> Completion[list[ErrorCode]]:
     """Commit ranges; `start` is the position at which the group begins if it has no committed offset."""
-    request = _request(ranges, start, member, generation_id, group_id)
+    request = _request(ranges, start, member, generation_id, group_id, partition)
     return bench.offsets.commit(request, now_ms=bench.now_ms)
 
 
@@ -50,8 +59,9 @@ def commit_ranges_in_transaction(
     member: MemberIdentity = NOBODY,
     generation_id: int = -1,
     group_id: str = GROUP,
+    partition: TopicIdPartition = FIRST_PARTITION,
 ) -> Completion[list[ErrorCode]]:
-    request = _request(ranges, -1, member, generation_id, group_id)
+    request = _request(ranges, -1, member, generation_id, group_id, partition)
     return bench.offsets.commit_in_transaction(TransactionalCommit(request, producer, agree))
 
 
