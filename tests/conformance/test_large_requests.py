@@ -134,7 +134,7 @@ async def test_a_client_above_its_quota_gets_the_throttle_time_and_the_error(cou
         {"name": f"missing-{number:05}", "partitions": [{"partition_index": 0}]} for number in range(count)
     ]
     async with open_lab() as lab:
-        await _limit_request_time(lab, 0.001)
+        await _limit_request_time(lab, 0.000_001)
         client = lab.client()
         responses = [await client.ask("offset_delete", group_id="missing", topics=topics) for _ in range(3)]
         assert {one.error_code for one in responses} == {ErrorCode.group_id_not_found}
