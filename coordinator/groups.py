@@ -31,6 +31,7 @@ from barnabas.coordinator.group.records import (
     is_offset_range,
 )
 from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
+from barnabas.coordinator.offsets.interfaces import OffsetConfigs
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.replay.interfaces import (
     NO_PRODUCER_ID,
@@ -57,6 +58,7 @@ class GroupsSettings(NamedTuple):
     consumer_configs: GroupConfigs
     classic: ClassicSettings
     offsets: OffsetSettings
+    offset_configs: OffsetConfigs
 
 
 class Groups:
@@ -102,16 +104,22 @@ class Groups:
             other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
             on_deadline=on_deadline,
         )
-        self.offsets: OffsetCoordinator = OffsetCoordinator(
+        self.offsets = self._offset_coordinator(settings, wall_ms, on_deadline)
+        self._coordinators = (self.share, self.consumer, self.classic)
+        self._with_offsets = (*self._coordinators, self.offsets)
+
+    def _offset_coordinator(
+        self, settings: GroupsSettings, wall_ms: Callable[[], int], on_deadline: Callable[[], None]
+    ) -> OffsetCoordinator:
+        return OffsetCoordinator(
             operations=self.operations,
             classic_groups=self.classic.offset_rules,
             consumer_groups=self.consumer.offset_rules,
+            configs=settings.offset_configs,
             settings=settings.offsets,
             wall_ms=wall_ms,
             on_deadline=on_deadline,
         )
-        self._coordinators = (self.share, self.consumer, self.classic)
-        self._with_offsets = (*self._coordinators, self.offsets)
 
     def _consumer_coordinator(
         self,
@@ -262,6 +270,7 @@ class Groups:
                 # Offsets that stand before the group in the log have created a simple group.
                 self.classic.drop_simple(key.group_id)
             self.consumer.replay(record)
+            self.offsets.note_membership(key.group_id)
         else:
             self.share.replay(cast("ShareGroupRecord", record))
 

@@ -3,7 +3,16 @@ group, with the names of Apache Kafka 4.3. Pure.
 """
 
 from barnabas.broker.config.bounded_setting import timing_settings
-from barnabas.broker.config.setting import Check, Setting, SettingType, Value, at_least, invalid
+from barnabas.broker.config.setting import (
+    Check,
+    Scope,
+    Setting,
+    SettingType,
+    Value,
+    at_least,
+    invalid,
+    one_of,
+)
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
 from barnabas.coordinator.consumer.settings import MigrationPolicy
 
@@ -63,4 +72,16 @@ CONSUMER_SETTINGS = (
     ),
 )
 
-CONSUMER_GROUP_SETTINGS = tuple(bounded.group_setting() for bounded in CONSUMER_BOUNDED_SETTINGS)
+CONSUMER_GROUP_SETTINGS = (
+    *(bounded.group_setting() for bounded in CONSUMER_BOUNDED_SETTINGS),
+    Setting(
+        "individual.commit.order",
+        _STRING,
+        "none",
+        "'partition': a transactional commit of ranges is answered when it reaches the stable offset.",
+        one_of("none", "partition"),
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
+    ),
+)

@@ -27,6 +27,7 @@ class ConsumerGroupConfig(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+    commits_in_order: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,9 @@ class GroupConfigs:
     def assignment_interval_ms(self, group_id: str) -> int:
         return self.of(group_id).assignment_interval_ms
 
+    def commits_in_order(self, group_id: str) -> bool:
+        return self.of(group_id).consumer.commits_in_order
+
     def capped(self) -> Iterator[str]:
         """One sentence for the log for each value of a group that is outside the broker's bounds."""
         for group_id in self._image.configured_names(ResourceType.GROUP):
@@ -107,6 +111,7 @@ class GroupConfigs:
                 integer(values["consumer.session.timeout.ms"]),
                 integer(values["consumer.heartbeat.interval.ms"]),
                 integer(values["consumer.assignment.interval.ms"]),
+                commits_in_order=values["individual.commit.order"] == "partition",
             ),
         )
 

@@ -8,6 +8,8 @@ The offsets of a group become committed when the producer's transaction commits.
 - `ByName` is versions 0 to 5. `ById` is version 6, with the errors of consumer groups: GROUP_ID_NOT_FOUND and
   STALE_MEMBER_EPOCH where older versions have ILLEGAL_GENERATION.
 - A fenced producer gets INVALID_PRODUCER_EPOCH, as from Produce.
+- Ranges of offsets, an extension, wait for the stable offset in groups with the setting
+  `individual.commit.order=partition`.
 - Up to version 1 a group that is being loaded is COORDINATOR_NOT_AVAILABLE, because older clients cannot
   handle COORDINATOR_LOAD_IN_PROGRESS.
 """
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.handlers.interruptible_commit import InterruptibleCommit
 from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
@@ -45,18 +48,39 @@ from barnabas.protocol.newer.txn_offset_commit_v6 import (
 )
 from barnabas.protocol.newer.txn_offset_commit_v6 import TxnOffsetCommitResponseTopic as TxnCommittedTopicById
 from barnabas.protocol.primitive import milliseconds
+from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from barnabas.broker.network.handler import RequestContext
+    from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM, _BY_ID_FROM = 2, 4, 5, 6
+
+_ABORTING_SHARE = 10
+"""The part of `transaction.timeout.ms` that a commit in order leaves for the abort: one in this number."""
 
 _Request = TxnOffsetCommitRequestByName | TxnOffsetCommitRequestById
 _Response = TxnOffsetCommitResponseByName | TxnOffsetCommitResponseById
 
 
-async def handle_txn_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> _Response:
+def handle_txn_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+    if not _is_individual(request):
+        return _handle(broker, context, request, broker.groups.offsets.commit_in_transaction)
+    reply: InterruptibleCommit[_Response] = InterruptibleCommit(broker.groups.offsets)
+    reply.begin(_handle(broker, context, request, reply.enter))
+    return reply
+
+
+def _is_individual(request: _Request) -> bool:
+    return any(one.ranges is not None for topic in request.topics for one in topic.partitions)
+
+
+async def _handle(
+    broker: Broker,
+    context: RequestContext,
+    request: _Request,
+    commit_in_transaction: Callable[[TransactionalCommit], Completion[list[ErrorCode]]],
+) -> _Response:
     by_id = context.api_version >= _BY_ID_FROM
     resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
     if not resolved.offsets:
@@ -66,14 +90,28 @@ async def handle_txn_offset_commit(broker: Broker, context: RequestContext, requ
         # Again, because a topic may have been deleted during the wait, and its committed offsets with it.
         resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
         commit = _commit_request(context.api_version, request, list(resolved.offsets.values()))
-        transactional = TransactionalCommit(commit, _producer(request), check)
-        codes = await broker.groups.offsets.commit_in_transaction(transactional)
+        wait_until_ms = _wait_until_ms(broker, request.producer_id)
+        codes = await commit_in_transaction(
+            TransactionalCommit(commit, _producer(request), check, wait_until_ms)
+        )
     except ApiError as error:
         code = error.code
         if code is ErrorCode.coordinator_load_in_progress and context.api_version < _KNOWS_LOADING_FROM:
             code = ErrorCode.coordinator_not_available
         return _response(request, resolved.with_error(code))
     return _response(request, resolved.with_codes(codes))
+
+
+def _wait_until_ms(broker: Broker, producer_id: int) -> int:
+    """The end of the wait in a group that commits in order: early enough for the client to abort the
+    transaction before it times out.
+    """
+    now_ms = broker.clock.monotonic_ms()
+    transaction = broker.transactions.coordinator.of_producer(producer_id)
+    if transaction is None:
+        return now_ms
+    left_ms = transaction.started_at_ms + transaction.timeout_ms - broker.clock.wall_ms()
+    return now_ms + max(0, left_ms - transaction.timeout_ms // _ABORTING_SHARE)
 
 
 def _producer(request: _Request) -> ProducerIdentity:

@@ -48,6 +48,7 @@ class GroupStateTopic(CoordinatorTopic):
                 consumer_configs=ConsumerGroupConfigs(configs),
                 classic=classic_group_settings(config),
                 offsets=offset_settings(config),
+                offset_configs=configs,
             ),
             now_ms=clock.monotonic_ms,
             wall_ms=clock.wall_ms,

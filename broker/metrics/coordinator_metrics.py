@@ -29,6 +29,7 @@ def publish_groups(metrics: Metrics, groups: Groups, topic: InternalTopic) -> No
     metrics.family(_GROUPS + "consumer_group_count", lambda: _state_counts(groups, "consumer"))
     metrics.family(_GROUPS + "share_group_count", lambda: _state_counts(groups, "share"))
     metrics.gauge(_GROUPS + "share_group_rebalance_total", lambda: groups.share.rebalance_count)
+    metrics.gauge("barnabas_waiting_commits", lambda: groups.offsets.waiting_count)
     _publish_operations(metrics, _GROUPS, topic, groups.operations)
 
 

@@ -55,6 +55,9 @@ class ClassicOffsetRules:
             self._groups.existing(request.group_id)
         raise ApiError(ErrorCode.illegal_generation, f"Group {request.group_id} not found.")
 
+    def check_wait(self, request: CommitRequest) -> None:
+        """Always allowed, because members of classic groups do not share partitions."""
+
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
         """A commit restarts the member's session."""
         group = self._groups.get(group_id)

@@ -58,6 +58,18 @@ class ConsumerOffsetRules:
                 raise ApiError(ErrorCode.illegal_generation, error.message) from None
             raise
 
+    def check_wait(self, request: CommitRequest) -> None:
+        """TRANSACTION_ABORTABLE if the member has to give up one of the partitions: it waits with that for
+        its commit, and the next owner, for whose commits this one may wait, waits for the partition.
+        """
+        member = self._registry.existing(request.group_id).members.get(request.identity.member_id)
+        if member is None:
+            return
+        for one in request.offsets:
+            if one.ranges is not None and one.partition in member.revoking.get(one.topic_id, {}):
+                message = f"The member has to give up partition {one.partition}: abort the transaction."
+                raise ApiError(ErrorCode.transaction_abortable, message)
+
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Does nothing: only heartbeats keep a member in its group."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from barnabas.coordinator.group.records import AnyOffsetRecord
@@ -10,20 +10,25 @@ from barnabas.coordinator.offsets.committed_offset import CommittedOffset, Offse
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.offsets.partition_ranges import PartitionRanges, RangeWrites
 from barnabas.coordinator.offsets.record_factory import committed_offset, committed_range, deleted_range
-from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit
+from barnabas.coordinator.offsets.requests import NO_START, CommitRequest, OffsetToCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.protocol.committed_ranges import OffsetRange, merged
 from barnabas.protocol.errors import ErrorCode
 
 
 def storable(
-    request: CommitRequest, offsets: CommittedOffsets, settings: OffsetSettings, *, in_transaction: bool
+    request: CommitRequest,
+    offsets: CommittedOffsets,
+    settings: OffsetSettings,
+    *,
+    in_transaction: bool,
+    waiting_count: Callable[[OffsetKey], int] = lambda _: 0,
 ) -> tuple[CommitRequest, list[ErrorCode]]:
     """The request without the offsets that cannot be stored, and the outcome of each offset.
 
     OFFSET_METADATA_TOO_LARGE. For ranges INVALID_REQUEST if they are negative, or if there is no committed
     offset and no position to begin at, which a transaction cannot set; INVALID_COMMIT_OFFSET_SIZE if there
-    would be too many.
+    would be too many, with those that wait.
     """
     stored: list[OffsetToCommit] = []
     codes: list[ErrorCode] = []
@@ -32,10 +37,9 @@ def storable(
         if len(one.metadata) > settings.metadata_bytes_max:
             code = ErrorCode.offset_metadata_too_large
         elif one.ranges is not None:
-            begins_at = -1 if in_transaction else one.offset
-            code = _check_ranges(
-                _key(request, one), one.ranges, begins_at, offsets, settings.partition_ranges_max
-            )
+            key, begins_at = _key(request, one), NO_START if in_transaction else one.offset
+            room = settings.partition_ranges_max - waiting_count(key)
+            code = _check_ranges(key, one.ranges, begins_at, offsets, room)
         codes.append(code)
         if code is ErrorCode.none:
             stored.append(one)
@@ -47,19 +51,19 @@ def _check_ranges(
     ranges: Sequence[OffsetRange],
     begins_at: int,
     offsets: CommittedOffsets,
-    ranges_max: int,
+    room: int,
 ) -> ErrorCode:
     if any(first_offset < 0 for first_offset, _ in ranges):
         return ErrorCode.invalid_request
     if begins_at < 0 and offsets.find(key) is None:
         return ErrorCode.invalid_request
-    found = _ranges_of(key, begins_at, offsets).ranges
+    found = ranges_of(key, begins_at, offsets).ranges
     pending_count = sum(1 for _ in offsets.individual.pending(key))
     count = len(found) + pending_count + len(ranges)
-    if count > ranges_max:
+    if count > room:
         change = found.plan(ranges)
         count = len(found) + pending_count + len(change.added) - len(change.removed)
-    return ErrorCode.none if count <= ranges_max else ErrorCode.invalid_commit_offset_size
+    return ErrorCode.none if count <= room else ErrorCode.invalid_commit_offset_size
 
 
 def commit_records(
@@ -90,7 +94,7 @@ def _individual_records(
     offsets: CommittedOffsets,
     wall_ms: int,
 ) -> list[AnyOffsetRecord]:
-    found = _ranges_of(key, one.offset, offsets)
+    found = ranges_of(key, one.offset, offsets)
     writes = found.writes_of(found.ranges.plan(ranges))
     records: list[AnyOffsetRecord] = []
     if offsets.find(key) is None or writes.stable_offset != found.logged_stable_offset:
@@ -132,7 +136,7 @@ def _range_records(
         yield deleted_range(key, removed)
 
 
-def _ranges_of(key: OffsetKey, begins_at: int, offsets: CommittedOffsets) -> PartitionRanges:
+def ranges_of(key: OffsetKey, begins_at: int, offsets: CommittedOffsets) -> PartitionRanges:
     """The ranges of a partition; of one without any, behind its committed offset or where it begins."""
     found = offsets.individual.find(key)
     if found is not None:

@@ -19,7 +19,8 @@ from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.coordinator.offsets.deletion import deletion_records, tombstones_of
 from barnabas.coordinator.offsets.expiry import expired_keys
 from barnabas.coordinator.offsets.fetch import fetched_offsets
-from barnabas.coordinator.offsets.interfaces import OffsetRules
+from barnabas.coordinator.offsets.interfaces import OffsetConfigs, OffsetRules
+from barnabas.coordinator.offsets.ordered_commits import OrderedCommits
 from barnabas.coordinator.offsets.requests import (
     NO_MEMBER_EPOCH,
     CommitRequest,
@@ -52,17 +53,20 @@ class OffsetCoordinator(OperationRunner):
         operations: GroupOperations,
         classic_groups: OffsetRules,
         consumer_groups: OffsetRules,
+        configs: OffsetConfigs,
         settings: OffsetSettings,
         wall_ms: Callable[[], int],
         on_deadline: Callable[[], None],
     ) -> None:
         """`on_deadline` is called when `next_deadline_ms`, or that of a group's members, may have moved."""
         super().__init__(operations, on_deadline)
+        self._configs = configs
         self._settings = settings
         self._wall_ms = wall_ms
         self._classic_groups = classic_groups
         self._consumer_groups = consumer_groups
         self._offsets = CommittedOffsets(operations.partition_of)
+        self._ordered = OrderedCommits(self._offsets, self, self._run, operations.partition_of)
         self._rounds = RetentionRounds(
             settings.retention_check_interval_ms, self._group_ids, self._offsets.count_of_group
         )
@@ -108,6 +112,11 @@ class OffsetCoordinator(OperationRunner):
     def forget(self, partition: int) -> None:
         """Forget the offsets whose records are in that partition; they may be replayed again."""
         self._offsets.forget_partition(partition)
+        self._ordered.forget(partition)
+
+    def note_membership(self, group_id: str) -> None:
+        """The members of a group, or their partitions, have changed."""
+        self._ordered.try_again(group_id)
 
     # Committing
 
@@ -125,24 +134,68 @@ class OffsetCoordinator(OperationRunner):
         rules.check_commit(stored, in_transaction=False)
         rules.heard_from(request.group_id, request.identity.member_id, now_ms)
         yield from self._committing(stored, None)
+        self._ordered.try_again(request.group_id)
         return codes
 
     def commit_in_transaction(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
         """TxnOffsetCommit: the outcome of each offset, in the request's order. The offsets count once the
-        producer's transaction is committed.
+        producer's transaction is committed. In a group that commits in order, ranges wait until they reach
+        the stable offset; call `withdraw` when the client is gone.
 
-        The errors of `commit`, except those of the group's state; INVALID_PRODUCER_EPOCH.
+        The errors of `commit`, except those of the group's state; INVALID_PRODUCER_EPOCH. After a wait also
+        TRANSACTION_ABORTABLE.
         """
-        return self._run(commit.request.group_id, partial(self._committing_in_transaction, commit))
+        group_id = commit.request.group_id
+        is_individual = any(one.ranges is not None for one in commit.request.offsets)
+        if is_individual and self._configs.commits_in_order(group_id):
+            return self._ordered.commit(commit)
+        return self._run(group_id, partial(self._committing_in_transaction, commit))
 
     def _committing_in_transaction(self, commit: TransactionalCommit) -> Steps[list[ErrorCode]]:
+        stored, codes = self.checked(commit)
+        yield from self.written(stored, commit)
+        self._ordered.try_again(commit.request.group_id)
+        return codes
+
+    def end_wait(self, commit: TransactionalCommit) -> None:
+        """The commit must not wait any longer: TRANSACTION_ABORTABLE if it does."""
+        self._ordered.end_wait(commit)
+
+    @property
+    def waiting_count(self) -> int:
+        """The commits that wait for the stable offset."""
+        return len(self._ordered)
+
+    def withdraw(self, commit: TransactionalCommit) -> None:
+        """The client of a commit is gone: it does not wait any longer."""
+        self._ordered.withdraw(commit)
+
+    # Transactional commits, step by step
+
+    def checked(
+        self, commit: TransactionalCommit, waiting_count: Callable[[OffsetKey], int] = lambda _: 0
+    ) -> tuple[CommitRequest, list[ErrorCode]]:
+        """See `CommitSteps`."""
         # Checked here, directly before the append: the end of the transaction passes through the same queue.
         commit.check_transaction()
         rules = self._rules_of(checked_group_id(commit.request.group_id))
-        stored, codes = storable(commit.request, self._offsets, self._settings, in_transaction=True)
+        stored, codes = storable(
+            commit.request,
+            self._offsets,
+            self._settings,
+            in_transaction=True,
+            waiting_count=waiting_count,
+        )
         rules.check_commit(stored, in_transaction=True)
+        return stored, codes
+
+    def check_wait(self, request: CommitRequest) -> None:
+        """See `CommitSteps`."""
+        self._rules_of(request.group_id).check_wait(request)
+
+    def written(self, stored: CommitRequest, commit: TransactionalCommit) -> Steps[None]:
+        """See `CommitSteps`."""
         yield from self._committing(stored, commit.producer)
-        return codes
 
     def _committing(self, request: CommitRequest, producer: ProducerIdentity | None) -> Steps[None]:
         in_transaction = producer is not None
@@ -155,6 +208,9 @@ class OffsetCoordinator(OperationRunner):
         individual = self._offsets.individual
         keys = individual.keys_of_transaction(log_partition, marker.producer.producer_id)
         yield WriteMarker(marker)
+        for group_id in {key.group_id for key in keys}:
+            self._ordered.try_again(group_id)
+        self._ordered.try_producer_again(marker.producer.producer_id)
         wall_ms = self._wall_ms()
         records = [one for key in keys for one in amending_records(key, self._offsets, wall_ms)]
         if not records:
@@ -217,6 +273,7 @@ class OffsetCoordinator(OperationRunner):
         records, codes = deletion_records(group_id, self._offsets, keys, is_read)
         if records:
             yield Write(records)
+        self._ordered.try_again(group_id)
         return codes
 
     def tombstones(self, group_id: str) -> list[AnyOffsetRecord]:
@@ -239,10 +296,14 @@ class OffsetCoordinator(OperationRunner):
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None without a deadline."""
-        return self._rounds.next_deadline_ms()
+        deadlines_ms = (self._rounds.next_deadline_ms(), self._ordered.next_deadline_ms())
+        return min((one for one in deadlines_ms if one is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
-        """Delete the offsets whose retention is over, in the groups of the next part of the round."""
+        """Delete the offsets whose retention is over, in the groups of the next part of the round, and end
+        the waits that are over.
+        """
+        self._ordered.expire(now_ms)
         for group_id in self._rounds.take(now_ms):
             self._run(group_id, partial(self._expiring, group_id)).when_done(self._on_checked)
 

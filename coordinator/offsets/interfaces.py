@@ -10,6 +10,16 @@ from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.offsets.requests import CommitRequest
 
 
+class OffsetConfigs(Protocol):
+    """The configuration of each group (resource type GROUP). It may change at any time, so it is read at
+    every use.
+    """
+
+    def commits_in_order(self, group_id: str) -> bool:
+        """Whether `individual.commit.order` is `partition`."""
+        ...
+
+
 class OffsetRules(Protocol):
     """The rules of one type of group; refusals are raised as ApiError.
 
@@ -24,6 +34,10 @@ class OffsetRules(Protocol):
 
     def check_commit(self, request: CommitRequest, *, in_transaction: bool) -> None:
         """Whether these offsets may be committed now."""
+        ...
+
+    def check_wait(self, request: CommitRequest) -> None:
+        """Whether a commit may wait for others."""
         ...
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:

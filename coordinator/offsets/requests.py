@@ -13,12 +13,15 @@ from barnabas.protocol.identity import ProducerIdentity
 
 NO_MEMBER_EPOCH = -1
 
+NO_START = -1
+"""The start of a commit of ranges that does not name one."""
+
 
 class OffsetToCommit(NamedTuple):
     """One partition of an OffsetCommit, of a topic that exists.
 
     With `ranges` the commit is individual: it commits these offsets. Then `offset` is the position at which
-    a group without a committed offset begins, or -1; it does nothing for any other group.
+    a group without a committed offset begins, or NO_START; it does nothing for any other group.
     """
 
     topic_name: str
@@ -50,6 +53,8 @@ class TransactionalCommit(NamedTuple):
     producer: ProducerIdentity
     check_transaction: Callable[[], None]
     """Raises ApiError if the producer's transaction does not include the group's partition now."""
+    wait_until_ms: int
+    """The end (monotonic) of the wait in a group that commits in order."""
 
 
 class FetchedOffset(NamedTuple):

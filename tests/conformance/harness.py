@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from typing import Any
@@ -289,10 +289,13 @@ class Lab:
 
     async def configure_group(self, group_id: str, **configs: object) -> None:
         """Sets a group's configuration, without `share.` in the names; `_` stands for a dot."""
-        settings = [
-            {"name": f"share.{name.replace('_', '.')}", "config_operation": 0, "value": str(value)}
-            for name, value in configs.items()
-        ]
+        await self.set_group_configs(
+            group_id, {f"share.{name.replace('_', '.')}": str(value) for name, value in configs.items()}
+        )
+
+    async def set_group_configs(self, group_id: str, configs: Mapping[str, str]) -> None:
+        """Sets a group's configuration."""
+        settings = [{"name": name, "config_operation": 0, "value": value} for name, value in configs.items()]
         resource = {"resource_type": 32, "resource_name": group_id, "configs": settings}
         response = await self.admin.ask("incremental_alter_configs", resources=[resource])
         assert response.responses[0].error_code is ErrorCode.none, response

@@ -9,7 +9,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.packed import pack_ranges
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
-from tests.conformance.harness import Client, Lab, batch
+from tests.conformance.harness import Client, Lab, Pending, batch
 
 OK = ErrorCode.none
 ID, GROUP, TOPIC = "payments", "billing", "t"
@@ -89,20 +89,31 @@ class Transacting:
         """Commit ranges of offsets, first and last one inclusive."""
         return await self._commit(group, committed_offset=-1, ranges=pack_ranges(ranges))
 
+    def start_commit_ranges(self, group: str, ranges: Iterable[tuple[int, int]]) -> Pending:
+        """The same for a commit that may wait (transaction.version 2)."""
+        return self._start_commit(group, committed_offset=-1, ranges=pack_ranges(ranges))
+
+    async def committed(self, started: Pending) -> ErrorCode:
+        """The outcome of a commit that was started."""
+        answer = await self.client.answered(started)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
     async def _commit(self, group: str, **fields: Any) -> ErrorCode:
         if self.version < 2:
             added = await self.client.ask("add_offsets_to_txn", 3, **self.fields, group_id=group)
             if added.error_code is not OK:
                 return ErrorCode(added.error_code)
+        return await self.committed(self._start_commit(group, **fields))
+
+    def _start_commit(self, group: str, **fields: Any) -> Pending:
         partition = {"partition_index": 0, "committed_metadata": "", **fields}
-        answer = await self.client.ask(
+        return self.client.send(
             "txn_offset_commit",
             5 if self.version >= 2 else 4,
             **self.fields,
             group_id=group,
             topics=[{"name": TOPIC, "partitions": [partition]}],
         )
-        return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def start_end(self, *, commit: bool = True) -> Any:
         return self.client.send("end_txn", 5 if self.version >= 2 else 4, **self.fields, committed=commit)

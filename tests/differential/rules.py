@@ -125,6 +125,13 @@ RULES: Final = (
         "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
     ),
     Rule(
+        "settings of individual commits",
+        ("describe_configs: *configs{individual.commit*}",),
+        "missing",
+        "returned with a group's settings",
+        "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
+    ),
+    Rule(
         "levels of share.version",
         (
             "api_versions: *_features{share.version}.max_version*",

@@ -54,9 +54,8 @@ def test_kafkas_topic_settings_are_all_there() -> None:
 
 
 def test_the_page_of_settings_has_each_group_setting_with_its_default_and_bounds() -> None:
-    rows = re.findall(
-        r"^\| `((?:share|consumer)\.\S+)` \| (\S+) \| ?(.*?) ?\| ", SETTINGS_PAGE.read_text(), re.MULTILINE
-    )
+    row = r"^\| `((?:share|consumer|individual)\.\S+)` \| (\S+) \| ?(.*?) ?\| "
+    rows = re.findall(row, SETTINGS_PAGE.read_text(), re.MULTILINE)
     assert {name: (default, bounds) for name, default, bounds in rows} == {
         name: _default_and_bounds(name) for name in tables.GROUP
     }

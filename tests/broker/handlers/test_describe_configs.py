@@ -139,6 +139,7 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "consumer.assignment.interval.ms": ("1000", 5, 3),
         "consumer.heartbeat.interval.ms": ("5000", 5, 3),
         "consumer.session.timeout.ms": ("45000", 5, 3),
+        "individual.commit.order": ("none", 5, 2),
         "share.assignment.interval.ms": ("1000", 5, 3),
         "share.auto.offset.reset": ("latest", 5, 2),
         "share.delivery.count.limit": ("5", 5, 3),

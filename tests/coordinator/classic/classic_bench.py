@@ -80,11 +80,15 @@ class Bench:
         consumer_settings: ConsumerSettings | None = None,
         offset_settings: OffsetSettings | None = None,
         assignment_interval_ms: int = 1_000,
+        commits_in_order: bool = False,
     ) -> None:
         self.settings = settings or ClassicSettings()
         self.consumer_settings = consumer_settings or ConsumerSettings()
         self.offset_settings = offset_settings or OffsetSettings()
-        self._consumer_configs = AdjustableConfigs(assignment_interval=assignment_interval_ms)
+        self._consumer_configs = AdjustableConfigs(
+            assignment_interval=assignment_interval_ms,
+            ordered_groups=frozenset({GROUP} if commits_in_order else ()),
+        )
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
         self.now_ms = 0
@@ -246,6 +250,7 @@ class Bench:
                 consumer_configs=self._consumer_configs,
                 classic=self.settings,
                 offsets=self.offset_settings,
+                offset_configs=self._consumer_configs,
             ),
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,

@@ -3,87 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from uuid import UUID
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.coordinator.consumer.heartbeat import HeartbeatResult
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
-from tests.coordinator.classic.classic_bench import TOPIC
 from tests.coordinator.consumer.consumer_bench import SESSION_MS, ConsumerBench
+from tests.coordinator.consumer.sharing_member import PARTITION_COUNT, Member, bench_of, settle
 from tests.coordinator.offsets.individual_commits import (
     commit_ranges,
     commit_ranges_in_transaction,
     end_transaction,
 )
 from tests.coordinator.simulated_log import error_of
-
-PARTITION_COUNT = 3
-Owned = dict[TopicIdPartition, HashRange]
-
-
-class Member:
-    """A member as its client sees the group: it gives up partitions at once."""
-
-    def __init__(self, bench: ConsumerBench, member_id: str, *, individual: bool = True) -> None:
-        self._bench = bench
-        self.member_id = member_id
-        self.individual = individual
-        self.epoch = 0
-        self.owned: Owned = {}
-
-    def beat(self, *, hears: bool = True) -> None:
-        """One heartbeat, whose answer may be lost."""
-        owned: dict[UUID, list[int]] = {}
-        for one in self.owned:
-            owned.setdefault(one.topic_id, []).append(one.partition)
-        reply = self._bench.start_heartbeat(
-            self.member_id,
-            self.epoch,
-            owned=owned,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=(TOPIC,),
-            individual_commit=self.individual,
-        )
-        try:
-            answer = reply.result()
-        except ApiError as error:
-            assert error.code in {ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id}
-            self.epoch, self.owned = 0, {}
-            return
-        if hears:
-            self._take(answer)
-
-    def _take(self, answer: HeartbeatResult) -> None:
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self.owned = {
-                partition: answer.shares.get(partition, ALL_HASHES)
-                for topic_id, indexes in answer.assignment.items()
-                for partition in (TopicIdPartition(topic_id, index) for index in indexes)
-            }
-
-    def leave(self) -> None:
-        self.owned = {}
-        self._bench.start_heartbeat(self.member_id, -1).when_done(lambda _: None)
-
-
-def settle(members: list[Member]) -> None:
-    for _ in range(6):
-        for member in members:
-            member.beat()
-
-
-def bench_of(partition_count: int = PARTITION_COUNT) -> ConsumerBench:
-    bench = ConsumerBench()
-    bench.topic_id = bench.create_topic(TOPIC, partition_count)
-    return bench
 
 
 def ranges(members: list[Member]) -> dict[int, list[HashRange]]:

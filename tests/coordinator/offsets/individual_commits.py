@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import decode_record
-from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
+from barnabas.coordinator.offsets.requests import NO_START, CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetCommitValue
 from barnabas.protocol.committed_ranges import OffsetRange
@@ -16,7 +17,7 @@ from barnabas.protocol.offset_range_records import OffsetRangeKey
 from barnabas.runtime.completion import Completion
 from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
 from tests.coordinator.group.partition_count import partition_of_group
-from tests.coordinator.offsets.transactions import PRODUCER, agree
+from tests.coordinator.offsets.transactions import PRODUCER, WAIT_MS, agree
 
 State = tuple[int | None, list[tuple[int, int]]]
 """The stable offset, and the ranges beyond it."""
@@ -26,16 +27,17 @@ FIRST_PARTITION = TopicIdPartition(NO_TOPIC_ID, 0)
 
 
 def _request(
-    ranges: Sequence[tuple[int, int]],
+    ranges: Mapping[TopicIdPartition, Sequence[tuple[int, int]]],
     start: int,
     member: MemberIdentity,
     generation_id: int,
     group_id: str,
-    partition: TopicIdPartition,
 ) -> CommitRequest:
-    named = [OffsetRange(*one) for one in ranges]
-    offset = OffsetToCommit(TOPIC, partition.topic_id, partition.partition, start, 3, "", named)
-    return CommitRequest(group_id, member, generation_id, [offset], tells_not_found=True)
+    offsets = [
+        OffsetToCommit(TOPIC, *partition, start, 3, "", [OffsetRange(*one) for one in named])
+        for partition, named in ranges.items()
+    ]
+    return CommitRequest(group_id, member, generation_id, offsets, tells_not_found=True)
 
 
 def commit_ranges(
@@ -48,21 +50,33 @@ def commit_ranges(
     partition: TopicIdPartition = FIRST_PARTITION,
 ) -> Completion[list[ErrorCode]]:
     """Commit ranges; `start` is the position at which the group begins if it has no committed offset."""
-    request = _request(ranges, start, member, generation_id, group_id, partition)
+    request = _request({partition: ranges}, start, member, generation_id, group_id)
     return bench.offsets.commit(request, now_ms=bench.now_ms)
+
+
+def transactional_ranges(
+    bench: Bench,
+    ranges: Mapping[TopicIdPartition, Sequence[tuple[int, int]]],
+    *,
+    producer: ProducerIdentity = PRODUCER,
+    member: MemberIdentity = NOBODY,
+    generation_id: int = -1,
+    group_id: str = GROUP,
+    check: Callable[[], None] = agree,
+) -> TransactionalCommit:
+    """A commit of the ranges of several partitions."""
+    request = _request(ranges, NO_START, member, generation_id, group_id)
+    return TransactionalCommit(request, producer, check, bench.now_ms + WAIT_MS)
 
 
 def commit_ranges_in_transaction(
     bench: Bench,
     *ranges: tuple[int, int],
-    producer: ProducerIdentity = PRODUCER,
-    member: MemberIdentity = NOBODY,
-    generation_id: int = -1,
-    group_id: str = GROUP,
     partition: TopicIdPartition = FIRST_PARTITION,
+    **options: Any,
 ) -> Completion[list[ErrorCode]]:
-    request = _request(ranges, -1, member, generation_id, group_id, partition)
-    return bench.offsets.commit_in_transaction(TransactionalCommit(request, producer, agree))
+    """See `transactional_ranges` for the options."""
+    return bench.offsets.commit_in_transaction(transactional_ranges(bench, {partition: ranges}, **options))
 
 
 def end_transaction(bench: Bench, *, commit: bool, producer: ProducerIdentity = PRODUCER) -> None:

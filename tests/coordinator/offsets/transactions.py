@@ -12,6 +12,9 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.runtime.completion import Completion
 from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
 
+WAIT_MS = 54_000
+"""How long a commit waits in a group that commits in order."""
+
 PRODUCER = ProducerIdentity(11, 0)
 
 
@@ -32,4 +35,5 @@ def transactional_commit(
 ) -> Completion[list[ErrorCode]]:
     offsets = [OffsetToCommit(TOPIC, NO_TOPIC_ID, 0, offset, -1, metadata)]
     request = CommitRequest(group_id, member, generation_id, offsets, tells_not_found=False)
-    return bench.offsets.commit_in_transaction(TransactionalCommit(request, producer, check))
+    commit = TransactionalCommit(request, producer, check, bench.now_ms + WAIT_MS)
+    return bench.offsets.commit_in_transaction(commit)

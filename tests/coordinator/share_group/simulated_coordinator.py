@@ -157,6 +157,7 @@ class Simulation:
                 consumer_configs=AdjustableConfigs(),
                 classic=ClassicSettings(),
                 offsets=OffsetSettings(),
+                offset_configs=AdjustableConfigs(),
             ),
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.wall_ms,

@@ -1,0 +1,196 @@
+"""The purgatory of groups with `individual.commit.order=partition`: a transactional commit of ranges is
+written and answered when it reaches the stable offset. See `waiting_commits` for the choice.
+
+Each change of a group's offsets or members tries its waiting commits again. A commit leaves the purgatory
+with an error if its producer is fenced or its transaction ends, if its member leaves the group or has to give
+up one of the partitions, and at the end of its wait. Then the client aborts the transaction. A commit whose
+client has gone is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from barnabas.coordinator.group.steps import Steps
+from barnabas.coordinator.offsets.commit import ranges_of
+from barnabas.coordinator.offsets.committed_offset import OffsetKey
+from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
+from barnabas.coordinator.offsets.requests import NO_START, CommitRequest, TransactionalCommit
+from barnabas.coordinator.offsets.waiting_commits import (
+    Ranges,
+    Reach,
+    WaitingCommit,
+    WaitingCommits,
+    next_to_answer,
+)
+from barnabas.coordinator.replay.partition_operations import being_loaded
+from barnabas.protocol.committed_ranges import OffsetRange, merged
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
+from barnabas.runtime.deadline_table import DeadlineTable
+
+
+class CommitSteps(Protocol):
+    """The steps of a transactional commit."""
+
+    def checked(
+        self, commit: TransactionalCommit, waiting_count: Callable[[OffsetKey], int]
+    ) -> tuple[CommitRequest, list[ErrorCode]]:
+        """The part that can be stored now besides this number of waiting ranges of a partition, and the
+        outcome of each offset. Raises the ApiError of a commit that may not take place now.
+        """
+        ...
+
+    def check_wait(self, request: CommitRequest) -> None:
+        """Raises the ApiError of a commit that may not wait."""
+        ...
+
+    def written(self, stored: CommitRequest, commit: TransactionalCommit) -> Steps[None]:
+        """Write the part that can be stored."""
+        ...
+
+
+class OrderedCommits:
+    """The waiting commits of all groups."""
+
+    def __init__(
+        self,
+        offsets: CommittedOffsets,
+        steps: CommitSteps,
+        run: Callable[[str, Callable[[], Steps[None]]], Completion[None]],
+        partition_of: Callable[[str], int],
+    ) -> None:
+        """`run` runs an operation on the partition of a group, which `partition_of` returns."""
+        self._offsets = offsets
+        self._steps = steps
+        self._run = run
+        self._partition_of = partition_of
+        self._waiting = WaitingCommits()
+        self._deadlines: DeadlineTable[WaitingCommit] = DeadlineTable()
+        self._retried: set[str] = set()
+        """The groups whose commits are about to be tried again."""
+
+    def __len__(self) -> int:
+        """The number of waiting commits."""
+        return len(self._deadlines)
+
+    def commit(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
+        """The outcome of each offset once the commit is written."""
+        one = WaitingCommit(commit, _ranges_of(commit.request))
+        entered = self._run(one.group_id, partial(self._entering, one))
+        entered.when_done(partial(self._on_entered, one))
+        return one.reply
+
+    def _entering(self, one: WaitingCommit) -> Steps[None]:
+        stored, codes = self._steps.checked(one.commit, self._waiting.range_count)
+        one.ranges = _ranges_of(stored)
+        if not one.ranges:
+            yield from self._steps.written(stored, one.commit)
+            one.reply.complete(codes)
+            return
+        self._waiting.add(one)
+        self._deadlines.restart(one, one.commit.wait_until_ms)
+        yield from self._answering(one.group_id)
+
+    def _on_entered(self, one: WaitingCommit, entered: Completion[None]) -> None:
+        if entered.error is not None and not one.reply.done:
+            self._refuse(one, entered.error)
+
+    def withdraw(self, commit: TransactionalCommit) -> None:
+        """The client is gone: the commit does not take place, unless it is being written."""
+        for one in self._waiting.of_group(commit.request.group_id):
+            if one.commit is commit:
+                self._remove(one)
+
+    def end_wait(self, commit: TransactionalCommit) -> None:
+        """A request waits behind the commit: TRANSACTION_ABORTABLE."""
+        for one in self._waiting.of_group(commit.request.group_id):
+            if one.commit is commit:
+                message = "A request waits behind the commit. Commit on a connection of its own."
+                self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
+
+    def try_again(self, group_id: str) -> None:
+        """The offsets or the members of the group have changed."""
+        if group_id not in self._waiting or group_id in self._retried:
+            return
+        self._retried.add(group_id)
+        retried = self._run(group_id, partial(self._trying_again, group_id))
+        # Also if the operation was refused. Then another change, or the end of the wait, answers the commits.
+        retried.when_done(lambda _: self._retried.discard(group_id))
+
+    def try_producer_again(self, producer_id: int) -> None:
+        """A transaction of the producer has ended."""
+        groups = {one.group_id for one in self._waiting if one.commit.producer.producer_id == producer_id}
+        for group_id in groups:
+            self.try_again(group_id)
+
+    def _trying_again(self, group_id: str) -> Steps[None]:
+        self._retried.discard(group_id)
+        yield from self._answering(group_id)
+
+    def _answering(self, group_id: str) -> Steps[None]:
+        """Write and answer all commits that reach the stable offset."""
+        for one in self._waiting.of_group(group_id):
+            try:
+                self._steps.checked(one.commit, _none_waits)
+                self._steps.check_wait(one.commit.request)
+            except ApiError as error:
+                self._refuse(one, error)
+        while (chosen := next_to_answer(self._waiting.of_group(group_id), self._reach)) is not None:
+            yield from self._writing(chosen)
+
+    def _writing(self, one: WaitingCommit) -> Steps[None]:
+        try:
+            stored, codes = self._steps.checked(one.commit, _none_waits)
+            yield from self._steps.written(stored, one.commit)
+        except ApiError as error:
+            self._refuse(one, error)
+            return
+        self._remove(one)
+        if not one.reply.done:
+            one.reply.complete(codes)
+
+    def next_deadline_ms(self) -> int | None:
+        """When (monotonic) to call `expire`; None without a deadline."""
+        return self._deadlines.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> None:
+        """End the waits that are over: TRANSACTION_ABORTABLE."""
+        for one in self._deadlines.expire(now_ms):
+            message = "The offsets before these were not committed in time: abort the transaction."
+            self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
+
+    def forget(self, log_partition: int) -> None:
+        """The groups of that partition are being loaded: COORDINATOR_LOAD_IN_PROGRESS."""
+        for one in list(self._waiting):
+            if self._partition_of(one.group_id) == log_partition:
+                self._refuse(one, being_loaded())
+
+    def _reach(self, key: OffsetKey, ranges: Sequence[OffsetRange]) -> Reach:
+        found = ranges_of(key, NO_START, self._offsets).ranges
+        pending = (one.added for one in self._offsets.individual.pending(key))
+        return Reach(found.stable_offset, found.plan([*pending, *ranges]).stable_offset)
+
+    def _refuse(self, one: WaitingCommit, error: Exception) -> None:
+        self._remove(one)
+        if not one.reply.done:
+            one.reply.fail(error)
+
+    def _remove(self, one: WaitingCommit) -> None:
+        self._waiting.remove(one)
+        self._deadlines.cancel(one)
+
+
+def _ranges_of(request: CommitRequest) -> Ranges:
+    ranges = {
+        OffsetKey(request.group_id, one.topic_name, one.partition): merged(one.ranges)
+        for one in request.offsets
+        if one.ranges is not None
+    }
+    return {key: ones for key, ones in ranges.items() if ones}
+
+
+def _none_waits(_: OffsetKey) -> int:
+    return 0
