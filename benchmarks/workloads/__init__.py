@@ -15,6 +15,7 @@ from benchmarks.workloads.recovery_sizes import RecoverySizes
 from benchmarks.workloads.share_asyncio import ShareAsyncio
 from benchmarks.workloads.share_confluent import ShareConfluent
 from benchmarks.workloads.share_java import ShareJava
+from benchmarks.workloads.share_order import ShareOrder
 from benchmarks.workloads.share_small_batches import ShareSmallBatches
 from benchmarks.workloads.share_sparse import ShareSparse
 from benchmarks.workloads.share_threads import ShareThreads
@@ -27,6 +28,7 @@ _ALL: tuple[type[Workload], ...] = (
     ShareSmallBatches,
     ShareSparse,
     ShareThreads,
+    ShareOrder,
     ShareAsyncio,
     ProduceBulk,
     ConsumeBulk,

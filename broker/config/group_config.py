@@ -95,12 +95,14 @@ class GroupConfigs:
         values = {name: self._value(name, own) for name in tables.GROUP}
         reset = auto_offset_reset(str(values["share.auto.offset.reset"]))
         assert reset is not None, "the setting's check refuses other values"
+        is_ordered = values["share.order"] == "key"
         return GroupConfig(
             limits=ShareLimits(
                 delivery_count_max=integer(values["share.delivery.count.limit"]),
                 lock_duration_ms=integer(values["share.record.lock.duration.ms"]),
                 record_locks_max=integer(values["share.partition.max.record.locks"]),
                 renew_enabled=values["share.renew.acknowledge.enable"] is True,
+                key_run_max=integer(values["share.order.key.in.flight.max"]) if is_ordered else 0,
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,

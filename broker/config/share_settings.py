@@ -24,6 +24,9 @@ from barnabas.share.fetch.share_group_config import AutoOffsetReset
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""
 
+KEY_RUN_MAX = 1_000
+"""The most records of one key that can be in flight together."""
+
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
 
@@ -185,5 +188,25 @@ SHARE_GROUP_SETTINGS = (
         "Whether members may renew the lock of a record.",
         scope=Scope.GROUP,
         dynamic=True,
+    ),
+    Setting(
+        "share.order",
+        _STRING,
+        "none",
+        "'key': records of one key are delivered in the order of their offsets, and not two at a time.",
+        one_of("none", "key"),
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
+    ),
+    Setting(
+        "share.order.key.in.flight.max",
+        _INT,
+        1,
+        "With share.order=key: the most records of one key that are delivered together, to one member.",
+        between(1, KEY_RUN_MAX),
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
     ),
 )

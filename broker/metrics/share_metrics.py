@@ -74,6 +74,7 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
         _PARTITIONS + "inflightbatchcount": lambda one: one.core.in_flight_batch_count,
         _PARTITIONS + "acquisitionlocktimeout_total": lambda one: one.counts.acquisition_lock_timeouts,
         "barnabas_share_delivery_limit_records_total": lambda one: one.counts.delivery_limit_records,
+        "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))

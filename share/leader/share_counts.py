@@ -49,6 +49,7 @@ class PartitionCounts:
         "fetch_ms",
         "fetch_percent",
         "in_flight_batch_records",
+        "undelivered_bytes",
     )
 
     def __init__(self) -> None:
@@ -57,6 +58,8 @@ class PartitionCounts:
         """Records whose lock has expired."""
         self.delivery_limit_records = 0
         """Records that were archived because they reached the delivery limit."""
+        self.undelivered_bytes = 0
+        """Bytes of records that went out in batches with delivered ones, see `delivered_batches`."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
         """The number of records in each batch when it came in flight."""
         self.fetch_ms = Histogram(MS_BOUNDS)

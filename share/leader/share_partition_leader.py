@@ -24,7 +24,9 @@ from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
+from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
+from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
@@ -32,6 +34,7 @@ from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import InFlightBatch
+from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
@@ -92,6 +95,11 @@ class Handout(NamedTuple):
 
 
 log = get_logger("share")
+
+KEYS_LOOKED_MAX = 10_000
+"""The offsets that one fetch looks at beyond the known keys while it finds no record whose key is free. Then
+it is answered without records, and the member's next fetch looks on.
+"""
 
 NOTHING = Handout((), [], 0, 0)
 
@@ -182,12 +190,29 @@ class SharePartitionLeader:
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Reads the records of `plan` and locks those that the member acquires. Raises StorageError or
         ApiError.
+
+        With an order of keys it reads on while all records wait for their keys, within a bound.
         """
+        looked_until = (self.core.keys_until or 0) + KEYS_LOOKED_MAX
+        while True:
+            keys_until = self.core.keys_until
+            handout = self._acquire_once(plan, demand)
+            if handout.acquired or handout.was_passed_over or self.core.keys_until == keys_until:
+                return handout
+            if (self.core.keys_until or 0) >= looked_until:
+                return NOTHING._replace(was_passed_over=True)
+            plan = self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
+
+    def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         monotonic_ms = self._surroundings.clock.monotonic_ms
         began_ms = monotonic_ms()
         read = self._read(plan, demand)
         aborted = aborted_batches(self.log, read) if demand.read_committed else ()
         unreadable = unreadable_batches(self.log, read)
+        keys: Sequence[BatchKeys] = ()
+        if self.core.keys_until is not None:
+            keys, malformed = keys_of_batches(read, self.core.keys_until, unreadable)
+            unreadable += malformed
         self._report(unreadable)
         acquisition = self.core.acquire(
             plan,
@@ -201,6 +226,7 @@ class SharePartitionLeader:
             aborted=aborted,
             unreadable=[one[:2] for one in unreadable],
             has_no_data=without_data(read),
+            keys=keys,
         )
         self._count_batches(acquisition.batches)
         self.counts.fetched(began_ms, monotonic_ms())
@@ -294,8 +320,12 @@ class SharePartitionLeader:
 
     def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
         buffers: list[Buffer] = []
-        for slice_ in read:
-            buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+        if self.core.keys_until is None:
+            for slice_ in read:
+                buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+        else:
+            buffers, undelivered_bytes = delivered_batches(read, acquired)
+            self.counts.undelivered_bytes += undelivered_bytes
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 

@@ -8,7 +8,7 @@ acknowledges record by record costs little more than one which acknowledges a ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from operator import eq, gt, lt
 
@@ -26,6 +26,7 @@ from barnabas.share.partition.in_flight import (
     InFlightRun,
 )
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.overtaken import give_back, isolated, overtaken
 
 
 class AcknowledgeType(IntEnum):
@@ -85,8 +86,9 @@ def acknowledge(
     """
     decision = Decision()
     segments, error = _segments(in_flight, batches)
+    taken_back = overtaken(in_flight, _delivered_again(in_flight, segments, limits))
     try:
-        for segment in segments:
+        for segment in _without(segments, taken_back):
             if segment[2] == _RENEW:
                 _renew(in_flight, member_id, segment, limits, now_ms)
             else:
@@ -97,12 +99,18 @@ def acknowledge(
         withdraw(decision)
         raise
     decision.acknowledged = segments
+    if taken_back:
+        decision.taken_back = isolated(in_flight, taken_back)
+        for _, run in decision.taken_back:
+            run.pending = True
     return decision
 
 
 def withdraw(decision: Decision) -> None:
     """Leaves the records that the decision would have changed as they were."""
     for _, run, _ in decision.targets:
+        run.pending = False
+    for _, run in decision.taken_back:
         run.pending = False
     _join(decision)
 
@@ -116,6 +124,10 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
         if state is AVAILABLE:
             in_flight.note_available(run.first_offset, run.last_offset)
             released = True
+    for batch, run in decision.taken_back:
+        give_back(in_flight, run)
+        run.pending = False
+        batch.join(run.first_offset, run.last_offset)
     _join(decision)
     return released
 
@@ -177,6 +189,30 @@ def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None
     if lasts[0] < in_flight.spso or named_count != in_flight.control_runs.data_count(firsts[0], lasts[-1]):
         return None
     return max(firsts[0], in_flight.spso), lasts[-1], types[0][0]
+
+
+def _delivered_again(
+    in_flight: InFlight, segments: Sequence[_Segment], limits: ShareLimits
+) -> Iterator[tuple[int, int]]:
+    """The parts of the released ranges that do not reach the delivery limit."""
+    for first_offset, last_offset, ack_type in segments:
+        if ack_type == AcknowledgeType.RELEASE:
+            for _, run in in_flight.runs_between(first_offset, last_offset):
+                if run.delivery_count < limits.delivery_count_max:
+                    yield max(run.first_offset, first_offset), min(run.last_offset, last_offset)
+
+
+def _without(segments: Sequence[_Segment], taken_back: Sequence[tuple[int, int]]) -> Iterator[_Segment]:
+    """The segments without these ascending ranges: they count as released, whatever their type."""
+    for first_offset, last_offset, ack_type in segments:
+        start = first_offset
+        for first, last in taken_back:
+            if start <= last and first <= last_offset:
+                if start < first:
+                    yield start, first - 1, ack_type
+                start = last + 1
+        if start <= last_offset:
+            yield start, last_offset, ack_type
 
 
 def _out_of_range(in_flight: InFlight, first_offset: int) -> ApiError:

@@ -19,8 +19,15 @@ from barnabas.share.partition.in_flight import (
     InFlight,
     InFlightBatch,
 )
+from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import archive
+from barnabas.share.partition.ordered_acquisition import (
+    add_keys,
+    follows_order,
+    room_for_keys,
+    select_in_order,
+)
 from barnabas.share.partition.producer_batches import ProducerBatches, base_offset_of, first_reaching
 from barnabas.share.partition.selection import (
     EVERYTHING,
@@ -81,18 +88,19 @@ def plan(
 ) -> AcquirePlan:
     """The reads for `records_max` records; empty if no record can be acquired now."""
     planned = AcquirePlan([], [])
-    if records_max <= 0 or in_flight.spso < 0:
+    if records_max <= 0 or in_flight.spso < 0 or not follows_order(in_flight, limits):
         return planned
-    selection = NONE_SELECTED
-    if in_flight.available_from is not None:
-        selection = select_available(in_flight, records_max, limits, acquire_mode, EVERYTHING)
+    selection = _select(in_flight, records_max, limits, acquire_mode, EVERYTHING)
+    if in_flight.key_order is None and in_flight.available_from is not None:
         _note_selected(in_flight, selection, records_max)
-        for part in selection.parts:
-            if not _add_read(planned, in_flight.control_runs, part.first_offset, part.last_offset):
-                return planned
+    for part in selection.parts:
+        if not _add_read(planned, in_flight.control_runs, part.first_offset, part.last_offset):
+            return planned
     wanted = _new_records_max(in_flight, records_max, limits, selection)
     if wanted > 0:
-        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+        order = in_flight.key_order
+        end_offset = in_flight.speo if order is None else order.known_until
+        first_offset = in_flight.control_runs.next_data_offset(end_offset)
         _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, wanted)
     return planned
 
@@ -105,47 +113,58 @@ def acquire(
     aborted: Sequence[tuple[int, int]] = (),
     unreadable: Sequence[tuple[int, int]] = (),
     has_no_data: HasNoData = never,
+    keys: Sequence[BatchKeys] = (),
 ) -> Acquisition:
     """Acquires from the batches that were read.
 
     `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
     that belong to aborted transactions, `unreadable` those with malformed records. Both are archived instead
-    of delivered, and so is a range for the client in which no batch has data.
+    of delivered, and so is a range for the client in which no batch has data. With `share.order=key`, `keys`
+    are those of the batches whose keys are not known yet.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
     spans = _spans(planned, batches)
     if not spans:
         return Acquisition([], None)
-    gaps = None if in_flight.available_from is None else _archive_gaps(in_flight, planned, batches)
+    gone = Decision()
     taking = Taking(in_flight, batches, request)
-    selection = NONE_SELECTED
-    if in_flight.available_from is not None:
-        selection = select_available(
-            in_flight, request.records_max, request.limits, request.acquire_mode, spans
-        )
-        taking.take_parts(selection.parts)
-    wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
-    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
-    if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
-        taking.take_new(first_offset, spans[-1][1], wanted)
+    order = in_flight.key_order
+    if in_flight.available_from is not None or order is not None:
+        _archive_gaps(in_flight, gone, planned, batches)
+    if order is not None:
+        taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
+    selection = _select(in_flight, request.records_max, request.limits, request.acquire_mode, spans)
+    taking.take_parts(selection.parts)
+    if order is None:
+        wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
+        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+        if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
+            taking.take_new(first_offset, spans[-1][1], wanted)
     ranges = taking.ranges
     is_any_taken = bool(ranges)
-    for gone, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
-        if gone:
-            gaps = gaps or Decision()
-            ranges = _archive_acquired(in_flight, gaps, ranges, gone, cause)
+    for gone_batches, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
+        if gone_batches:
+            ranges = _archive_acquired(in_flight, gone, ranges, gone_batches, cause)
     ranges = _for_client(in_flight.control_runs, ranges)
     with_data: list[tuple[int, int, int]] = []
     for one in ranges:
         if _is_empty(one, batches, has_no_data):
-            gaps = gaps or Decision()
-            archive(in_flight, gaps, one[0], one[1], ACQUIRED, Cause.GAP)
+            archive(in_flight, gone, one[0], one[1], ACQUIRED, Cause.GAP)
         else:
             with_data.append(one)
-    ranges = with_data
-    is_any_gone = gaps is not None and not gaps.is_empty
-    return Acquisition(ranges, gaps if is_any_gone else None, taking.batches, is_any_taken and not ranges)
+    was_passed_over = is_any_taken and not with_data
+    return Acquisition(with_data, None if gone.is_empty else gone, taking.batches, was_passed_over)
+
+
+def _select(
+    in_flight: InFlight, records_max: int, limits: ShareLimits, mode: AcquireMode, spans: Sequence[Span]
+) -> Selection:
+    if in_flight.key_order is not None:
+        return select_in_order(in_flight, in_flight.key_order, records_max, limits, mode, spans)
+    if in_flight.available_from is None:
+        return NONE_SELECTED
+    return select_available(in_flight, records_max, limits, mode, spans)
 
 
 def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) -> None:
@@ -160,7 +179,11 @@ def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits,
     """How many new records may follow the selected ones: the in-flight window bounds new records only."""
     if selection.is_throttled:
         return 0
-    room = limits.record_locks_max - in_flight.record_count()
+    order = in_flight.key_order
+    if order is None:
+        room = limits.record_locks_max - in_flight.record_count()
+    else:
+        room = room_for_keys(in_flight, order, limits)
     return min(records_max - selection.record_count, room)
 
 
@@ -200,15 +223,15 @@ def _spans(planned: AcquirePlan, batches: ProducerBatches) -> list[Span]:
     return spans
 
 
-def _archive_gaps(in_flight: InFlight, planned: AcquirePlan, batches: ProducerBatches) -> Decision:
+def _archive_gaps(
+    in_flight: InFlight, decision: Decision, planned: AcquirePlan, batches: ProducerBatches
+) -> None:
     """Archives available records that a read from their offset on did not find: compaction took them."""
-    decision = Decision()
     for first_offset, _ in planned.reads:
         index = first_reaching(batches, first_offset)
         if index < len(batches) and batches[index][0] > first_offset:
             last_offset = in_flight.control_runs.previous_data_offset(batches[index][0] - 1)
             archive(in_flight, decision, first_offset, last_offset, AVAILABLE, Cause.GAP)
-    return decision
 
 
 def _archive_acquired(

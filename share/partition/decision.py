@@ -44,6 +44,7 @@ class Decision:
         "immediate",
         "outcome",
         "start_offset",
+        "taken_back",
         "targets",
     )
 
@@ -53,6 +54,8 @@ class Decision:
         self.outcome = NOTHING_HAPPENED
         self.targets: list[tuple[InFlightBatch, InFlightRun, RecordState]] = []
         """Runs that get the given state on completion, and stay unchanged if the write fails."""
+        self.taken_back: list[tuple[InFlightBatch, InFlightRun]] = []
+        """Held runs that become available with the targets, see `overtaken`; nothing is recorded for them."""
         self.final_runs: list[tuple[InFlightBatch, InFlightRun]] = []
         """Runs that are final already. The SPSO passes them only when that is recorded."""
         self.immediate: list[StateRange] = []

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from barnabas.protocol.control_record import RecordState
+from barnabas.share.partition.key_order import KeyOrder
 from barnabas.storage.format.control_runs import ControlRuns
 
 AVAILABLE = RecordState.AVAILABLE
@@ -158,15 +159,18 @@ class InFlight:
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
     been decided. `live_count` is the number of records that are available or acquired. Every available record
     lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is
-    none. They avoid a scan, and the next scan makes them exact.
+    none. They avoid a scan, and the next scan makes them exact. `key_order` is there while the group has
+    `share.order=key`, and `awaits_locks` while a change of that setting waits for the end of all locks.
     """
 
     __slots__ = (
         "available_from",
         "available_to",
+        "awaits_locks",
         "batches",
         "control_runs",
         "deadline_from_ms",
+        "key_order",
         "live_count",
         "speo",
         "spso",
@@ -175,6 +179,8 @@ class InFlight:
     def __init__(self, start_offset: int, control_runs: ControlRuns) -> None:
         self.spso = start_offset
         self.speo = start_offset
+        self.key_order: KeyOrder | None = None
+        self.awaits_locks = False
         self.control_runs = control_runs
         self.batches: list[InFlightBatch] = []
         self.available_from: int | None = None
@@ -209,11 +215,25 @@ class InFlight:
             put.insert(0, batch)
         self.batches[position : position + 1] = put
 
+    def forget_unread(self) -> None:
+        """Batches that were never read become like all others, for the order of keys reads them itself."""
+        self.batches = [
+            InFlightBatch(one.base_offset, one.last_offset, one.runs) if isinstance(one, UnreadBatch) else one
+            for one in self.batches
+        ]
+
     def free(self, run: InFlightRun, state: RecordState) -> None:
         """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
         from the count.
         """
+        was_held = run.state is ACQUIRED
         run.free(state)
+        order = self.key_order
+        if order is not None:
+            if state is AVAILABLE:
+                order.release(run.first_offset, run.last_offset)
+            else:
+                order.finish(run.first_offset, run.last_offset, was_held=was_held)
         if not _is_live(run):
             first_offset = max(run.first_offset, self.spso)
             self.live_count -= self.control_runs.data_count(first_offset, run.last_offset)
@@ -275,6 +295,8 @@ class InFlight:
     def drop_below(self, offset: int) -> None:
         """Moves the SPSO to `offset` past records in any state, which are gone from the log."""
         assert offset > self.spso, (offset, self.spso)
+        if self.key_order is not None:
+            self._forget_keys_below(self.key_order, offset)
         self.spso = offset
         self.speo = max(self.speo, offset)
         del self.batches[: self.batch_index(offset)]
@@ -284,6 +306,23 @@ class InFlight:
             batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
         # The control runs below are forgotten, so the number of records there is unknown.
         self.live_count = sum(map(self._live_count_of, self.batches))
+
+    def take_news(self) -> bool:
+        """Whether records may have become available since the last call without a change of their own: their
+        key is free, or the locks have ended that a change of the order waits for.
+        """
+        order = self.key_order
+        if order is None or not order.has_news:
+            return self.awaits_locks
+        order.has_news = False
+        return True
+
+    def _forget_keys_below(self, order: KeyOrder, offset: int) -> None:
+        for _, run in self.runs_between(self.spso, offset - 1):
+            if _is_live(run):
+                last_offset = min(run.last_offset, offset - 1)
+                order.finish(run.first_offset, last_offset, was_held=run.state is ACQUIRED)
+        order.known_until = max(order.known_until, offset)
 
     def record_count(self) -> int:
         """Data offsets from SPSO to SPEO, in any state: the size of the in-flight window."""

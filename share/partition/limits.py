@@ -29,6 +29,9 @@ class ShareLimits(NamedTuple):
     (share.partition.max.record.locks)."""
     renew_enabled: bool = True
     """Whether RENEW acknowledgements are allowed (share.renew.acknowledge.enable)."""
+    key_run_max: int = 0
+    """With share.order=key the most records of one key that a member holds
+    (share.order.key.in.flight.max); 0 without an order of keys."""
 
 
 _UNTHROTTLED_COUNT_MIN = 2

@@ -19,6 +19,7 @@ from barnabas.share.partition.in_flight import (
     InFlightRun,
 )
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.overtaken import overtaken, take_back
 
 RunInBatch = tuple[InFlightBatch, InFlightRun]
 
@@ -84,15 +85,38 @@ def _end_locks(
     in_flight: InFlight, decision: Decision, ended: list[RunInBatch], cause: Cause, limits: ShareLimits
 ) -> None:
     data_count = in_flight.control_runs.data_count
+    decision.ended_lock_count = sum(data_count(run.first_offset, run.last_offset) for _, run in ended)
+    ended = _without_overtaken(in_flight, ended, limits)
     for batch, run in ended:
-        decision.ended_lock_count += data_count(run.first_offset, run.last_offset)
-        if run.delivery_count >= limits.delivery_count_max:
+        if _is_at_limit(run, limits):
             _change_now(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:
             _change_now(in_flight, decision, batch, run, AVAILABLE, cause)
             decision.outcome = Outcome(released=True)
     for batch, run in ended:
         batch.join(run.first_offset, run.last_offset)
+
+
+def _without_overtaken(in_flight: InFlight, ended: list[RunInBatch], limits: ShareLimits) -> list[RunInBatch]:
+    """Takes back the records behind the ended ones of their keys; returns the runs that are left of these."""
+    delivered_again = [
+        (run.first_offset, run.last_offset) for _, run in ended if not _is_at_limit(run, limits)
+    ]
+    taken_back = overtaken(in_flight, delivered_again)
+    if not taken_back:
+        return ended
+    bounds = [(run.first_offset, run.last_offset) for _, run in ended]
+    take_back(in_flight, taken_back)
+    return [
+        one
+        for first, last in bounds
+        for one in in_flight.runs_between(first, last)
+        if one[1].state is ACQUIRED
+    ]
+
+
+def _is_at_limit(run: InFlightRun, limits: ShareLimits) -> bool:
+    return run.delivery_count >= limits.delivery_count_max
 
 
 def _change_now(

@@ -7,7 +7,7 @@ records. Nothing is changed here: a plan and an acquisition select the same reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, UnreadBatch
@@ -61,33 +61,57 @@ def select_available(
     An in-flight batch is delivered whole if there is no record limit, even beyond `records_max`. Of an
     `UnreadBatch` no more than that is selected: the caller goes on to the producer batch's end.
     """
-    assert in_flight.available_from is not None
+    is_limited = acquire_mode is AcquireMode.RECORD_LIMIT
+    return select_parts(
+        in_flight, _available_batches(in_flight, spans), records_max, limits, is_limited=is_limited
+    )
+
+
+def select_parts(
+    in_flight: InFlight,
+    parts_of_batches: Iterable[list[AvailablePart]],
+    records_max: int,
+    limits: ShareLimits,
+    *,
+    is_limited: bool,
+) -> Selection:
+    """Those of the parts that may be delivered together; `parts_of_batches` has a list for each in-flight
+    batch, ascending. See `select_available`.
+    """
     selected: list[AvailablePart] = []
     record_count = 0
     count_min = throttle_count_min(limits.delivery_count_max)
-    is_limited = acquire_mode is AcquireMode.RECORD_LIMIT
-    first_offset = max(in_flight.available_from, spans[0][0])
-    last_offset = min(in_flight.available_to, spans[-1][1])
-    for position in range(in_flight.batch_index(first_offset), len(in_flight.batches)):
-        batch = in_flight.batches[position]
-        if record_count >= records_max or batch.base_offset > last_offset:
-            break
-        parts = _available_parts(in_flight, batch, spans)
-        if not parts:
-            continue
-        is_cut = is_limited or isinstance(batch, UnreadBatch)
+    for parts in parts_of_batches:
+        is_cut = is_limited or isinstance(parts[0].batch, UnreadBatch)
         budget = records_max - record_count if is_cut else UNBOUNDED_OFFSET
         if max(part.delivery_count for part in parts) >= count_min:
             if not selected:
                 selected, record_count = _throttle(in_flight, parts, budget, limits)
             return Selection(selected, record_count, is_throttled=True)
-        parts, count = _limit(in_flight.control_runs, parts, budget)
-        selected += parts
+        taken, count = _limit(in_flight.control_runs, parts, budget)
+        selected += taken
         record_count += count
+        if record_count >= records_max:
+            break
     return Selection(selected, record_count, is_throttled=False)
 
 
-def _available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[Span]) -> list[AvailablePart]:
+def _available_batches(in_flight: InFlight, spans: Sequence[Span]) -> Iterator[list[AvailablePart]]:
+    """The available parts of each batch that has any."""
+    assert in_flight.available_from is not None
+    first_offset = max(in_flight.available_from, spans[0][0])
+    last_offset = min(in_flight.available_to, spans[-1][1])
+    for position in range(in_flight.batch_index(first_offset), len(in_flight.batches)):
+        batch = in_flight.batches[position]
+        if batch.base_offset > last_offset:
+            return
+        parts = available_parts(in_flight, batch, spans)
+        if parts:
+            yield parts
+
+
+def available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[Span]) -> list[AvailablePart]:
+    """The available records of a batch within the spans."""
     control_runs = in_flight.control_runs
     parts: list[AvailablePart] = []
     for run in batch.runs:

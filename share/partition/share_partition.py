@@ -18,6 +18,7 @@ from barnabas.share.partition.acknowledgement import acknowledge, carry_out, wit
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
+from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
@@ -90,6 +91,12 @@ class SharePartition:
         """
         return self._unrecorded.is_any
 
+    @property
+    def keys_until(self) -> int | None:
+        """Where the next records lie whose keys an acquisition needs; None without an order of keys."""
+        order = self._in_flight.key_order
+        return None if order is None else order.known_until
+
     def lag(self, high_watermark: int) -> int:
         """Records below the high watermark that are not final; -1 while the start offset is undecided."""
         if not self.is_initialised:
@@ -126,16 +133,18 @@ class SharePartition:
         aborted: Sequence[tuple[int, int]] = (),
         unreadable: Sequence[tuple[int, int]] = (),
         has_no_data: HasNoData = never,
+        keys: Sequence[BatchKeys] = (),
     ) -> Acquisition:
         """Acquires the available ones of the records read for the member, locked from now on.
 
         `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
         once, without share control batches; `aborted` those of them whose transaction was aborted,
-        `unreadable` those with malformed records; `has_no_data` tells which hold nothing for a client.
+        `unreadable` those with malformed records; `has_no_data` tells which hold nothing for a client. `keys`
+        are those of the batches that end at or behind `keys_until`, if there is an order of keys.
         """
         request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
         acquired = acquisition.acquire(
-            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data
+            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data, keys
         )
         if acquired.gaps is not None:
             self._with_unrecorded(acquired.gaps)
@@ -199,7 +208,7 @@ class SharePartition:
         released = carry_out(in_flight, decision)
         for batch, run in decision.final_runs:
             batch.join(run.first_offset, run.last_offset)
-        return Outcome(released, in_flight.advance())
+        return Outcome(in_flight.take_news() or released, in_flight.advance())
 
     def abort(self, decision: Decision) -> None:
         """Handles a decision that could not be recorded.
@@ -207,7 +216,8 @@ class SharePartition:
         Acknowledged records are as they were before. A lock whose deadline passed meanwhile ends with the
         next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
         """
-        for _, run, _ in decision.targets:
+        held = [run for _, run, _ in decision.targets] + [run for _, run in decision.taken_back]
+        for run in held:
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
         self._unrecorded.keep(decision)
@@ -220,6 +230,8 @@ class SharePartition:
         """The decision with its changes marked as immediate, and with earlier changes that are unrecorded."""
         if decision.changes:
             decision.immediate = list(decision.changes)
+        if self._in_flight.take_news():
+            decision.outcome = decision.outcome._replace(released=True)
         self._unrecorded.add_to(decision, self._in_flight)
         return decision
 

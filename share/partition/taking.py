@@ -60,9 +60,12 @@ class Taking:
     def take_parts(self, parts: Iterable[AvailablePart]) -> None:
         """Acquires the parts; neighbours of one batch with equal counts are one range for the client."""
         ranges = self.ranges
+        order = self._in_flight.key_order
         previous_batch: InFlightBatch | None = None
         for part in parts:
             batch, first_offset, last_offset, delivery_count = part
+            if order is not None:
+                order.take(first_offset, last_offset)
             if isinstance(batch, UnreadBatch):
                 self._take_unread(batch, first_offset, last_offset)
                 continue

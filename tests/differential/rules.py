@@ -132,6 +132,13 @@ RULES: Final = (
         "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
     ),
     Rule(
+        "settings of the order of keys",
+        ("describe_configs: *configs{share.order*}",),
+        "missing",
+        "returned with a group's settings",
+        "[order per key](decisions/0021-order-per-key-in-share-groups.md)",
+    ),
+    Rule(
         "levels of share.version",
         (
             "api_versions: *_features{share.version}.max_version*",

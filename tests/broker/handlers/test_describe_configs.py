@@ -143,6 +143,8 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "share.assignment.interval.ms": ("1000", 5, 3),
         "share.auto.offset.reset": ("latest", 5, 2),
         "share.delivery.count.limit": ("5", 5, 3),
+        "share.order": ("none", 5, 2),
+        "share.order.key.in.flight.max": ("1", 5, 3),
         "share.heartbeat.interval.ms": ("5000", 5, 3),
         "share.isolation.level": ("read_uncommitted", 5, 2),
         "share.partition.max.record.locks": ("2000", 5, 3),

@@ -76,7 +76,7 @@ class NaivePartition:
         now_ms: int,
     ) -> tuple[dict[int, int], NaiveDecision]:
         """The delivery count of each acquired offset, and the offsets found to be gone."""
-        gone = self._archive_gaps(reads, producer_batches)
+        gone = self.archive_gaps(reads, producer_batches)
         taken, is_throttled = self._take_available(
             covered, producer_batches, records_max, batch_size, mode, limits
         )
@@ -91,7 +91,7 @@ class NaivePartition:
             record.lock_deadline_ms = now_ms + limits.lock_duration_ms
         return {offset: self.records[offset].delivery_count for offset in taken}, gone
 
-    def _archive_gaps(
+    def archive_gaps(
         self, reads: Iterable[int], producer_batches: Sequence[tuple[int, int]]
     ) -> NaiveDecision:
         gone = NaiveDecision()
@@ -134,7 +134,7 @@ class NaivePartition:
             if is_throttled and taken:
                 return taken, True
             budget = records_max - len(taken) if mode is AcquireMode.RECORD_LIMIT else len(available)
-            taken += self._one_by_one(available, len(batch), budget, near_limit, limits)
+            taken += self.one_by_one(available, len(batch), budget, near_limit, limits)
             if is_throttled:
                 return taken, True
         return taken, False
@@ -151,15 +151,15 @@ class NaivePartition:
         end = available[:wanted][-1]
         end = next((last for base, last in producer_batches if base <= end <= last), end)
         read = [offset for offset in available if offset <= end]
-        pieces = [read] if mode is AcquireMode.RECORD_LIMIT else _pieces(read, producer_batches, batch_size)
+        cut = [read] if mode is AcquireMode.RECORD_LIMIT else pieces(read, producer_batches, batch_size)
         gone = [offset for offset in batch if offset < read[0]]
         rest = [offset for offset in batch if offset > read[-1]]
         position = self.batches.index(batch)
-        self.batches[position : position + 1] = [one for one in (gone, *pieces, rest) if one]
+        self.batches[position : position + 1] = [one for one in (gone, *cut, rest) if one]
         self.unread.difference_update(read)
         return read[:wanted] if mode is AcquireMode.RECORD_LIMIT else read
 
-    def _one_by_one(
+    def one_by_one(
         self, available: list[int], batch_size: int, budget: int, near_limit: int, limits: ShareLimits
     ) -> list[int]:
         taken: list[int] = []
@@ -195,7 +195,7 @@ class NaivePartition:
         found = next(base for base, last in producer_batches if last >= first)
         if found > first:
             hole = self.data(self.speo, found - 1)
-            self._put_in_flight(hole, RecordState.ARCHIVED, 0)
+            self.put_in_flight(hole, RecordState.ARCHIVED, 0)
             first = found
             self.advance()
         there = [offset for offset in sorted(covered) if offset >= first and offset not in self.control]
@@ -206,16 +206,16 @@ class NaivePartition:
                 break
         offsets = self.data(first, end)
         if mode is AcquireMode.RECORD_LIMIT:
-            self._put_in_flight(offsets, RecordState.AVAILABLE, 0)
+            self.put_in_flight(offsets, RecordState.AVAILABLE, 0)
             offsets = offsets[:wanted]
         else:
-            for piece in _pieces(offsets, producer_batches, batch_size):
-                self._put_in_flight(piece, RecordState.AVAILABLE, 0)
+            for piece in pieces(offsets, producer_batches, batch_size):
+                self.put_in_flight(piece, RecordState.AVAILABLE, 0)
         for offset in offsets:
             self.records[offset].delivery_count = 1
         return offsets
 
-    def _put_in_flight(self, offsets: list[int], state: RecordState, count: int) -> None:
+    def put_in_flight(self, offsets: list[int], state: RecordState, count: int) -> None:
         self.batches.append(offsets)
         for offset in offsets:
             self.records[offset] = NaiveRecord(state, count)
@@ -353,20 +353,20 @@ class NaivePartition:
         offsets = self.data(self.speo, last)
         if not offsets:
             return
-        self._put_in_flight(offsets, state, count)
+        self.put_in_flight(offsets, state, count)
         if state is RecordState.AVAILABLE and count == 0:
             self.unread.update(offsets)
 
 
-def _pieces(
+def pieces(
     offsets: list[int], producer_batches: Sequence[tuple[int, int]], batch_size: int
 ) -> list[list[int]]:
     """Pieces of at least `batch_size` offsets, that begin where producer batches do."""
     bases = {base for base, _ in producer_batches}
-    pieces: list[list[int]] = [[]]
+    cut: list[list[int]] = [[]]
     is_split = len(offsets) > batch_size
     for offset in offsets:
-        if is_split and offset in bases and pieces[-1] and len(pieces[-1]) >= batch_size:
-            pieces.append([])
-        pieces[-1].append(offset)
-    return pieces
+        if is_split and offset in bases and cut[-1] and len(cut[-1]) >= batch_size:
+            cut.append([])
+        cut[-1].append(offset)
+    return cut

@@ -50,7 +50,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.now_ms = 0
-        self.naive = NaivePartition()
+        self.naive = self.new_naive()
         self.image = ShareStateImage(self.control_runs)
         self.recorded: list[tuple[ShareCheckpoint | ShareDelta, int]] = []
         self.queue: list[tuple[Decision, NaiveDecision]] = []
@@ -65,6 +65,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.recorded.append((checkpoint, self.log_end_offset))
         self.grow_by_control()
         self.partition = SharePartition(self.image, self.control_runs)
+
+    def new_naive(self) -> NaivePartition:
+        return NaivePartition()
 
     def grow_by_control(self) -> None:
         self.control_runs.append(self.log_end_offset, self.log_end_offset)

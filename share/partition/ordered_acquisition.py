@@ -1,0 +1,197 @@
+"""Acquisition in the order of keys (`share.order=key`).
+
+New records come in flight as available ones when their keys have become known, and the lowest of those whose
+keys are free are delivered. So records that wait for their key occupy the in-flight window, which bounds the
+memory for keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from barnabas.protocol.control_record import Cause
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.in_flight import (
+    ACQUIRED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+    InFlightRun,
+)
+from barnabas.share.partition.key_order import BatchKeys, KeyOrder
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.locks import archive
+from barnabas.share.partition.producer_batches import piece_ends
+from barnabas.share.partition.selection import (
+    AvailablePart,
+    Selection,
+    Span,
+    available_parts,
+    select_parts,
+)
+
+
+def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
+    """Whether records may be acquired. After a change of `share.order` none may until all locks have ended,
+    because the locks were given in the earlier order.
+    """
+    order = in_flight.key_order
+    if limits.key_run_max == (0 if order is None else order.run_max):
+        in_flight.awaits_locks = False
+        return True
+    in_flight.awaits_locks = any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
+    if in_flight.awaits_locks:
+        return False
+    if limits.key_run_max:
+        in_flight.key_order = KeyOrder(in_flight.spso, limits.key_run_max)
+        in_flight.forget_unread()
+    else:
+        in_flight.key_order = None
+        in_flight.note_available(in_flight.spso, in_flight.speo - 1)
+    return True
+
+
+def select_in_order(
+    in_flight: InFlight,
+    order: KeyOrder,
+    records_max: int,
+    limits: ShareLimits,
+    mode: AcquireMode,
+    spans: Sequence[Span],
+) -> Selection:
+    """The available records within the spans that may be delivered together, lowest first: at most
+    `records_max`, or a batch that is delivered alone.
+    """
+    if order.alone is not None:
+        parts_of_batches = _parts_alone(in_flight, order.alone, spans)
+        is_limited = mode is AcquireMode.RECORD_LIMIT
+    else:
+        parts_of_batches = _parts(in_flight, order.next_records(records_max, spans))
+        is_limited = True
+    return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=is_limited)
+
+
+def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> int:
+    """The number of records whose keys may still be added; 0 or less if there is no room."""
+    if order.alone is not None:
+        if in_flight.spso <= order.alone[1]:
+            return 0
+        order.alone = None
+    window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
+    return limits.record_locks_max - window
+
+
+def add_keys(
+    in_flight: InFlight,
+    order: KeyOrder,
+    gone: Decision,
+    batches: Sequence[BatchKeys],
+    aborted: Sequence[tuple[int, int]],
+    batch_size: int,
+) -> list[InFlightBatch]:
+    """Adds the batches that were read from `known_until` on, up to one that must be delivered alone.
+
+    Records of aborted batches, and offsets without a record, are archived; `gone` has that, to be recorded.
+    Returns the new batches in flight.
+    """
+    added = [one for one in batches if one.last_offset >= order.known_until]
+    added = added[: _addable_count(order, added)]
+    new = _put_in_flight(in_flight, added, batch_size)
+    without_effect = frozenset(aborted)
+    for one in added:
+        _archive(in_flight, gone, order.known_until, one.base_offset - 1, Cause.GAP)
+        if one[:2] in without_effect:
+            _archive(in_flight, gone, one.base_offset, one.last_offset, Cause.TRANSACTION_ABORTED)
+        elif one.keys is None:
+            order.alone = (max(one.base_offset, in_flight.spso), one.last_offset)
+        else:
+            _add_batch(in_flight, order, gone, one)
+        order.known_until = one.last_offset + 1
+    return new
+
+
+def _addable_count(order: KeyOrder, batches: Sequence[BatchKeys]) -> int:
+    """A batch without known keys comes alone, and only if no record before it is unfinished."""
+    for index, one in enumerate(batches):
+        if one.keys is None:
+            return int(not index and order.is_empty)
+    return len(batches)
+
+
+def _put_in_flight(in_flight: InFlight, batches: Sequence[BatchKeys], batch_size: int) -> list[InFlightBatch]:
+    """The offsets from the SPEO to the end of the batches come in flight, in batches of about this size."""
+    new: list[InFlightBatch] = []
+    if not batches or batches[-1].last_offset < in_flight.speo:
+        return new
+    bounds = [one[:2] for one in batches if one.last_offset >= in_flight.speo]
+    first_offset = max(bounds[0][0], in_flight.speo)
+    for end in piece_ends(in_flight.control_runs, bounds, first_offset, bounds[-1][1], batch_size):
+        run = InFlightRun(in_flight.speo, end, AVAILABLE, 0)
+        new.append(InFlightBatch(in_flight.speo, end, [run]))
+        in_flight.append(new[-1])
+    return new
+
+
+def _archive(in_flight: InFlight, gone: Decision, first_offset: int, last_offset: int, cause: Cause) -> None:
+    """Archives the available records of the range, which may begin with control offsets."""
+    first_offset = in_flight.control_runs.next_data_offset(max(first_offset, in_flight.spso))
+    if first_offset <= last_offset:
+        last_offset = in_flight.control_runs.previous_data_offset(last_offset)
+        archive(in_flight, gone, first_offset, last_offset, AVAILABLE, cause)
+
+
+def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: BatchKeys) -> None:
+    assert batch.keys is not None
+    base_offset = batch.base_offset
+    offsets = [base_offset + delta for delta in batch.keys.offset_deltas]
+    if len(offsets) <= batch.last_offset - base_offset:
+        previous = base_offset - 1
+        for offset in (*offsets, batch.last_offset + 1):
+            if offset > previous + 1:
+                _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
+            previous = offset
+    position = 0
+    for _, run in in_flight.runs_between(base_offset, batch.last_offset):
+        first = position
+        while position < len(offsets) and offsets[position] <= run.last_offset:
+            position += 1
+        if run.state is AVAILABLE:
+            while first < position and offsets[first] < run.first_offset:
+                first += 1
+            order.add(offsets[first:position], batch.keys.hashes[first:position])
+
+
+def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:
+    """Available records, ascending, as parts of the runs that hold them, for each in-flight batch."""
+    position, count = 0, len(offsets)
+    while position < count:
+        batch = in_flight.batches[in_flight.batch_index(offsets[position])]
+        index = batch.run_index(offsets[position])
+        parts: list[AvailablePart] = []
+        while position < count and offsets[position] <= batch.last_offset:
+            first_offset = last_offset = offsets[position]
+            while batch.runs[index].last_offset < first_offset:
+                index += 1
+            run = batch.runs[index]
+            assert run.state is AVAILABLE, (run.state, first_offset)
+            position += 1
+            while position < count and offsets[position] == last_offset + 1 <= run.last_offset:
+                last_offset += 1
+                position += 1
+            parts.append(AvailablePart(batch, first_offset, last_offset, run.delivery_count))
+        yield parts
+
+
+def _parts_alone(
+    in_flight: InFlight, alone: tuple[int, int], spans: Sequence[Span]
+) -> Iterator[list[AvailablePart]]:
+    """The available records of a batch that is delivered alone, if no member holds another record of it."""
+    runs = list(in_flight.runs_between(*alone))
+    if any(run.state is ACQUIRED for _, run in runs):
+        return
+    inside = [(max(first, alone[0]), min(last, alone[1])) for first, last in spans]
+    inside = [one for one in inside if one[0] <= one[1]]
+    for batch in dict.fromkeys(batch for batch, _ in runs):
+        parts = available_parts(in_flight, batch, inside)
+        if parts:
+            yield parts

@@ -1,0 +1,71 @@
+"""Held records that are taken back, because a record before them of the same key is delivered again.
+
+With `share.order.key.in.flight.max` above 1, or in a batch that is delivered alone, a member holds several
+records of one key. When one of them becomes available, those behind it do as well, without losing a delivery.
+So nothing has to be recorded for them: an acquired record is recorded as available with one delivery less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.protocol.committed_ranges import merged
+from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightBatch, InFlightRun
+
+Span = tuple[int, int]
+
+
+def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
+    """The held records behind the released ones of their keys, which may be among them. Both ends of each
+    range are inclusive.
+
+    A record whose acknowledgement is being recorded is not taken back.
+    """
+    order = in_flight.key_order
+    if order is None or (order.run_max == 1 and order.alone is None):
+        return []
+    found: list[Span] = []
+    for first_offset, last_offset in released:
+        if order.alone is not None and order.alone[0] <= last_offset and first_offset <= order.alone[1]:
+            found.append((max(first_offset, order.alone[0]) + 1, order.alone[1]))
+        for offset in range(first_offset, last_offset + 1):
+            found += ((one, one) for one in order.records_behind(offset))
+    return [
+        one
+        for first_offset, last_offset in merged(found)
+        for one in _held(in_flight, first_offset, last_offset)
+    ]
+
+
+def take_back(in_flight: InFlight, taken_back: Iterable[Span]) -> None:
+    """These held records become available immediately."""
+    for _, run in isolated(in_flight, taken_back):
+        give_back(in_flight, run)
+
+
+def isolated(in_flight: InFlight, ranges: Iterable[Span]) -> list[tuple[InFlightBatch, InFlightRun]]:
+    """The ranges, each inside of one run, as runs of their own."""
+    runs: list[tuple[InFlightBatch, InFlightRun]] = []
+    for first_offset, last_offset in ranges:
+        batch = in_flight.batches[in_flight.batch_index(first_offset)]
+        boundary = in_flight.boundary(first_offset)
+        runs.append((batch, batch.isolate(batch.run_index(first_offset), boundary, last_offset)))
+    return runs
+
+
+def give_back(in_flight: InFlight, run: InFlightRun) -> None:
+    """A held run becomes available, without its last delivery."""
+    run.delivery_count -= 1
+    in_flight.free(run, AVAILABLE)
+    in_flight.note_available(run.first_offset, run.last_offset)
+
+
+def _held(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[Span]:
+    """The held parts of a range, each inside of one run."""
+    control_runs = in_flight.control_runs
+    for _, run in in_flight.runs_between(first_offset, last_offset):
+        if run.state is ACQUIRED and not run.pending:
+            first = control_runs.next_data_offset(max(run.first_offset, first_offset))
+            last = control_runs.previous_data_offset(min(run.last_offset, last_offset))
+            if first <= last:
+                yield first, last

@@ -1,0 +1,224 @@
+"""A naive share-partition with an order of keys: at each fetch it derives the records that may be delivered
+from the states of all records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from tests.share.partition.naive_partition import (
+    FINAL,
+    NaiveDecision,
+    NaivePartition,
+    NaiveRecord,
+    pieces,
+)
+
+RELEASE = 2
+Batches = Sequence[tuple[int, int]]
+
+
+@dataclass
+class NaiveOrder(NaivePartition):
+    """`keys` has the key of each data offset of the log, None for a record without one. Batches in `unknown`
+    (base offsets) are delivered alone.
+    """
+
+    keys: dict[int, int | None] = field(default_factory=dict[int, "int | None"])
+    unknown: set[int] = field(default_factory=set[int])
+    run_max: int = 0
+    known_until: int = 0
+    alone: tuple[int, int] | None = None
+    taken_back: set[int] = field(default_factory=set[int])
+    """Offsets that are being taken back with an acknowledgement that is being recorded."""
+
+    def follows(self, limits: ShareLimits) -> bool:
+        """Whether records may be acquired, or a change of the order waits for locks."""
+        if limits.key_run_max == self.run_max:
+            return True
+        if any(
+            self.records[one].state is RecordState.ACQUIRED for one in self.data(self.spso, self.speo - 1)
+        ):
+            return False
+        self.run_max, self.known_until, self.alone = limits.key_run_max, self.spso, None
+        if self.run_max:
+            self.unread.clear()
+        return True
+
+    # Fetching
+
+    def acquire_in_order(
+        self,
+        covered: set[int],
+        producer_batches: Batches,
+        reads: Iterable[int],
+        member: str,
+        records_max: int,
+        batch_size: int,
+        mode: AcquireMode,
+        limits: ShareLimits,
+        now_ms: int,
+    ) -> tuple[dict[int, int], NaiveDecision]:
+        """The delivery count of each acquired offset, and the offsets found to be gone."""
+        gone = self.archive_gaps(reads, producer_batches)
+        self._look_further(producer_batches, batch_size, gone)
+        taken = self._take_in_order(covered, records_max, mode, limits)
+        for offset in taken:
+            record = self.records[offset]
+            record.state, record.owner = RecordState.ACQUIRED, member
+            record.delivery_count += 1
+            record.lock_deadline_ms = now_ms + limits.lock_duration_ms
+        return {offset: self.records[offset].delivery_count for offset in taken}, gone
+
+    def _look_further(self, producer_batches: Batches, batch_size: int, gone: NaiveDecision) -> None:
+        new = [one for one in producer_batches if one[1] >= self.known_until]
+        for index, (base, _) in enumerate(new):
+            if base in self.unknown:
+                new = new[: int(index == 0 and not self._unfinished())]
+                break
+        self._put_all_in_flight(new, batch_size)
+        for base, last in new:
+            for offset in self.data(max(self.known_until, self.spso), base - 1):
+                if self.records[offset].is_available():
+                    self.records[offset].archive()
+                    gone.final_offsets.append(offset)
+            self.known_until = last + 1
+            if base in self.unknown:
+                self.alone = (max(base, self.spso), last)
+
+    def _put_all_in_flight(self, new: Batches, batch_size: int) -> None:
+        new = [one for one in new if one[1] >= self.speo]
+        if not new:
+            return
+        offsets = self.data(max(new[0][0], self.speo), new[-1][1])
+        first, *others = pieces(offsets, new, batch_size)
+        for piece in (self.data(self.speo, offsets[0] - 1) + first, *others):
+            self.put_in_flight(piece, RecordState.AVAILABLE, 0)
+
+    def _unfinished(self) -> list[int]:
+        """The records below `known_until` that are not final."""
+        return [
+            one
+            for one in self.data(self.spso, min(self.known_until, self.speo) - 1)
+            if self.records[one].state not in FINAL
+        ]
+
+    def _may_go(self, covered: set[int]) -> list[int]:
+        unfinished = self._unfinished()
+        if self.alone is not None and self.spso > self.alone[1]:
+            self.alone = None
+        if self.alone is not None:
+            inside = [one for one in unfinished if self.alone[0] <= one <= self.alone[1]]
+            is_held = any(self.records[one].state is RecordState.ACQUIRED for one in inside)
+            return [] if is_held else [one for one in inside if one in covered]
+        runs: dict[int, list[int]] = {}
+        found: list[int] = []
+        for offset in unfinished:
+            key = self.keys[offset]
+            if key is not None:
+                runs.setdefault(key, []).append(offset)
+            elif self.records[offset].is_available() and offset in covered:
+                found.append(offset)
+        for run in runs.values():
+            if any(not self.records[one].is_available() for one in run):
+                continue
+            for offset in run[: self.run_max]:
+                if offset not in covered:
+                    break
+                found.append(offset)
+        return sorted(found)
+
+    def _take_in_order(
+        self, covered: set[int], records_max: int, mode: AcquireMode, limits: ShareLimits
+    ) -> list[int]:
+        may_go = self._may_go(covered)
+        is_whole = self.alone is not None and mode is AcquireMode.BATCH_OPTIMIZED
+        if self.alone is None:
+            may_go = may_go[:records_max]
+        near_limit = max(2, -(-limits.delivery_count_max // 2))
+        taken: list[int] = []
+        for batch in self.batches:
+            available = [one for one in batch if one in may_go]
+            if not available or len(taken) >= records_max:
+                continue
+            is_throttled = max(self.records[one].delivery_count for one in available) >= near_limit
+            if is_throttled and taken:
+                break
+            budget = len(available) if is_whole else records_max - len(taken)
+            taken += self.one_by_one(available, len(batch), budget, near_limit, limits)
+            if is_throttled:
+                break
+        return taken
+
+    def move_log_start(self, log_start_offset: int) -> None:
+        self.known_until = max(self.known_until, log_start_offset)
+        super().move_log_start(log_start_offset)
+
+    # The ends of locks
+
+    def overtaken(self, released: Iterable[int], limits: ShareLimits) -> set[int]:
+        """The held records behind the released ones of their keys."""
+        found: set[int] = set()
+        if not self.run_max:
+            return found
+        for offset in released:
+            if self.records[offset].delivery_count >= limits.delivery_count_max:
+                continue
+            for other in self.held():
+                if other > offset and self._is_of_one_run(offset, other):
+                    found.add(other)
+        return found
+
+    def _is_of_one_run(self, offset: int, other: int) -> bool:
+        if self.alone is not None and self.alone[0] <= offset <= self.alone[1]:
+            return other <= self.alone[1]
+        return self.keys[offset] is not None and self.keys[offset] == self.keys[other]
+
+    def end_locks(self, offsets: Iterable[int], limits: ShareLimits) -> NaiveDecision:
+        ended = list(offsets)
+        taken_back = self.overtaken(ended, limits)
+        for offset in taken_back:
+            self._give_back(self.records[offset])
+        return super().end_locks([one for one in ended if one not in taken_back], limits)
+
+    def acknowledge(
+        self, member: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+    ) -> NaiveDecision:
+        released = [one for one in _released(batches) if one in self.records and one >= self.spso]
+        taken_back = self.overtaken(released, limits)
+        deadlines = {one: self.records[one].lock_deadline_ms for one in taken_back}
+        decision = super().acknowledge(member, batches, limits, now_ms)
+        for offset in taken_back:
+            record = self.records[offset]
+            record.target, record.lock_deadline_ms = RecordState.AVAILABLE, deadlines[offset]
+            if offset not in decision.targets:
+                decision.targets.append(offset)
+        self.taken_back |= taken_back
+        return decision
+
+    def complete(self, decision: NaiveDecision) -> None:
+        for offset in self.taken_back.intersection(decision.targets):
+            self.records[offset].delivery_count -= 1
+        self.taken_back.difference_update(decision.targets)
+        super().complete(decision)
+
+    def abort(self, decision: NaiveDecision) -> None:
+        self.taken_back.difference_update(decision.targets)
+        super().abort(decision)
+
+    def _give_back(self, record: NaiveRecord) -> None:
+        record.state, record.owner = RecordState.AVAILABLE, None
+        record.delivery_count -= 1
+
+
+def _released(batches: Sequence[AckBatch]) -> list[int]:
+    return [
+        batch.first_offset + index
+        for batch in batches
+        for index in range(batch.last_offset - batch.first_offset + 1)
+        if batch.types[index if len(batch.types) > 1 else 0] == RELEASE
+    ]
