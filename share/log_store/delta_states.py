@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from barnabas.protocol.control_record import StateRange
-from barnabas.storage.format.share_image import ShareStateImage, merge_ranges, overlay_range
+from barnabas.storage.format.share_image import ShareStateImage, overlay_ranges
 
 
 class DurableRanges(Protocol):
@@ -27,20 +27,10 @@ def delta_states(
     The changes are in the order decided, of one decision or of several that share an append; where two name
     an offset, the later one wins. The result is ascending, disjoint, and has no hole behind the image's end.
     """
+    first_offset = image.end_offset
+    last_offset = max((change.last_offset for change in changes), default=-1)
     states: list[StateRange] = []
-    end_offset = image.end_offset
-    previous_last_offset = -1
-    is_ascending = True
-    for change in changes:
-        if change.base_offset > end_offset:
-            states += share_partition.durable_ranges(end_offset, change.base_offset - 1)
-        states.append(change)
-        is_ascending = is_ascending and change.base_offset > previous_last_offset
-        previous_last_offset = change.last_offset
-        end_offset = max(end_offset, change.last_offset + 1)
-    if is_ascending:
-        return merge_ranges(states)
-    ordered: list[StateRange] = []
-    for state in states:
-        overlay_range(ordered, state)
-    return ordered
+    if last_offset >= first_offset:
+        states = share_partition.durable_ranges(first_offset, last_offset)
+    overlay_ranges(states, changes)
+    return states

@@ -19,7 +19,7 @@ from barnabas.share.partition.in_flight import (
     InFlight,
     InFlightBatch,
 )
-from barnabas.share.partition.key_order import BatchKeys
+from barnabas.share.partition.key_order import BatchKeys, KeyOrder
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import archive
 from barnabas.share.partition.ordered_acquisition import (
@@ -132,29 +132,59 @@ def acquire(
     order = in_flight.key_order
     if in_flight.available_from is not None or order is not None:
         _archive_gaps(in_flight, gone, planned, batches)
-    if order is not None:
-        taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
-    selection = _select(in_flight, request.records_max, request.limits, request.acquire_mode, spans)
-    taking.take_parts(selection.parts)
     if order is None:
-        wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
-        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
-        if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
-            taking.take_new(first_offset, spans[-1][1], wanted)
+        _take(in_flight, taking, request, spans)
+    else:
+        taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
+        _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges
     is_any_taken = bool(ranges)
     for gone_batches, cause in ((aborted, Cause.TRANSACTION_ABORTED), (unreadable, Cause.GAP)):
         if gone_batches:
             ranges = _archive_acquired(in_flight, gone, ranges, gone_batches, cause)
-    ranges = _for_client(in_flight.control_runs, ranges)
+    if order is None:
+        ranges = _for_client(in_flight.control_runs, ranges)
+        ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
+    was_passed_over = is_any_taken and not ranges
+    return Acquisition(ranges, None if gone.is_empty else gone, taking.batches, was_passed_over)
+
+
+def _take(in_flight: InFlight, taking: Taking, request: AcquireRequest, spans: Sequence[Span]) -> None:
+    """Takes available records, and new ones behind them."""
+    records_max, limits = request.records_max, request.limits
+    selection = _select(in_flight, records_max, limits, request.acquire_mode, spans)
+    taking.take_parts(selection.parts)
+    wanted = _new_records_max(in_flight, records_max, limits, selection)
+    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+    if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
+        taking.take_new(first_offset, spans[-1][1], wanted)
+
+
+def _take_in_order(
+    in_flight: InFlight, order: KeyOrder, taking: Taking, request: AcquireRequest, spans: Sequence[Span]
+) -> None:
+    """Takes available records. Their batches have data, because `add_keys` archives those without."""
+    selection = select_in_order(
+        in_flight, order, request.records_max, request.limits, request.acquire_mode, spans
+    )
+    taking.take_in_order(selection.parts, order)
+
+
+def _with_data(
+    in_flight: InFlight,
+    gone: Decision,
+    ranges: list[tuple[int, int, int]],
+    batches: ProducerBatches,
+    has_no_data: HasNoData,
+) -> list[tuple[int, int, int]]:
+    """Archives the ranges in which no batch has data; returns the others."""
     with_data: list[tuple[int, int, int]] = []
     for one in ranges:
         if _is_empty(one, batches, has_no_data):
             archive(in_flight, gone, one[0], one[1], ACQUIRED, Cause.GAP)
         else:
             with_data.append(one)
-    was_passed_over = is_any_taken and not with_data
-    return Acquisition(with_data, None if gone.is_empty else gone, taking.batches, was_passed_over)
+    return with_data
 
 
 def _select(

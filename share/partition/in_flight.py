@@ -12,7 +12,7 @@ at least one record. The modules beside this one decide the changes of a run.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from barnabas.protocol.control_record import RecordState
 from barnabas.share.partition.key_order import KeyOrder
@@ -124,6 +124,28 @@ class InFlightBatch:
         if last_offset < run.last_offset:
             self.runs.insert(index + 1, run.cut_behind(last_offset))
         return run
+
+    def isolate_all(self, parts: Sequence[tuple[int, int]]) -> list[InFlightRun]:
+        """Makes each part a run of its own, in one pass. The parts are (boundary, last offset), ascending,
+        each inside of one run, and cut behind data offsets only.
+        """
+        runs: list[InFlightRun] = []
+        isolated: list[InFlightRun] = []
+        rest = iter(self.runs)
+        run = next(rest)
+        for boundary, last_offset in parts:
+            while run.last_offset < boundary:
+                runs.append(run)
+                run = next(rest)
+            if run.first_offset < boundary:
+                runs.append(run)
+                run = run.cut_behind(boundary - 1)
+            isolated.append(run)
+            if last_offset < run.last_offset:
+                runs.append(run)
+                run = run.cut_behind(last_offset)
+        self.runs[:] = (*runs, run, *rest)
+        return isolated
 
     def join(self, first_offset: int, last_offset: int) -> None:
         """Joins equal runs, from the one before `first_offset` to the one behind `last_offset`."""

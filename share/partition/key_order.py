@@ -12,10 +12,15 @@ keys are unknown is delivered alone: after all records before it, and before all
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, repeat
+from typing import Final, NamedTuple
 
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
+
+_MANY_MIN: Final = 16
+"""From this number of records on, `_finish_many_first` is faster."""
 
 
 class BatchKeys(NamedTuple):
@@ -27,25 +32,28 @@ class BatchKeys(NamedTuple):
     """None if they are unknown. A batch without data for a client has none."""
 
 
-class _Key:
-    """The unfinished records of one key, ascending, and the number of them that a member holds."""
-
-    __slots__ = ("hashed", "held_count", "offsets")
-
-    def __init__(self, hashed: int, offset: int) -> None:
-        self.hashed = hashed
-        self.offsets = [offset]
-        self.held_count = 0
-
-
 class KeyOrder:
     """The unfinished records of the in-flight window by key.
 
-    `alone` is the range of the batch that is delivered alone at the moment; its records are not counted
-    among the others.
+    A record without a key counts as the only one of its own key. `alone` is the range of the batch that is
+    delivered alone at the moment; its records are not counted among the others.
+
+    The records of a key are a chain of offsets in dicts of numbers, because an object for each key would keep
+    the garbage collector busy.
     """
 
-    __slots__ = ("_heads", "_key_of", "_keys", "alone", "has_news", "known_until", "run_max")
+    __slots__ = (
+        "_first_of",
+        "_heads",
+        "_held",
+        "_key_of",
+        "_last_of",
+        "_next_of",
+        "alone",
+        "has_news",
+        "known_until",
+        "run_max",
+    )
 
     def __init__(self, known_until: int, run_max: int) -> None:
         self.known_until = known_until
@@ -53,9 +61,16 @@ class KeyOrder:
         self.alone: tuple[int, int] | None = None
         self.has_news = False
         """Whether keys have become free. The owner sets it back."""
-        self._keys: dict[int, _Key] = {}
-        self._key_of: dict[int, _Key] = {}
+        self._key_of: dict[int, int] = {}
         """The key of each unfinished record, by its offset."""
+        self._first_of: dict[int, int] = {}
+        """The first unfinished record of each key."""
+        self._next_of: dict[int, int] = {}
+        """The next record of the same key, by offset."""
+        self._last_of: dict[int, int] = {}
+        """The last record of each key that has several."""
+        self._held: set[int] = set()
+        """The held records."""
         self._heads: list[int] = []
         """The first records of the free keys, ascending."""
 
@@ -64,19 +79,19 @@ class KeyOrder:
         """Whether no unfinished record is known, except those of a batch that is delivered alone."""
         return not self._key_of
 
-    def add(self, offsets: Iterable[int], hashes: Iterable[int]) -> None:
+    def add(self, offsets: Sequence[int], hashes: Sequence[int]) -> None:
         """Add available records, in ascending order, behind all that were added before."""
-        keys, key_of, heads = self._keys, self._key_of, self._heads
-        for offset, hashed in zip(offsets, hashes, strict=True):
-            key = keys.get(hashed)
-            if key is not None:
-                key.offsets.append(offset)
-            else:
-                key = _Key(hashed, offset)
+        if NO_KEY in hashes:
+            hashes = [~offset if one == NO_KEY else one for offset, one in zip(offsets, hashes, strict=True)]
+        heads, first_of, last_of, next_of = self._heads, self._first_of, self._last_of, self._next_of
+        for offset, key in zip(offsets, hashes, strict=True):
+            first_offset = first_of.setdefault(key, offset)
+            if first_offset == offset:
                 heads.append(offset)
-                if hashed != NO_KEY:
-                    keys[hashed] = key
-            key_of[offset] = key
+            else:
+                next_of[last_of.get(key, first_offset)] = offset
+                last_of[key] = offset
+        self._key_of.update(zip(offsets, hashes, strict=True))
 
     def next_records(self, count: int, spans: Sequence[tuple[int, int]]) -> list[int]:
         """The lowest records that may be delivered together, ascending, at most `count`.
@@ -89,7 +104,7 @@ class KeyOrder:
             return heads
         records: list[int] = []
         for head in heads:
-            run = self._key_of[head].offsets[: self.run_max]
+            run = [head, *islice(self._records_behind(head), self.run_max - 1)]
             inside = _within(run, spans, self.run_max)
             # From the first record outside of the spans on, none is at its place.
             records += [offset for offset, place in zip(inside, run, strict=False) if offset == place]
@@ -97,55 +112,110 @@ class KeyOrder:
 
     def take(self, first_offset: int, last_offset: int) -> None:
         """A member holds the records of this range, which were among the next ones."""
-        heads, key_of = self._heads, self._key_of
+        heads = self._heads
         del heads[bisect_left(heads, first_offset) : bisect_right(heads, last_offset)]
-        for offset in range(first_offset, last_offset + 1):
-            key = key_of.get(offset)
-            if key is not None:
-                key.held_count += 1
+        self._held.update(range(first_offset, last_offset + 1))
 
     def release(self, first_offset: int, last_offset: int) -> None:
         """Held records of this range have become available."""
-        key_of = self._key_of
-        free: list[int] = []
-        for offset in range(first_offset, last_offset + 1):
-            key = key_of.get(offset)
-            if key is not None:
-                key.held_count -= 1
-                if not key.held_count:
-                    free.append(key.offsets[0])
-        self._add_heads(free)
+        offsets = range(first_offset, last_offset + 1)
+        self._held.difference_update(offsets)
+        keys = dict.fromkeys(self._key_of[one] for one in offsets if one in self._key_of)
+        self._add_heads([self._first_of[key] for key in keys if self._is_free(key)])
 
     def finish(self, first_offset: int, last_offset: int, *, was_held: bool) -> None:
         """Records of this range have become final, or are gone from the log."""
-        key_of = self._key_of
-        free: list[int] = []
-        for offset in range(first_offset, last_offset + 1):
-            key = key_of.pop(offset, None)
-            if key is None:
-                continue
-            was_head = not key.held_count and key.offsets[0] == offset
-            key.offsets.remove(offset)
-            if was_head:
-                del self._heads[bisect_left(self._heads, offset)]
-            key.held_count -= was_held
-            if not key.offsets:
-                self._keys.pop(key.hashed, None)
-            elif was_head:
-                self._add_heads(key.offsets[:1])
-            elif was_held and not key.held_count:
-                free.append(key.offsets[0])
-        self._add_heads(free)
+        offsets = range(first_offset, last_offset + 1)
+        if not was_held or self.run_max > 1:
+            self._finish_any(offsets, was_held=was_held)
+        elif len(offsets) > _MANY_MIN:
+            self._finish_many_first(offsets)
+        else:
+            self._finish_first(offsets)
         if self.alone is not None:
             self.has_news = True
 
-    def records_behind(self, offset: int) -> Sequence[int]:
-        """The records behind this one that may belong to its run; none if its run has only one record."""
-        key = self._key_of.get(offset)
-        if key is None or key.held_count < 2:
-            return ()
-        index = key.offsets.index(offset)
-        return key.offsets[index + 1 : index + self.run_max]
+    def records_behind(self, offset: int) -> list[int]:
+        """The records behind this one that may belong to its run."""
+        return list(islice(self._records_behind(offset), self.run_max - 1))
+
+    def _finish_first(self, offsets: range) -> None:
+        """Held records have become final, each the first one of its key."""
+        free: list[int] = []
+        for offset in offsets:
+            key = self._key_of.pop(offset, None)
+            if key is None:
+                continue
+            self._held.discard(offset)
+            following = self._next_of.pop(offset, None)
+            if following is None:
+                del self._first_of[key]
+                self._last_of.pop(key, None)
+            else:
+                self._first_of[key] = following
+                free.append(following)
+        self._add_heads(free)
+
+    def _finish_many_first(self, offsets: range) -> None:
+        """The same by functions in C: the loop above would cost more than all other work on a fetch."""
+        self._held.difference_update(offsets)
+        keys = list(map(self._key_of.pop, offsets, repeat(None)))
+        following = list(map(self._next_of.pop, offsets, repeat(None)))
+        _consume(map(self._first_of.pop, keys, repeat(None)))
+        if any(following):
+            free = [(key, first) for key, first in zip(keys, following, strict=True) if first is not None]
+            self._first_of.update(free)
+            self._add_heads([first for _, first in free])
+            keys = [key for key, first in zip(keys, following, strict=True) if first is None]
+        _consume(map(self._last_of.pop, keys, repeat(None)))
+
+    def _finish_any(self, offsets: range, *, was_held: bool) -> None:
+        for offset in offsets:
+            key = self._key_of.get(offset)
+            if key is None:
+                continue
+            self._held.discard(offset)
+            was_free = not was_held and self._is_free(key)
+            was_head = was_free and self._first_of[key] == offset
+            if was_head:
+                del self._heads[bisect_left(self._heads, offset)]
+            del self._key_of[offset]
+            first_left = self._remove(key, offset)
+            if first_left is not None and (was_head or (was_held and self._is_free(key))):
+                self._add_heads([first_left])
+
+    def _records_behind(self, offset: int) -> Iterator[int]:
+        following = self._next_of.get(offset)
+        while following is not None:
+            yield following
+            following = self._next_of.get(following)
+
+    def _is_free(self, key: int) -> bool:
+        """Whether no record of the key is held. Held ones are among the first `run_max` of a key."""
+        first_offset = self._first_of[key]
+        run = chain((first_offset,), islice(self._records_behind(first_offset), self.run_max - 1))
+        return self._held.isdisjoint(run)
+
+    def _remove(self, key: int, offset: int) -> int | None:
+        """Take a record out of the chain of its key; returns the first one that is left."""
+        following = self._next_of.pop(offset, None)
+        first_offset = self._first_of[key]
+        if first_offset == offset:
+            if following is None:
+                del self._first_of[key]
+                self._last_of.pop(key, None)
+            else:
+                self._first_of[key] = following
+            return following
+        before = first_offset
+        while self._next_of[before] != offset:
+            before = self._next_of[before]
+        if following is None:
+            del self._next_of[before]
+            self._last_of[key] = before
+        else:
+            self._next_of[before] = following
+        return first_offset
 
     def _add_heads(self, free: list[int]) -> None:
         if not free:
@@ -166,3 +236,7 @@ def _within(offsets: Sequence[int], spans: Sequence[tuple[int, int]], count: int
         end = bisect_right(offsets, last_offset, start)
         found += offsets[start : min(end, start + count - len(found))]
     return found
+
+
+_consume = deque[object](maxlen=0).extend
+"""Calls an iterator to its end."""

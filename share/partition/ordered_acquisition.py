@@ -8,6 +8,8 @@ memory for keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
 
 from barnabas.protocol.control_record import Cause
 from barnabas.share.partition.decision import Decision
@@ -19,7 +21,7 @@ from barnabas.share.partition.in_flight import (
     InFlightRun,
 )
 from barnabas.share.partition.key_order import BatchKeys, KeyOrder
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import AcquireMode, ShareLimits, throttle_count_min
 from barnabas.share.partition.locks import archive
 from barnabas.share.partition.producer_batches import piece_ends
 from barnabas.share.partition.selection import (
@@ -29,6 +31,8 @@ from barnabas.share.partition.selection import (
     available_parts,
     select_parts,
 )
+
+_delivery_count_of = attrgetter("delivery_count")
 
 
 def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
@@ -63,12 +67,15 @@ def select_in_order(
     `records_max`, or a batch that is delivered alone.
     """
     if order.alone is not None:
-        parts_of_batches = _parts_alone(in_flight, order.alone, spans)
+        alone = _parts_alone(in_flight, order.alone, spans)
         is_limited = mode is AcquireMode.RECORD_LIMIT
-    else:
-        parts_of_batches = _parts(in_flight, order.next_records(records_max, spans))
-        is_limited = True
-    return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=is_limited)
+        return select_parts(in_flight, alone, records_max, limits, is_limited=is_limited)
+    offsets = order.next_records(records_max, spans)
+    parts_of_batches = list(_parts(in_flight, offsets))
+    parts = list(chain.from_iterable(parts_of_batches))
+    if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
+        return Selection(parts, len(offsets), is_throttled=False)
+    return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=True)
 
 
 def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> int:

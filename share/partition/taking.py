@@ -6,7 +6,9 @@ records stay in their batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from barnabas.share.partition.in_flight import (
@@ -18,6 +20,7 @@ from barnabas.share.partition.in_flight import (
     InFlightRun,
     UnreadBatch,
 )
+from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.producer_batches import (
     ProducerBatches,
@@ -26,6 +29,8 @@ from barnabas.share.partition.producer_batches import (
     piece_ends,
 )
 from barnabas.share.partition.selection import AvailablePart
+
+_batch_of = attrgetter("batch")
 
 
 class AcquireRequest(NamedTuple):
@@ -60,12 +65,9 @@ class Taking:
     def take_parts(self, parts: Iterable[AvailablePart]) -> None:
         """Acquires the parts; neighbours of one batch with equal counts are one range for the client."""
         ranges = self.ranges
-        order = self._in_flight.key_order
         previous_batch: InFlightBatch | None = None
         for part in parts:
             batch, first_offset, last_offset, delivery_count = part
-            if order is not None:
-                order.take(first_offset, last_offset)
             if isinstance(batch, UnreadBatch):
                 self._take_unread(batch, first_offset, last_offset)
                 continue
@@ -86,6 +88,22 @@ class Taking:
                 ranges.append((first_offset, last_offset, delivery_count + 1))
             previous_batch = batch
         if ranges:
+            self._in_flight.note_deadline(self._deadline_ms)
+
+    def take_in_order(self, parts: Sequence[AvailablePart], order: KeyOrder) -> None:
+        """Acquires the parts, which are many and small, batch by batch."""
+        for batch, of_batch in groupby(parts, key=_batch_of):
+            bounds: list[tuple[int, int]] = []
+            for _, first_offset, last_offset, delivery_count in of_batch:
+                order.take(first_offset, last_offset)
+                bounds.append((self._in_flight.boundary(first_offset), last_offset))
+                self.ranges.append((first_offset, last_offset, delivery_count + 1))
+            for run in batch.isolate_all(bounds):
+                run.state = ACQUIRED
+                run.delivery_count += 1
+                run.owner = self._request.member_id
+                run.lock_deadline_ms = self._deadline_ms
+        if parts:
             self._in_flight.note_deadline(self._deadline_ms)
 
     def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:

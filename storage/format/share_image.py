@@ -9,7 +9,9 @@ equal. Owners, locks and pending changes are not part of it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
 
 from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
 from barnabas.storage.format.control_runs import ControlRuns
@@ -18,6 +20,9 @@ UNDECIDED_OFFSET = -1
 """The start offset of a share-partition before its first fetch."""
 
 _AVAILABLE = RecordState.AVAILABLE
+
+_SINGLY_MAX: Final = 4
+"""More changes than this are laid over the ranges in one pass."""
 
 
 class ShareStateImage:
@@ -150,11 +155,14 @@ class ShareStateImage:
         self._pass_final_prefix()
 
     def _lay_over(self, states: Iterable[StateRange]) -> None:
-        for base_offset, last_offset, state, delivery_count, _cause, _member in states:
-            if last_offset >= self.start_offset:
-                first_offset = max(base_offset, self.start_offset)
-                overlay_range(self.ranges, StateRange(first_offset, last_offset, state, delivery_count))
-                self.end_offset = max(self.end_offset, last_offset + 1)
+        changes = [
+            StateRange(max(base_offset, self.start_offset), last_offset, state, delivery_count)
+            for base_offset, last_offset, state, delivery_count, _cause, _member in states
+            if last_offset >= self.start_offset
+        ]
+        if changes:
+            overlay_ranges(self.ranges, changes)
+            self.end_offset = max(self.end_offset, changes[-1].last_offset + 1)
         self._pass_final_prefix()
 
     def _pass_final_prefix(self) -> None:
@@ -166,6 +174,39 @@ class ShareStateImage:
             self.start_offset = one.last_offset + 1
             passed += 1
         del self.ranges[:passed]
+
+
+def overlay_ranges(ranges: list[StateRange], changes: Sequence[StateRange]) -> None:
+    """Lays changes over a sorted list of disjoint ranges in place, in their order; see `overlay_range`."""
+    are_ascending = all(one.last_offset < after.base_offset for one, after in pairwise(changes))
+    if len(changes) <= _SINGLY_MAX or not are_ascending:
+        for change in changes:
+            overlay_range(ranges, change)
+        return
+    low = max(bisect_left(ranges, changes[0].base_offset, key=_last_offset) - 1, 0)
+    high = bisect_right(ranges, changes[-1].last_offset, key=_base_offset)
+    ranges[low : high + 1] = merge_ranges(_overlaid(ranges[low : high + 1], changes))
+
+
+def _overlaid(old: Sequence[StateRange], changes: Sequence[StateRange]) -> Iterator[StateRange]:
+    """The changes, and between them the parts of the old ranges that they leave; ascending."""
+    rest = iter(old)
+    one = next(rest, None)
+    for change in changes:
+        while one is not None and one.base_offset < change.base_offset:
+            if one.last_offset >= change.base_offset:
+                yield one._replace(last_offset=change.base_offset - 1)
+                break
+            yield one
+            one = next(rest, None)
+        yield change
+        while one is not None and one.last_offset <= change.last_offset:
+            one = next(rest, None)
+        if one is not None and one.base_offset <= change.last_offset:
+            one = one._replace(base_offset=change.last_offset + 1)
+    if one is not None:
+        yield one
+    yield from rest
 
 
 def overlay_range(ranges: list[StateRange], change: StateRange) -> None:

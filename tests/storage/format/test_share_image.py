@@ -16,6 +16,7 @@ from barnabas.storage.format.share_image import (
     clip_below,
     merge_ranges,
     overlay_range,
+    overlay_ranges,
 )
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
@@ -208,6 +209,26 @@ def test_overlaying_is_last_write_wins_offset_by_offset(changes: list[StateRange
     for one, after in pairwise(ranges):
         assert one.last_offset < after.base_offset, "sorted and disjoint"
         assert one.last_offset + 1 < after.base_offset or one[2:] != after[2:], "merged"
+
+
+@given(st.lists(STATE_RANGES, max_size=12), st.lists(STATE_RANGES, max_size=20), st.booleans())
+def test_changes_laid_over_in_one_pass_have_the_same_result(
+    before: list[StateRange], changes: list[StateRange], ascending: bool
+) -> None:
+    if ascending:
+        offset = -1
+        for index, one in enumerate(changes):
+            length, gap = one.last_offset - one.base_offset, one.base_offset % 3
+            changes[index] = one._replace(base_offset=offset + 1 + gap, last_offset=offset + 1 + gap + length)
+            offset = changes[index].last_offset
+    singly: list[StateRange] = []
+    for change in before:
+        overlay_range(singly, change)
+    together = list(singly)
+    for change in changes:
+        overlay_range(singly, change)
+    overlay_ranges(together, changes)
+    assert together == singly
 
 
 def test_merging_joins_touching_ranges_that_are_equal_in_everything() -> None:
