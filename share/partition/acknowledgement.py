@@ -268,6 +268,10 @@ def _take_held(
     Control offsets at its ends are skipped, for any owner of the records beside them.
     """
     first_offset, last_offset, _ = segment
+    batch, run = in_flight.run_of(first_offset)
+    if run.last_offset == last_offset and run.first_offset == in_flight.boundary(first_offset):
+        _check_held(run, member_id)
+        return [(batch, run)]
     if len(in_flight.control_runs):
         first_offset = in_flight.control_runs.next_data_offset(first_offset)
         last_offset = in_flight.control_runs.previous_data_offset(last_offset)

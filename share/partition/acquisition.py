@@ -201,13 +201,13 @@ def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) 
     """Keeps the bounds of the available records that a complete look has found."""
     parts = selection.parts
     in_flight.available_from = parts[0].first_offset if parts else None
-    if parts and selection.record_count < records_max and not selection.is_throttled:
+    if parts and selection.record_count < records_max and not selection.is_closed:
         in_flight.available_to = parts[-1].last_offset
 
 
 def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:
     """How many new records may follow the selected ones: the in-flight window bounds new records only."""
-    if selection.is_throttled:
+    if selection.is_closed:
         return 0
     order = in_flight.key_order
     if order is None:

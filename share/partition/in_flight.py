@@ -282,6 +282,11 @@ class InFlight:
                     return
                 yield batch, run
 
+    def run_of(self, offset: int) -> tuple[InFlightBatch, InFlightRun]:
+        """The run that holds an offset from SPSO to SPEO, and its batch."""
+        batch = self.batches[self.batch_index(offset)]
+        return batch, batch.runs[batch.run_index(offset)]
+
     def boundary(self, data_offset: int) -> int:
         """The start of a run that begins with the record at `data_offset`: behind the record before it."""
         control_runs = self.control_runs

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import Final
 
 from barnabas.protocol.control_record import Cause
 from barnabas.share.partition.decision import Decision
@@ -31,6 +32,11 @@ from barnabas.share.partition.selection import (
     available_parts,
     select_parts,
 )
+
+PARTS_MAX: Final = 32
+"""The most ranges of neighbouring offsets in one delivery. Each range costs as much as dozens of records that
+follow each other, so few and long ones are faster for brokers and clients. The next fetch gets the others.
+"""
 
 _delivery_count_of = attrgetter("delivery_count")
 
@@ -74,7 +80,7 @@ def select_in_order(
     parts_of_batches = list(_parts(in_flight, offsets))
     parts = list(chain.from_iterable(parts_of_batches))
     if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
-        return Selection(parts, len(offsets), is_throttled=False)
+        return Selection(parts, len(offsets), is_closed=len(parts) == PARTS_MAX)
     return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=True)
 
 
@@ -169,13 +175,16 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
 
 
 def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:
-    """Available records, ascending, as parts of the runs that hold them, for each in-flight batch."""
+    """Available records, ascending, as parts of the runs that hold them, for each in-flight batch; the first
+    `PARTS_MAX` parts.
+    """
     position, count = 0, len(offsets)
-    while position < count:
+    parts_left = PARTS_MAX
+    while position < count and parts_left:
         batch = in_flight.batches[in_flight.batch_index(offsets[position])]
         index = batch.run_index(offsets[position])
         parts: list[AvailablePart] = []
-        while position < count and offsets[position] <= batch.last_offset:
+        while position < count and parts_left and offsets[position] <= batch.last_offset:
             first_offset = last_offset = offsets[position]
             while batch.runs[index].last_offset < first_offset:
                 index += 1
@@ -186,6 +195,7 @@ def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[Availab
                 last_offset += 1
                 position += 1
             parts.append(AvailablePart(batch, first_offset, last_offset, run.delivery_count))
+            parts_left -= 1
         yield parts
 
 

@@ -42,11 +42,11 @@ class Selection(NamedTuple):
 
     parts: list[AvailablePart]
     record_count: int
-    is_throttled: bool
-    """The last part's records must be delivered without others: nothing may follow."""
+    is_closed: bool
+    """Nothing may follow: the last records must be delivered without others, or there are many parts."""
 
 
-NONE_SELECTED = Selection([], 0, is_throttled=False)
+NONE_SELECTED = Selection([], 0, is_closed=False)
 
 
 def select_available(
@@ -87,13 +87,13 @@ def select_parts(
         if max(part.delivery_count for part in parts) >= count_min:
             if not selected:
                 selected, record_count = _throttle(in_flight, parts, budget, limits)
-            return Selection(selected, record_count, is_throttled=True)
+            return Selection(selected, record_count, is_closed=True)
         taken, count = _limit(in_flight.control_runs, parts, budget)
         selected += taken
         record_count += count
         if record_count >= records_max:
             break
-    return Selection(selected, record_count, is_throttled=False)
+    return Selection(selected, record_count, is_closed=False)
 
 
 def _available_batches(in_flight: InFlight, spans: Sequence[Span]) -> Iterator[list[AvailablePart]]:

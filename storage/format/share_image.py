@@ -195,7 +195,7 @@ def _overlaid(old: Sequence[StateRange], changes: Sequence[StateRange]) -> Itera
     for change in changes:
         while one is not None and one.base_offset < change.base_offset:
             if one.last_offset >= change.base_offset:
-                yield one._replace(last_offset=change.base_offset - 1)
+                yield StateRange(one.base_offset, change.base_offset - 1, *one[2:])
                 break
             yield one
             one = next(rest, None)
@@ -203,7 +203,7 @@ def _overlaid(old: Sequence[StateRange], changes: Sequence[StateRange]) -> Itera
         while one is not None and one.last_offset <= change.last_offset:
             one = next(rest, None)
         if one is not None and one.base_offset <= change.last_offset:
-            one = one._replace(base_offset=change.last_offset + 1)
+            one = StateRange(change.last_offset + 1, *one[1:])
     if one is not None:
         yield one
     yield from rest
@@ -236,7 +236,7 @@ def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
     merged: list[StateRange] = []
     for one in ranges:
         if merged and one.base_offset == merged[-1].last_offset + 1 and one[2:] == merged[-1][2:]:
-            merged[-1] = merged[-1]._replace(last_offset=one.last_offset)
+            merged[-1] = StateRange(merged[-1].base_offset, *one[1:])
         else:
             merged.append(one)
     return merged
