@@ -13,7 +13,9 @@ from benchmarks.measurement import Metrics, Target, Workload
 
 RECORDS = 300_000
 VALUE_BYTES = 100
-BATCH_RECORDS = 500
+BATCH_RECORDS = 100
+POLL_RECORDS = 100
+"""Of the confluent client. Java's tool keeps its default of 500."""
 THREADS = 4
 HOT_SHARE = 0.01
 KEY_COUNTS = {"1000_keys": 1_000, "100000_keys": 100_000}
@@ -62,7 +64,10 @@ class ShareOrder(Workload):
         return metrics
 
     def _confluent(self, topic: str, order: str) -> float:
-        return share_rate(self.bootstrap, topic, self.cluster.group(order=order), self._count, "implicit")
+        group = self.cluster.group(order=order)
+        return share_rate(
+            self.bootstrap, topic, group, self._count, "implicit", max_poll_records=POLL_RECORDS
+        )
 
     def _java(self, topic: str, order: str) -> float:
         group = self.cluster.group(order=order)

@@ -127,7 +127,7 @@ def _addable_count(order: KeyOrder, batches: Sequence[BatchKeys]) -> int:
     """A batch without known keys comes alone, and only if no record before it is unfinished."""
     for index, one in enumerate(batches):
         if one.keys is None:
-            return int(not index and order.is_empty)
+            return index or int(order.is_empty)
     return len(batches)
 
 

@@ -78,7 +78,7 @@ class NaiveOrder(NaivePartition):
         new = [one for one in producer_batches if one[1] >= self.known_until]
         for index, (base, _) in enumerate(new):
             if base in self.unknown:
-                new = new[: int(index == 0 and not self._unfinished())]
+                new = new[: index or int(not self._unfinished())]
                 break
         self._put_all_in_flight(new, batch_size)
         for base, last in new:
