@@ -8,12 +8,6 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
-from kio.schema.consumer_group_heartbeat.v1.response import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
 
 from barnabas.client.consume.consumer_membership import (
     ConsumerMembership,
@@ -25,6 +19,12 @@ from barnabas.client.consume.ownership import Ownership
 from barnabas.client.errors import BrokerError
 from barnabas.client.member import Next, Step
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import i32, milliseconds
 
@@ -53,7 +53,7 @@ def answer(
 
 
 def owned(*indexes: int) -> frozenset[Ownership]:
-    return frozenset(TopicIdPartition(TOPIC_ID, index) for index in indexes)
+    return frozenset(Ownership(TopicIdPartition(TOPIC_ID, index)) for index in indexes)
 
 
 def sent(membership: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
