@@ -14,7 +14,7 @@ Uses the protocol before KIP-890's second part; `protocol.client.producer_apis` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
@@ -34,8 +34,10 @@ from barnabas.client.cluster import TRANSACTION, Cluster
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.group_ranges import REQUEST_RANGES_MAX
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.client.topics import Retries
+from barnabas.protocol.client.individual_apis import COMMIT_RANGES_IN_TRANSACTION
 from barnabas.protocol.client.producer_apis import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
@@ -46,7 +48,16 @@ from barnabas.protocol.client.producer_apis import (
     TXN_OFFSET_COMMIT,
 )
 from barnabas.protocol.client.transaction_states import TransactionState
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended import txn_offset_commit_v4 as extended
+from barnabas.protocol.extended.packed import pack_ranges
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitRequestPartition as ExtendedPartition,
+)
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitRequestTopic as ExtendedTopic,
+)
 from barnabas.protocol.primitive import (
     GroupId,
     ProducerId,
@@ -84,9 +95,12 @@ class Transactions:
         self._cluster = cluster
         self._retries = retries or Retries(backoff_ms=CONCURRENT_BACKOFF_MS)
         self.coordinators = Coordinators(cluster, self._retries)
+        # Connections of its own, because such a commit may wait, and another request would end the wait.
+        self._waiting = Coordinators(cluster, self._retries)
 
     def close(self) -> None:
         self.coordinators.close()
+        self._waiting.close()
 
     async def are_spoken(self) -> bool:
         """Whether the brokers support transactions. Raises `BrokerUnavailableError` if none answers."""
@@ -150,15 +164,7 @@ class Transactions:
 
         A `group` that names a member is checked: offsets of a member that was removed are refused.
         """
-        added = AddOffsetsToTxnRequest(
-            transactional_id=_id(writer),
-            producer_id=ProducerId(writer.producer_id),
-            producer_epoch=i16(writer.producer_epoch),
-            group_id=GroupId(group.group_id),
-        )
-        await self.coordinators.ask(
-            _id(writer), ADD_OFFSETS_TO_TXN, added, lambda one: one.error_code, key_type=TRANSACTION
-        )
+        await self._add_group(writer, group)
         request = TxnOffsetCommitRequest(
             transactional_id=_id(writer),
             group_id=GroupId(group.group_id),
@@ -170,6 +176,45 @@ class Transactions:
             topics=_offsets(offsets),
         )
         await self.coordinators.ask(group.group_id, TXN_OFFSET_COMMIT, request, _worst_offset)
+
+    async def commit_ranges(
+        self,
+        writer: Writer,
+        group: GroupMetadata,
+        ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
+        timeout_ms: int,
+    ) -> None:
+        """Add ranges that are committed individually, as `commit_offsets` adds offsets; one call at a time.
+
+        In groups with `individual.commit.order=partition` this returns when the ranges reach the stable
+        offset. It raises TRANSACTION_ABORTABLE if they do not before the end of the transaction's timeout.
+        """
+        await self._add_group(writer, group)
+        for lot in _lots(ranges):
+            request = extended.TxnOffsetCommitRequest(
+                transactional_id=_id(writer),
+                group_id=GroupId(group.group_id),
+                producer_id=ProducerId(writer.producer_id),
+                producer_epoch=i16(writer.producer_epoch),
+                generation_id=i32(group.member_epoch),
+                member_id=group.member_id,
+                group_instance_id=group.instance_id,
+                topics=_ranges(lot),
+            )
+            await self._waiting.ask(
+                group.group_id, COMMIT_RANGES_IN_TRANSACTION, request, _worst_offset, wait_ms=timeout_ms
+            )
+
+    async def _add_group(self, writer: Writer, group: GroupMetadata) -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=_id(writer),
+            producer_id=ProducerId(writer.producer_id),
+            producer_epoch=i16(writer.producer_epoch),
+            group_id=GroupId(group.group_id),
+        )
+        await self.coordinators.ask(
+            _id(writer), ADD_OFFSETS_TO_TXN, request, lambda one: one.error_code, key_type=TRANSACTION
+        )
 
     async def end(self, writer: Writer, *, commit: bool) -> None:
         """Commit or abort. Repeating the same is no error; the opposite is INVALID_TXN_STATE."""
@@ -237,12 +282,46 @@ def _offsets(
     )
 
 
+def _lots(
+    ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
+) -> Iterator[dict[TopicPartition, list[OffsetRange]]]:
+    """The ranges in lots of at most REQUEST_RANGES_MAX, the lowest of each partition first."""
+    lot: dict[TopicPartition, list[OffsetRange]] = {}
+    room = REQUEST_RANGES_MAX
+    for partition, one in ((partition, one) for partition, of_one in ranges.items() for one in of_one):
+        if not room:
+            yield lot
+            lot, room = {}, REQUEST_RANGES_MAX
+        lot.setdefault(TopicPartition(*partition), []).append(one)
+        room -= 1
+    if lot:
+        yield lot
+
+
+def _ranges(lot: Mapping[TopicPartition, Sequence[OffsetRange]]) -> tuple[ExtendedTopic, ...]:
+    return tuple(
+        ExtendedTopic(
+            name=TopicName(topic),
+            partitions=tuple(
+                ExtendedPartition(
+                    partition_index=i32(index),
+                    committed_offset=i64(-1),
+                    committed_metadata="",
+                    ranges=pack_ranges(lot[TopicPartition(topic, index)]),
+                )
+                for index in indexes
+            ),
+        )
+        for topic, indexes in indexes_by_topic(lot).items()
+    )
+
+
 def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
     topics = response.results_by_topic_v3_and_below
     return _worst(one.partition_error_code for topic in topics for one in topic.results_by_partition)
 
 
-def _worst_offset(response: TxnOffsetCommitResponse) -> ErrorCode:
+def _worst_offset(response: TxnOffsetCommitResponse | extended.TxnOffsetCommitResponse) -> ErrorCode:
     return _worst(one.error_code for topic in response.topics for one in topic.partitions)
 
 
