@@ -61,7 +61,7 @@ class OffsetSet:
         """Remove the offsets between these, both inclusive, and return those that were in the set."""
         low = bisect_left(self._last_offsets, first_offset)
         high = bisect_right(self._first_offsets, last_offset)
-        if low >= high:
+        if low >= high or first_offset > last_offset:
             return []
         found = list(map(OffsetRange, self._first_offsets[low:high], self._last_offsets[low:high]))
         left = [OffsetRange(found[0].first_offset, first_offset - 1)]

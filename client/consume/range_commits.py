@@ -25,6 +25,7 @@ from barnabas.client.errors import BrokerError, ConsumerError
 from barnabas.client.group_ranges import REQUEST_RANGES_MAX, RangesToCommit, commit_group_ranges
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.signal import Signal
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Retries
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.identity import TopicIdPartition
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 class _Portion(NamedTuple):
     """Ranges of one partition that fit into one request."""
 
+    name: TopicPartition
     partition: TopicIdPartition
     progress: IndividualProgress
     era: int
@@ -155,7 +157,7 @@ class RangeCommits(Generic[KeyT, ValueT]):
                 portions.extendleft(reversed(portion.halves()))
             else:
                 full = refusal
-                _note_full(portion, portions)
+                self._note_full(portion, portions)
         return full
 
     def _note_committed(self, portion: _Portion) -> None:
@@ -164,23 +166,36 @@ class RangeCommits(Generic[KeyT, ValueT]):
             portion.progress.is_full = False
             self._on_room()
 
+    def _note_full(self, refused: _Portion, portions: deque[_Portion]) -> None:
+        """Keep all ranges of the partition for later."""
+        if not refused.progress.is_full:
+            log.warning(
+                "The group has too many ranges beyond the committed offset of %s-%d; this consumer delivers "
+                "no more records of it until the committed offset moves",
+                *refused.name,
+            )
+            refused.progress.is_full = True
+            self._due.set()  # from now on, commits are tried at intervals
+        refused.give_back()
+        for portion in [one for one in portions if one.progress is refused.progress]:
+            portions.remove(portion)
+            portion.give_back()
+
 
 def _individual(
     partitions: Iterable[AssignedPartition[KeyT, ValueT]],
-) -> Iterator[tuple[TopicIdPartition, IndividualProgress]]:
-    for one in partitions:
-        if one.individual is not None:
-            yield one.ownership.partition, one.individual
+) -> list[tuple[AssignedPartition[KeyT, ValueT], IndividualProgress]]:
+    return [(one, one.individual) for one in partitions if one.individual is not None]
 
 
 def _portions(partitions: Iterable[AssignedPartition[KeyT, ValueT]]) -> Iterator[_Portion]:
     """All processed ranges. Those of a full partition begin with the lowest one alone."""
-    for partition, progress in list(_individual(partitions)):
+    for one, progress in _individual(partitions):
         ranges = progress.take_processed()
         start = 0
         while start < len(ranges):
             end = 1 if progress.is_full and start == 0 else start + REQUEST_RANGES_MAX
-            yield _Portion(partition, progress, progress.era, ranges[start:end])
+            yield _Portion(one.name, one.ownership.partition, progress, progress.era, ranges[start:end])
             start = end
 
 
@@ -194,18 +209,3 @@ def _next_lot(portions: deque[_Portion]) -> list[_Portion]:
             break
         lot.append(portions.popleft())
     return lot
-
-
-def _note_full(refused: _Portion, portions: deque[_Portion]) -> None:
-    """Keep all ranges of the partition for later."""
-    if not refused.progress.is_full:
-        log.warning(
-            "The group has too many ranges beyond the committed offset of partition %d; this consumer "
-            "delivers no more records of it until the committed offset moves",
-            refused.partition.partition,
-        )
-    refused.progress.is_full = True
-    refused.give_back()
-    for portion in [one for one in portions if one.progress is refused.progress]:
-        portions.remove(portion)
-        portion.give_back()
