@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Final
 
 BATCHES_MAX: Final = 100_000
-"""The most batches of all logs of a broker: about 25 MB. Beyond it the oldest entries are dropped."""
+"""The most batches of all logs of a broker: about 20 MB. Beyond it the oldest entries are dropped."""
 
 
 class KeyBuckets:
@@ -54,7 +54,8 @@ class LogKeyBuckets:
 
     def __init__(self, all_logs: KeyBuckets) -> None:
         self._all_logs = all_logs
-        self._by_offset: dict[int, int] = {}
+        self._by_offset: OrderedDict[int, int] = OrderedDict()
+        """An ordered one, because finding the first entry of a dict passes over all that were deleted."""
 
     def __len__(self) -> int:
         return len(self._by_offset)
@@ -70,7 +71,7 @@ class LogKeyBuckets:
 
     def drop_oldest(self) -> bool:
         """Drop the entry that was added first; returns whether others are left."""
-        del self._by_offset[next(iter(self._by_offset))]
+        self._by_offset.popitem(last=False)
         return bool(self._by_offset)
 
     def forget(self) -> None:

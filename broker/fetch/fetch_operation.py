@@ -292,7 +292,7 @@ class FetchOperation(ReservingOperation):
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
         told: _Told = []
-        limit = LookLimit(LEFT_OUT_BYTES_MAX)
+        limit: LookLimit | None = None
         for some in some_at_a_time(self._partitions):
             if turns.passed:
                 self._look_up(some)  # other work has run since the last look-up
@@ -304,6 +304,7 @@ class FetchOperation(ReservingOperation):
                 if one.asked.hash_range is None:
                     result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
                 else:
+                    limit = limit or LookLimit(LEFT_OUT_BYTES_MAX)
                     result = await read_in_range(
                         one,
                         self._searches,
