@@ -28,10 +28,8 @@ class RangeSlice(NamedTuple):
 
     wanted: BatchSlice
     """The batches that may have records in the range."""
-    batch_count: int
-    """The number of batches that were looked at."""
     left_out_bytes: int
-    """The size of those that are not wanted."""
+    """The size of the others that were looked at."""
     looked_until: int
     """The end of the offsets that were looked at (exclusive)."""
 
@@ -60,19 +58,14 @@ class RangeReader:
             )
             if not looked.batches:
                 upper_offset = min(upper_offset, self._log.high_watermark)
-                return RangeSlice(looked, 0, 0, max(upper_offset, offset))
+                return RangeSlice(looked, 0, max(upper_offset, offset))
             wanted = [span for span in looked.batches if self._buckets(looked.data, span) & buckets]
             if committed_only:
                 wanted = self._without_aborted(looked.data, wanted)
         looked_bytes = sum([span.end - span.start for span in looked.batches])
         wanted_bytes = sum([span.end - span.start for span in wanted])
         looked_until = looked.batches[-1].last_offset + 1
-        return RangeSlice(
-            BatchSlice(wanted, looked.data),
-            len(looked.batches),
-            looked_bytes - wanted_bytes,
-            looked_until,
-        )
+        return RangeSlice(BatchSlice(wanted, looked.data), looked_bytes - wanted_bytes, looked_until)
 
     def _buckets(self, data: memoryview, span: BatchSpan) -> int:
         known = self._log.key_buckets.find(span.base_offset)
