@@ -189,9 +189,9 @@ class Consumer(
 
         A range is its first and its last offset, both inclusive. In a partition that this consumer shares,
         only records that were delivered to it are committed. In a whole partition all offsets of the ranges
-        are. Raises `MisuseError`, and the errors of `commit`.
+        are. Raises `MisuseError`, `NoOffsetError`, and the errors of `commit`.
         """
-        await self._entered().individual.commit_ranges(ranges)
+        await self._entered().commit_ranges(ranges)
 
     def take_ranges(
         self, partitions: Collection[TopicPartition] | None = None

@@ -14,7 +14,7 @@ Uses the protocol before KIP-890's second part; `protocol.client.producer_apis` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
@@ -34,9 +34,9 @@ from barnabas.client.cluster import TRANSACTION, Cluster
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
-from barnabas.client.group_ranges import REQUEST_RANGES_MAX
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.client.topics import Retries
+from barnabas.client.transaction_ranges import lots, ranges_request
 from barnabas.protocol.client.individual_apis import COMMIT_RANGES_IN_TRANSACTION
 from barnabas.protocol.client.producer_apis import (
     ADD_OFFSETS_TO_TXN,
@@ -51,13 +51,6 @@ from barnabas.protocol.client.transaction_states import TransactionState
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended import txn_offset_commit_v4 as extended
-from barnabas.protocol.extended.packed import pack_ranges
-from barnabas.protocol.extended.txn_offset_commit_v5 import (
-    TxnOffsetCommitRequestPartition as ExtendedPartition,
-)
-from barnabas.protocol.extended.txn_offset_commit_v5 import (
-    TxnOffsetCommitRequestTopic as ExtendedTopic,
-)
 from barnabas.protocol.primitive import (
     GroupId,
     ProducerId,
@@ -190,17 +183,8 @@ class Transactions:
         offset. It raises TRANSACTION_ABORTABLE if they do not before the end of the transaction's timeout.
         """
         await self._add_group(writer, group)
-        for lot in _lots(ranges):
-            request = extended.TxnOffsetCommitRequest(
-                transactional_id=_id(writer),
-                group_id=GroupId(group.group_id),
-                producer_id=ProducerId(writer.producer_id),
-                producer_epoch=i16(writer.producer_epoch),
-                generation_id=i32(group.member_epoch),
-                member_id=group.member_id,
-                group_instance_id=group.instance_id,
-                topics=_ranges(lot),
-            )
+        for lot in lots(ranges):
+            request = ranges_request(_id(writer), writer.producer_id, writer.producer_epoch, group, lot)
             await self._waiting.ask(
                 group.group_id, COMMIT_RANGES_IN_TRANSACTION, request, _worst_offset, wait_ms=timeout_ms
             )
@@ -279,40 +263,6 @@ def _offsets(
             ),
         )
         for topic, indexes in indexes_by_topic(offsets).items()
-    )
-
-
-def _lots(
-    ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
-) -> Iterator[dict[TopicPartition, list[OffsetRange]]]:
-    """The ranges in lots of at most REQUEST_RANGES_MAX, the lowest of each partition first."""
-    lot: dict[TopicPartition, list[OffsetRange]] = {}
-    room = REQUEST_RANGES_MAX
-    for partition, one in ((partition, one) for partition, of_one in ranges.items() for one in of_one):
-        if not room:
-            yield lot
-            lot, room = {}, REQUEST_RANGES_MAX
-        lot.setdefault(TopicPartition(*partition), []).append(one)
-        room -= 1
-    if lot:
-        yield lot
-
-
-def _ranges(lot: Mapping[TopicPartition, Sequence[OffsetRange]]) -> tuple[ExtendedTopic, ...]:
-    return tuple(
-        ExtendedTopic(
-            name=TopicName(topic),
-            partitions=tuple(
-                ExtendedPartition(
-                    partition_index=i32(index),
-                    committed_offset=i64(-1),
-                    committed_metadata="",
-                    ranges=pack_ranges(lot[TopicPartition(topic, index)]),
-                )
-                for index in indexes
-            ),
-        )
-        for topic, indexes in indexes_by_topic(lot).items()
     )
 
 

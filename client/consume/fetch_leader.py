@@ -1,7 +1,8 @@
 """One broker that leads partitions of a consumer: when to connect, and the next fetch (KIP-74, KIP-516).
 
 One fetch is outstanding. It names the partitions that are readable, have a position, and have room in the
-buffer. A seek during a fetch makes its answer worthless; the generation of the partition shows that.
+buffer. A seek during a fetch makes its answer worthless; the generation of the partition shows that. So does
+the answer of another broker, if the leader changes; the offset to fetch shows that.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ class _Asked(NamedTuple, Generic[KeyT, ValueT]):
 
     partition: AssignedPartition[KeyT, ValueT]
     generation: int
+    fetch_offset: int
+
+    @property
+    def is_current(self) -> bool:
+        return (self.generation, self.fetch_offset) == (
+            self.partition.generation,
+            self.partition.fetch_offset,
+        )
 
 
 class FetchLeader(Generic[KeyT, ValueT]):
@@ -143,7 +152,7 @@ class FetchLeader(Generic[KeyT, ValueT]):
             for result in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, result.partition_index)
                 found = asked.get(partition)
-                if found is not None and found.generation == found.partition.generation:
+                if found is not None and found.is_current:
                     self._take(partition, found.partition, result, reply)
 
     def _next_fetch(
@@ -160,7 +169,7 @@ class FetchLeader(Generic[KeyT, ValueT]):
             if state is None or not state.is_readable or state.fetch_offset is None or state.needs_ranges:
                 continue
             if buffer.has_room(state) and state.retry_at_ms <= now_ms:
-                asked[partition] = _Asked(state, state.generation)
+                asked[partition] = _Asked(state, state.generation, state.fetch_offset)
                 hashes = _hashes_to_ask_for(state)
                 fetched.append(
                     FetchedPartition(partition, state.fetch_offset, settings.max_partition_bytes, hashes)
@@ -195,24 +204,27 @@ class FetchLeader(Generic[KeyT, ValueT]):
         state.end_offset = result.last_stable_offset if is_committed else result.high_watermark
         if state.individual is not None:
             state.individual.note_log_start(result.log_start_offset)
-        if result.records:
-            self._take_records(state, result, memoryview(result.records[0]))
-        if result.looked_until is not None:
+        records = memoryview(result.records[0] if result.records else b"")
+        size_bytes, next_offset = whole_batches(records)
+        if size_bytes:
+            self._take_records(state, result, records[:size_bytes], next_offset)
+        if result.looked_until is not None and size_bytes == len(records):
             self._look_until(state, result.looked_until)
 
     def _take_records(
-        self, state: AssignedPartition[KeyT, ValueT], result: FetchPartitionResult, records: memoryview
+        self,
+        state: AssignedPartition[KeyT, ValueT],
+        result: FetchPartitionResult,
+        records: memoryview,
+        next_offset: int,
     ) -> None:
-        size_bytes, next_offset = whole_batches(records)
-        if not size_bytes:
-            return
         is_committed = self._settings.isolation is Isolation.READ_COMMITTED
         aborted = (result.aborted or ()) if is_committed else None
         sieve: Sieve | None = None
         if state.individual is not None:
             assert state.fetch_offset is not None, "only a partition with a position is fetched"
             sieve = Sieve(state.individual, state.fetch_offset, is_complete=result.looked_until is None)
-        slice_ = FetchedSlice(state.name, records[:size_bytes], aborted, self._fetching.deserializers, sieve)
+        slice_ = FetchedSlice(state.name, records, aborted, self._fetching.deserializers, sieve)
         state.fetch_offset = next_offset
         self._fetching.buffer.add(state, slice_)
 

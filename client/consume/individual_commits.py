@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Generic
 
-from barnabas.client.consume.assignment import AssignedPartition, Assignment
+from barnabas.client.consume.assignment import Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.individual_progress import UNCOMMITTED_RANGES_MAX, IndividualProgress
 from barnabas.client.consume.ownership import Ownership
@@ -15,7 +15,7 @@ from barnabas.client.record import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import OffsetRange
 
-GivenRanges = Mapping[TopicPartition, Iterable[tuple[int, int]]]
+GivenRanges = Mapping[TopicPartition, Sequence[tuple[int, int]]]
 """By partition, the first and last offset of each range, both inclusive."""
 
 
@@ -44,9 +44,9 @@ class IndividualCommits(Generic[KeyT, ValueT]):
         await self._range_commits.commit()
 
     async def commit_ranges(self, given: GivenRanges) -> None:
-        """Commit the records of these ranges."""
-        self._check()
-        for partition, ranges in self._checked(given):
+        """Commit the records of these ranges. Raises `MisuseError` for a partition that is not assigned."""
+        for name, ranges in given.items():
+            partition = self._assignment.named(name)
             individual = partition.individual
             assert individual is not None, "the option holds for all partitions"
             if partition.ownership.is_share:
@@ -77,18 +77,16 @@ class IndividualCommits(Generic[KeyT, ValueT]):
                     "delivered and not committed. Commit them before the next poll."
                 )
 
-    def _checked(
-        self, given: GivenRanges
-    ) -> list[tuple[AssignedPartition[KeyT, ValueT], list[tuple[int, int]]]]:
-        found = [(self._assignment.named(name), list(ranges)) for name, ranges in given.items()]
-        for partition, ranges in found:
+    def check(self, given: GivenRanges) -> None:
+        """Raises `MisuseError` without the option, and for ranges that are none."""
+        self._check()
+        for name, ranges in given.items():
             wrong = next((one for one in ranges if not 0 <= one[0] <= one[1]), None)
             if wrong is not None:
                 raise MisuseError(
-                    f"{wrong[0]} to {wrong[1]} of {partition.name.topic}-{partition.name.partition} is no "
-                    "range: give its first and its last offset, both inclusive."
+                    f"{wrong[0]} to {wrong[1]} of {name[0]}-{name[1]} is no range: give its first and its "
+                    "last offset, both inclusive."
                 )
-        return found
 
     def _check(self) -> None:
         if not self._settings.allow_individual_commit:

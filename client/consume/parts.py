@@ -23,7 +23,7 @@ from barnabas.client.consume.consumer_record import ConsumerRecord
 from barnabas.client.consume.fetch_buffer import FetchBuffer
 from barnabas.client.consume.fetch_leader import Fetching, FetchLeader
 from barnabas.client.consume.group_beginnings import GroupBeginnings
-from barnabas.client.consume.individual_commits import IndividualCommits
+from barnabas.client.consume.individual_commits import GivenRanges, IndividualCommits
 from barnabas.client.consume.offset_commits import OffsetCommits
 from barnabas.client.consume.positions import Positions
 from barnabas.client.consume.range_commits import RangeCommits
@@ -213,6 +213,13 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             found = self.assignment.to_commit()
             offsets = {name: CommittedOffset(offset, "") for name, offset in found.items()}
         await self.commits.commit(offsets)
+
+    async def commit_ranges(self, given: GivenRanges) -> None:
+        """Commit the records of these ranges, once the group's offsets are known."""
+        self.individual.check(given)
+        for name in given:
+            await self.positions.wait(self.assignment.named(name))
+        await self.individual.commit_ranges(given)
 
     async def committed(
         self, partitions: Collection[TopicPartition]

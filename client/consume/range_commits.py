@@ -72,10 +72,17 @@ class RangeCommits(Generic[KeyT, ValueT]):
         self._counts = counts
         self._on_room = on_room
         self._due = Signal()
+        self._will_count = False
         self._turn = asyncio.Lock()
 
     def note_processed(self) -> None:
-        """There are more ranges to commit."""
+        """There are more ranges to commit; they are counted once in a turn of the loop."""
+        if not self._will_count:
+            self._will_count = True
+            asyncio.get_running_loop().call_soon(self._count)
+
+    def _count(self) -> None:
+        self._will_count = False
         if self.waiting_count > self._settings.max_num_ranges_to_commit:
             self._due.set()
 

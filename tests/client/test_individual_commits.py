@@ -238,6 +238,21 @@ async def test_beyond_the_limit_of_the_broker_ranges_wait_until_the_stable_offse
 
 
 @virtually
+@with_settings(offset__partition__ranges__max="40")
+async def test_the_ranges_below_the_limit_are_found_with_few_requests(world: World) -> None:
+    await world.topic(TOPIC, *map(str, range(200)))
+    async with sharer(world, enable_auto_commit=False) as one:
+        for record in await take(one, 200):
+            if record.offset % 2:
+                record.mark_processed()
+        committing = asyncio.create_task(one.commit_ranges({}))
+        await asyncio.sleep(1)
+        assert one.metrics()["ranges-to-commit"] == 60
+        assert one.metrics()["commit-total"] < 30
+        committing.cancel()
+
+
+@virtually
 @with_settings(offset__partition__ranges__max="2")
 async def test_a_partition_beyond_the_limit_delivers_nothing_and_goes_on_by_itself(world: World) -> None:
     await world.topic(TOPIC, *"abcdefg")

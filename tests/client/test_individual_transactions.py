@@ -140,7 +140,7 @@ async def test_after_an_abort_the_records_are_delivered_again(world: World) -> N
 async def test_ranges_that_exceed_a_request_are_split_in_a_transaction(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.client.transactions.REQUEST_RANGES_MAX", 2)
+    monkeypatch.setattr("barnabas.client.transaction_ranges.REQUEST_RANGES_MAX", 2)
     await world.topic(TOPIC, *map(str, range(10)))
     async with (
         producer(world, transactional_id="t") as writer,
@@ -193,8 +193,11 @@ async def test_a_commit_in_order_waits_for_the_lower_offsets_of_the_other_sharer
     async with AsyncExitStack() as stack:
         pair = Pair(world, stack)
         low, high = await pair.begin(timeout_ms=900_000)
+        await world.topic(OUT)
         waiting = asyncio.create_task(pair.commit(high))
-        await asyncio.sleep(100)
+        await asyncio.sleep(50)
+        await pair.writers[high].send_and_wait(OUT, b"a record of the same transaction")
+        await asyncio.sleep(50)
         assert not waiting.done(), "it waits for longer than any other request"
         await pair.commit(low)
         await waiting
