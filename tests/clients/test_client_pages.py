@@ -23,7 +23,8 @@ def values_in(output: Path) -> list[str]:
 
 def new_topics(broker: BrokerProcess, *names: str) -> None:
     wanted = [confluent_admin.NewTopic(name, num_partitions=1) for name in names]
-    for created in Cluster(broker.address).admin.create_topics(wanted).values():
+    cluster = Cluster(broker.address)
+    for created in cluster.admin.create_topics(wanted).values():
         created.result(20)
 
 
@@ -48,8 +49,12 @@ def test_records_are_produced_copied_and_consumed_by_the_programs(
             awaited="both readers get all records",
             deadline_seconds=40,
         )
+        eventually(
+            lambda: "records copied" in outputs["copying"].read_text(),
+            awaited="the copier has committed",
+            deadline_seconds=40,
+        )
     assert "RecordMetadata(topic='orders', partition=0, offset=9" in outputs["producing"].read_text()
-    assert "records copied" in outputs["copying"].read_text()
     for name in ("consuming", "copies"):
         assert values_in(outputs[name]) == NUMBERS
 
