@@ -123,18 +123,21 @@ class IndividualProgress(Progress):
         self.process([(offset, offset)])
 
     def settle(self) -> None:
-        held = self._held
-        found = self._delivered.take()
-        self._delivered.update((one, one) for one in held)
-        self._process(_without(found, sorted(held)) if held else found)
+        settled, self._delivered = self._delivered, OffsetSet()
+        for offset in self._held:
+            settled.take(offset, offset)
+            self._delivered.add(offset, offset)
+        self._process(settled)
 
     def process(self, ranges: Iterable[tuple[int, int]]) -> None:
         """The application has processed the records of these ranges that were delivered."""
         found: list[OffsetRange] = []
         for first_offset, last_offset in ranges:
             found += self._delivered.take(first_offset, last_offset)
-        if self._held:
-            self._held = {one for one in self._held if one in self._delivered}
+            if first_offset == last_offset:
+                self._held.discard(first_offset)
+            else:
+                self._held = {one for one in self._held if not first_offset <= one <= last_offset}
         self._process(found)
 
     def process_all(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -143,7 +146,7 @@ class IndividualProgress(Progress):
         self.process(given)
         self._process(given)
 
-    def _process(self, ranges: Sequence[tuple[int, int]]) -> None:
+    def _process(self, ranges: OffsetSet | Sequence[tuple[int, int]]) -> None:
         if self.is_given_up or not ranges:
             return
         self._processed.update(ranges)
@@ -202,11 +205,3 @@ class IndividualProgress(Progress):
             self._confirmed += ranges
         else:
             self._committed.commit(ranges)
-
-
-def _without(ranges: Iterable[OffsetRange], offsets: Sequence[int]) -> list[OffsetRange]:
-    """The ranges without these offsets."""
-    kept = OffsetSet(ranges)
-    for offset in offsets:
-        kept.take(offset, offset)
-    return list(kept)

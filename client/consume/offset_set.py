@@ -63,12 +63,11 @@ class OffsetSet:
         high = bisect_right(self._first_offsets, last_offset)
         if low >= high or first_offset > last_offset:
             return []
-        found = list(map(OffsetRange, self._first_offsets[low:high], self._last_offsets[low:high]))
-        left = [OffsetRange(found[0].first_offset, first_offset - 1)]
-        right = [OffsetRange(last_offset + 1, found[-1].last_offset)]
-        kept = [one for one in left + right if one.first_offset <= one.last_offset]
-        self._first_offsets[low:high] = [one.first_offset for one in kept]
-        self._last_offsets[low:high] = [one.last_offset for one in kept]
-        found[0] = found[0]._replace(first_offset=max(found[0].first_offset, first_offset))
-        found[-1] = found[-1]._replace(last_offset=min(found[-1].last_offset, last_offset))
-        return found
+        first_offsets, last_offsets = self._first_offsets[low:high], self._last_offsets[low:high]
+        left, right = (first_offsets[0], first_offset - 1), (last_offset + 1, last_offsets[-1])
+        kept = [one for one in (left, right) if one[0] <= one[1]]
+        self._first_offsets[low:high] = [one[0] for one in kept]
+        self._last_offsets[low:high] = [one[1] for one in kept]
+        first_offsets[0] = max(first_offsets[0], first_offset)
+        last_offsets[-1] = min(last_offsets[-1], last_offset)
+        return list(map(OffsetRange, first_offsets, last_offsets))
