@@ -213,6 +213,21 @@ async def test_sharers_do_not_receive_the_batches_of_other_keys(world: World) ->
 
 
 @virtually
+async def test_a_broker_that_ignores_hash_ranges_in_fetches_only_sends_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.protocol.decode.fetch.HASH_RANGE_TAG", -1)
+    await world.topic()
+    async with AsyncExitStack() as stack:
+        consumers = [await stack.enter_async_context(sharer(world)) for _ in range(3)]
+        await until_shared(consumers)
+        await write_keyed(world, KEYS * 5, batch_records=1)
+        assert sum(map(len, await drain(consumers))) == 200
+        assert len({one.metrics()["bytes-consumed-total"] for one in consumers}) == 1
+    assert await stable_and_ranges(world) == (199, [])
+
+
+@virtually
 async def test_a_broker_that_restarts_moves_no_share(world: World) -> None:
     await world.topic()
     async with AsyncExitStack() as stack:
