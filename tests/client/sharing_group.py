@@ -35,7 +35,9 @@ class Journal:
         self.committed: list[Work] = []
         self.in_doubt: list[Work] = []
         """Work of members that were killed before they learned the result of the commit."""
-        self.refused_count = 0
+        self.refused: list[Work] = []
+        """Commits that were refused; they can only have taken place if the broker was killed meanwhile."""
+        self.broker_was_killed = False
 
     def check(self, written: dict[int, list[bytes | None]]) -> None:
         """`written` are the keys of all records, by partition and in the order of their offsets."""
@@ -43,7 +45,8 @@ class Journal:
         assert len(places) == len(set(places)), "two members have committed the same record"
         all_places = {(index, offset) for index, keys in written.items() for offset in range(len(keys))}
         left = all_places - set(places)
-        doubtful = {place for work in self.in_doubt for place in work.places}
+        in_doubt = self.in_doubt + (self.refused if self.broker_was_killed else [])
+        doubtful = {place for work in in_doubt for place in work.places}
         assert left <= doubtful, f"skipped: {sorted(left - doubtful)}"
         self._check_order()
 
@@ -105,7 +108,7 @@ class Member:
         try:
             await one.commit()
         except CommitFailedError:
-            self._journal.refused_count += 1
+            self._journal.refused.append(work)
         else:
             self._journal.committed.append(work)
         self._outstanding = None

@@ -102,7 +102,7 @@ def test_each_offset_is_committed_after_it_was_processed_and_never_lost(
         elif step == "empty":
             progress.note_empty(first, last)
             lowest = next((one for one in range(first, last + 1) if one not in model.committed), None)
-            model.processed |= set() if lowest is None else set(range(lowest, last + 1))
+            model.processed |= set[int]() if lowest is None else set(range(lowest, last + 1))
         elif step == "seek":
             progress.seek(first)
             model.forget_from(first)
@@ -115,14 +115,14 @@ def test_each_offset_is_committed_after_it_was_processed_and_never_lost(
         elif step == "commit" and not in_flight:
             in_flight, era, is_current = progress.take_processed(), progress.era, True
             assert offsets_of(in_flight) == model.processed
-            model.processed = set()
+            model.processed = set[int]()
         elif step == "confirm":
             progress.note_committed_ranges(in_flight)
             model.committed |= offsets_of(in_flight)
             in_flight = []
         elif step == "refuse":
             progress.give_back(in_flight, era)
-            model.processed |= offsets_of(in_flight) if is_current else set()
+            model.processed |= offsets_of(in_flight) if is_current else set[int]()
             in_flight = []
         assert progress.delivered_count == len(CommittedRanges(-2, [(one, one) for one in model.delivered]))
         assert all(progress.wants(one, None) == (one not in model.committed) for one in range(25))
