@@ -4,7 +4,7 @@ They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the 
 docs/asyncio-client.md.
 """
 
-from barnabas.client.consume.fetched_slice import ConsumerRecord
+from barnabas.client.consume.consumer_record import ConsumerRecord
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import (
@@ -39,6 +39,7 @@ from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
 from barnabas.client.share_consumer import ShareConsumer
 from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.committed_ranges import OffsetRange
 
 __all__ = [
     "AcknowledgeError",
@@ -57,6 +58,7 @@ __all__ = [
     "MisuseError",
     "NoOffsetError",
     "NotAShareGroupError",
+    "OffsetRange",
     "Outcome",
     "ProduceError",
     "Producer",

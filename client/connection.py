@@ -85,6 +85,8 @@ class Connection(asyncio.BufferedProtocol):
         self._next_correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         """By API key, the versions that the broker supports, both ends inclusive."""
+        self._features: frozenset[str] = frozenset()
+        """The features that the broker supports."""
         self._is_used = False
         """Whether a request other than ApiVersions was answered."""
         self._held: list[bytes] | None = None
@@ -127,7 +129,15 @@ class Connection(asyncio.BufferedProtocol):
         return self._error is None
 
     def version(self, api: ClientApi[_Request, _Response]) -> int:
-        """The newest version that both sides know. Raises `UnsupportedBrokerError` if there is none."""
+        """The newest version that both sides know.
+
+        Raises `UnsupportedBrokerError` if there is none, or if the broker lacks the feature of the API.
+        """
+        if api.feature is not None and api.feature not in self._features:
+            raise UnsupportedBrokerError(
+                ErrorCode.unsupported_version,
+                f"{self.address} does not have the feature {api.feature}, an extension by Barnabas",
+            )
         oldest, newest = self._versions.get(api.key, (0, -1))
         version = min(newest, api.max_version)
         if version < max(oldest, api.min_version):
@@ -137,9 +147,14 @@ class Connection(asyncio.BufferedProtocol):
             )
         return version
 
-    async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
-        """The response. Raises `BrokerUnavailableError`, `SecurityError` and `UnsupportedBrokerError`."""
-        return await self.start(api, request)
+    async def ask(
+        self, api: ClientApi[_Request, _Response], request: _Request, *, wait_ms: int = 0
+    ) -> _Response:
+        """The response, see `start`.
+
+        Raises `BrokerUnavailableError`, `SecurityError` and `UnsupportedBrokerError`.
+        """
+        return await self.start(api, request, wait_ms=wait_ms)
 
     def start(
         self, api: ClientApi[_Request, _Response], request: _Request, *, wait_ms: int = 0
@@ -181,6 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         if response.error_code is not ErrorCode.none:
             raise broker_error(response.error_code, None)
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
+        self._features = frozenset(one.name for one in response.supported_features)
 
     def _ask_versions(self, version: int) -> asyncio.Future[ApiVersionsResponse]:
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=_own_version())

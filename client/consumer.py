@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from barnabas.client.consume.consumer_membership import Subscription
 from barnabas.client.consume.consumer_options import ConsumerOptions, consumer_settings_of
-from barnabas.client.consume.fetched_slice import ConsumerRecord
+from barnabas.client.consume.consumer_record import ConsumerRecord
+from barnabas.client.consume.individual_commits import GivenRanges
 from barnabas.client.consume.parts import ConsumerParts
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import ConsumerClosedError, MisuseError
@@ -26,6 +27,7 @@ from barnabas.client.record import KeyT, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import EARLIEST, LATEST
+from barnabas.protocol.committed_ranges import OffsetRange
 
 _OnlyValueT = TypeVar("_OnlyValueT")
 """The type of the values if keys stay bytes."""
@@ -176,8 +178,30 @@ class Consumer(
 
         An offset is that of the next record to read. Raises `CommitFailedError` if this consumer is no longer
         the member that has the partitions, `BrokerError`, and `BrokerUnavailableError`.
+
+        With individual commits: commits the processed records, and all that were delivered except those in
+        `async with` blocks. Offsets raise `MisuseError`; use `commit_ranges`.
         """
         await self._entered().commit(None if offsets is None else with_metadata(offsets))
+
+    async def commit_ranges(self, ranges: GivenRanges) -> None:
+        """Commit the records of these ranges, with individual commits, and wait for the answer.
+
+        A range is its first and its last offset, both inclusive. In a partition that this consumer shares,
+        only records that were delivered to it are committed. In a whole partition all offsets of the ranges
+        are. Raises `MisuseError`, `NoOffsetError`, and the errors of `commit`.
+        """
+        await self._entered().commit_ranges(ranges)
+
+    def take_ranges(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, list[OffsetRange]]:
+        """The offsets to commit, with individual commits, for `Producer.send_offsets_to_transaction`.
+
+        They are those that `commit` would commit. From now on they count as committed; if the transaction is
+        aborted, call `seek_to_committed`. Raises `MisuseError`.
+        """
+        return self._entered().individual.take_ranges(partitions)
 
     async def committed(
         self, partitions: Collection[TopicPartition]
@@ -211,6 +235,13 @@ class Consumer(
     def seek_to_end(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Continue behind the last record of these partitions, or of all that are assigned."""
         self._reset(partitions, LATEST)
+
+    def seek_to_committed(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Continue at the first record that the group has not committed, in these partitions or in all.
+
+        After a failure or an aborted transaction this delivers the records again that were not committed.
+        """
+        self._entered().go_back(partitions)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these partitions until `resume`; the pause ends with the assignment."""

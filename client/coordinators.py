@@ -42,17 +42,18 @@ class Coordinators:
         code_of: Callable[[_Response], ErrorCode],
         *,
         key_type: int = GROUP,
+        wait_ms: int = 0,
     ) -> _Response:
         """The coordinator's response, once `code_of` finds no error in it.
 
         Raises `BrokerError` for a lasting error, and `BrokerUnavailableError` for a temporary error that
-        lasts longer than `Retries.give_up_ms`.
+        lasts longer than `Retries.give_up_ms`. `wait_ms` is the wait that the coordinator may add.
         """
         patience = self._retries.patience()
         while True:
             try:
                 connection = await self._connection(key, key_type)
-                response = await connection.ask(api, request)
+                response = await connection.ask(api, request, wait_ms=wait_ms)
             except BrokerUnavailableError as error:
                 self._homes.pop((key_type, key), None)
                 await patience.pause(error)

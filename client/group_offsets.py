@@ -32,8 +32,12 @@ class CommittedOffset(NamedTuple):
     metadata: str
 
 
+OffsetToCommit = int | CommittedOffset
+"""The offset of the next record, with or without metadata."""
+
+
 def with_metadata(
-    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    offsets: Mapping[TopicPartition, OffsetToCommit],
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets, with empty metadata where there is none."""
     return {

@@ -67,10 +67,11 @@ class GroupParts(ABC, Generic[RecordT]):
     async def start(self) -> None:
         """Find the cluster and start reading.
 
-        Raises `BrokerUnavailableError` if no broker is found in time.
+        Raises `BrokerUnavailableError` if no broker is found in time, and `UnsupportedBrokerError`.
         """
         try:
             await find_cluster(self.cluster, self._group_settings)
+            await self._check_broker()
         except BaseException:
             self.cluster.close()
             raise
@@ -145,6 +146,9 @@ class GroupParts(ABC, Generic[RecordT]):
     def metrics(self) -> dict[str, float]:
         """The counters of this consumer, under Kafka's names where Kafka has them."""
         return {"last-poll-seconds-ago": self._watch.idle_seconds, **self._counters()}
+
+    async def _check_broker(self) -> None:
+        """Raises `UnsupportedBrokerError` if the broker cannot serve an option."""
 
     @abstractmethod
     def _background_work(self) -> Sequence[Coroutine[Any, Any, None]]:

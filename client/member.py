@@ -10,7 +10,6 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.client.errors import BrokerError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.identity import TopicIdPartition
 
 RequestT_co = TypeVar("RequestT_co", covariant=True)
 ResponseT_contra = TypeVar("ResponseT_contra", contravariant=True)
@@ -88,7 +87,7 @@ class Member(Protocol[RequestT_co, ResponseT_contra]):
         ...
 
     @property
-    def assignment(self) -> frozenset[TopicIdPartition]:
+    def assignment(self) -> frozenset[object]:
         """The last assignment; empty while it is not a member."""
         ...
 

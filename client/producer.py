@@ -25,7 +25,7 @@ from barnabas.client.errors import (
     ConsumerError,
     MisuseError,
 )
-from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, with_metadata
+from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, OffsetToCommit, with_metadata
 from barnabas.client.loop_turn import LoopTurn
 from barnabas.client.open_batch import NO_HEADERS
 from barnabas.client.partitioner import KeylessTurns, partition_of_key
@@ -38,6 +38,7 @@ from barnabas.client.tasks import find_cluster
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Retries, Topic
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Header, encode_headers
 
@@ -248,16 +249,30 @@ class Producer:
 
     async def send_offsets_to_transaction(
         self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        offsets: Mapping[TopicPartition, OffsetToCommit] | Mapping[TopicPartition, Sequence[OffsetRange]],
         group: GroupMetadata,
     ) -> None:
         """Commit a consumer's offsets with the transaction; `group` is `Consumer.group_metadata()`.
+
+        With individual commits the offsets are ranges, from `Consumer.take_ranges()`. In groups with
+        `individual.commit.order=partition` this waits until the ranges reach the stable offset, and raises
+        `TransactionAbortedError` if they do not in time.
 
         Raises `CommitFailedError` if the consumer has lost its partitions, and the errors of `send`. After an
         error only an abort is possible.
         """
         self._transactional()
-        await self._transaction.add_offsets(with_metadata(offsets), group)
+        ordered: dict[TopicPartition, OffsetToCommit] = {}
+        ranges: dict[TopicPartition, Sequence[OffsetRange]] = {}
+        for partition, one in offsets.items():
+            if isinstance(one, int | CommittedOffset):
+                ordered[partition] = one
+            else:
+                ranges[partition] = one
+        if ordered or not ranges:
+            await self._transaction.add_offsets(with_metadata(ordered), group)
+        if ranges:
+            await self._transaction.add_ranges(ranges, group)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:

@@ -36,6 +36,8 @@ from barnabas.client.errors import BrokerUnavailableError, broker_error, error_c
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.client.topics import Retries
+from barnabas.client.transaction_ranges import lots, ranges_request
+from barnabas.protocol.client.individual_apis import COMMIT_RANGES_IN_TRANSACTION
 from barnabas.protocol.client.producer_apis import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
@@ -46,7 +48,9 @@ from barnabas.protocol.client.producer_apis import (
     TXN_OFFSET_COMMIT,
 )
 from barnabas.protocol.client.transaction_states import TransactionState
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended import txn_offset_commit_v4 as extended
 from barnabas.protocol.primitive import (
     GroupId,
     ProducerId,
@@ -84,9 +88,12 @@ class Transactions:
         self._cluster = cluster
         self._retries = retries or Retries(backoff_ms=CONCURRENT_BACKOFF_MS)
         self.coordinators = Coordinators(cluster, self._retries)
+        # Connections of its own, because such a commit may wait, and another request would end the wait.
+        self._waiting = Coordinators(cluster, self._retries)
 
     def close(self) -> None:
         self.coordinators.close()
+        self._waiting.close()
 
     async def are_spoken(self) -> bool:
         """Whether the brokers support transactions. Raises `BrokerUnavailableError` if none answers."""
@@ -150,15 +157,7 @@ class Transactions:
 
         A `group` that names a member is checked: offsets of a member that was removed are refused.
         """
-        added = AddOffsetsToTxnRequest(
-            transactional_id=_id(writer),
-            producer_id=ProducerId(writer.producer_id),
-            producer_epoch=i16(writer.producer_epoch),
-            group_id=GroupId(group.group_id),
-        )
-        await self.coordinators.ask(
-            _id(writer), ADD_OFFSETS_TO_TXN, added, lambda one: one.error_code, key_type=TRANSACTION
-        )
+        await self._add_group(writer, group)
         request = TxnOffsetCommitRequest(
             transactional_id=_id(writer),
             group_id=GroupId(group.group_id),
@@ -170,6 +169,36 @@ class Transactions:
             topics=_offsets(offsets),
         )
         await self.coordinators.ask(group.group_id, TXN_OFFSET_COMMIT, request, _worst_offset)
+
+    async def commit_ranges(
+        self,
+        writer: Writer,
+        group: GroupMetadata,
+        ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
+        timeout_ms: int,
+    ) -> None:
+        """Add ranges that are committed individually, as `commit_offsets` adds offsets; one call at a time.
+
+        In groups with `individual.commit.order=partition` this returns when the ranges reach the stable
+        offset. It raises TRANSACTION_ABORTABLE if they do not before the end of the transaction's timeout.
+        """
+        await self._add_group(writer, group)
+        for lot in lots(ranges):
+            request = ranges_request(_id(writer), writer.producer_id, writer.producer_epoch, group, lot)
+            await self._waiting.ask(
+                group.group_id, COMMIT_RANGES_IN_TRANSACTION, request, _worst_offset, wait_ms=timeout_ms
+            )
+
+    async def _add_group(self, writer: Writer, group: GroupMetadata) -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=_id(writer),
+            producer_id=ProducerId(writer.producer_id),
+            producer_epoch=i16(writer.producer_epoch),
+            group_id=GroupId(group.group_id),
+        )
+        await self.coordinators.ask(
+            _id(writer), ADD_OFFSETS_TO_TXN, request, lambda one: one.error_code, key_type=TRANSACTION
+        )
 
     async def end(self, writer: Writer, *, commit: bool) -> None:
         """Commit or abort. Repeating the same is no error; the opposite is INVALID_TXN_STATE."""
@@ -242,7 +271,7 @@ def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
     return _worst(one.partition_error_code for topic in topics for one in topic.results_by_partition)
 
 
-def _worst_offset(response: TxnOffsetCommitResponse) -> ErrorCode:
+def _worst_offset(response: TxnOffsetCommitResponse | extended.TxnOffsetCommitResponse) -> ErrorCode:
     return _worst(one.error_code for topic in response.topics for one in topic.partitions)
 
 

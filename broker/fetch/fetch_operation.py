@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
+from barnabas.broker.fetch.range_fetch import (
+    LEFT_OUT_BYTES_MAX,
+    LOOK_BYTES,
+    LookLimit,
+    Searches,
+    available_in_range,
+    read_in_range,
+)
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.sessions.fetch_sessions import (
     INITIAL_EPOCH,
@@ -85,6 +93,7 @@ class FetchOperation(ReservingOperation):
         self._request = request
         self._session = session
         self._partitions: Sequence[WantedPartition] = ()
+        self._searches: Searches = {}
 
     def start(self) -> Reply:
         """The response at once if the request need not wait; else this operation."""
@@ -257,11 +266,18 @@ class FetchOperation(ReservingOperation):
         enough = min(request.min_bytes, self._bytes_max(), RESPONSE_BYTES_MAX)
         if enough <= 0:
             return True
+        limit: LookLimit | None = None
         for one in self._partitions:
             if is_up_to_date(one, request.isolation_level):
                 continue
             try:
-                available += available_bytes(one, request.isolation_level, enough=enough)
+                if one.asked.hash_range is None:
+                    available += available_bytes(one, request.isolation_level, enough=enough)
+                else:
+                    limit = limit or LookLimit(LOOK_BYTES)
+                    available += available_in_range(
+                        one, self._searches, request.isolation_level, enough=enough, limit=limit
+                    )
             except (ApiError, StorageError):
                 return True
             if available >= enough:
@@ -276,6 +292,7 @@ class FetchOperation(ReservingOperation):
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
         told: _Told = []
+        limit: LookLimit | None = None
         for some in some_at_a_time(self._partitions):
             if turns.passed:
                 self._look_up(some)  # other work has run since the last look-up
@@ -284,7 +301,19 @@ class FetchOperation(ReservingOperation):
                 if is_up_to_date(one, isolation_level):
                     continue
                 partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
-                result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                if one.asked.hash_range is None:
+                    result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                else:
+                    limit = limit or LookLimit(LEFT_OUT_BYTES_MAX)
+                    result = await read_in_range(
+                        one,
+                        self._searches,
+                        isolation_level,
+                        partition_bytes_max,
+                        at_least_one=at_least_one,
+                        limit=limit,
+                        turns=turns,
+                    )
                 if result.records:
                     record_bytes = sum(map(len, result.records))
                     self.reserve(record_bytes)
@@ -366,5 +395,5 @@ def _sorted_out(
 def _news(session: FetchSession, told: _Told) -> _Told:
     """The results that a client in a session does not know yet."""
     news = [(one, result) for one, result in told if one.is_news(result)]
-    session.move_to_end([one for one, result in news if result.records])
+    session.move_to_end([one for one, result in news if one.moves_on(result)])
     return news

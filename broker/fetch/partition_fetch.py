@@ -1,7 +1,8 @@
 """The part of one partition in a fetch: its log, the bytes available, and the records.
 
 Clients never see share state: it is cut out of the records, and the high watermark is the visible one.
-`fetch_operation.py` decides which partitions are read, and how much of each.
+`fetch_operation.py` decides which partitions are read, and how much of each. `range_fetch.py` serves
+consumers that share a partition.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def is_up_to_date(one: WantedPartition, isolation_level: int) -> bool:
     return (
         log is not None
         and log.offline is None
-        and asked.fetch_offset == _upper_offset(log, isolation_level)
+        and asked.fetch_offset == upper_offset_of(log, isolation_level)
         and one.told == (log.high_watermark, log.log_start_offset)
         and asked.current_leader_epoch in (_NO_EPOCH, log.leader_epoch)
         and asked.last_fetched_epoch in (_NO_EPOCH, log.leader_epoch)
@@ -83,10 +84,10 @@ def available_bytes(one: WantedPartition, isolation_level: int, *, enough: int) 
     If the client's log diverges, the result is `enough`, so that the fetch returns at once. Raises ApiError
     or StorageError for an error that the response must report.
     """
-    log, asked = _log(one), one.asked
-    if asked.last_fetched_epoch != _NO_EPOCH and _diverging(log, one) is not None:
+    log, asked = open_log(one), one.asked
+    if diverging_at(log, one) is not None:
         return enough
-    upper_offset = _upper_offset(log, isolation_level)
+    upper_offset = upper_offset_of(log, isolation_level)
     available = log.available_bytes(asked.fetch_offset, upper_offset=upper_offset, enough=enough)
     return min(available, max(asked.partition_max_bytes, 1))
 
@@ -96,36 +97,35 @@ def read(
 ) -> FetchPartitionResult:
     """The partition's part of the response."""
     try:
-        log, asked = _log(one), one.asked
-        if asked.last_fetched_epoch != _NO_EPOCH:
-            diverging = _diverging(log, one)
-            if diverging is not None:
-                return _result(one, log, None, (), diverging)
+        log, asked = open_log(one), one.asked
+        diverging = diverging_at(log, one)
+        if diverging is not None:
+            return result_of(one, log, None, (), diverging)
         slice_ = log.read(
             asked.fetch_offset,
             bytes_max=bytes_max,
-            upper_offset=_upper_offset(log, isolation_level),
+            upper_offset=upper_offset_of(log, isolation_level),
             at_least_one=at_least_one,
             with_aborted=isolation_level == READ_COMMITTED,
         )
     except (ApiError, StorageError) as error:
-        return _refused(one, error.code)
+        return refused(one, error.code)
     aborted = slice_.aborted if isolation_level == READ_COMMITTED else None
-    return _result(one, log, aborted, slice_.buffers)
+    return result_of(one, log, aborted, slice_.buffers)
 
 
 def missing(one: WantedPartition) -> FetchPartitionResult:
     """The result of a partition that doesn't exist. As in Kafka its list of aborted transactions is empty;
     that of a partition that cannot be read is null.
     """
-    return _refused(one, one.error_code)._replace(aborted=())
+    return refused(one, one.error_code)._replace(aborted=())
 
 
-def _refused(one: WantedPartition, error_code: ErrorCode) -> FetchPartitionResult:
+def refused(one: WantedPartition, error_code: ErrorCode) -> FetchPartitionResult:
     return FetchPartitionResult(one.asked.partition, error_code.value, _UNKNOWN, _UNKNOWN, _UNKNOWN, None, ())
 
 
-def _result(
+def result_of(
     one: WantedPartition,
     log: PartitionLog,
     aborted: Sequence[tuple[int, int]] | None,
@@ -144,7 +144,7 @@ def _result(
     )
 
 
-def _log(one: WantedPartition) -> PartitionLog:
+def open_log(one: WantedPartition) -> PartitionLog:
     """The partition's open log. Raises ApiError if there is no partition, if the log could not be opened, or
     if the client has another leader epoch.
     """
@@ -157,13 +157,15 @@ def _log(one: WantedPartition) -> PartitionLog:
     return log
 
 
-def _diverging(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | None:
+def diverging_at(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | None:
     """The leader epoch and end offset at which the client's log diverges (KIP-320, KIP-595); None if it
-    doesn't.
+    doesn't, or if the client names no epoch.
 
     Raises ApiError OFFSET_OUT_OF_RANGE for an unknown epoch, and for an offset below the log start.
     """
     asked = one.asked
+    if asked.last_fetched_epoch == _NO_EPOCH:
+        return None
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
     if epoch == _NO_EPOCH or asked.fetch_offset < log.log_start_offset:
         raise ApiError(ErrorCode.offset_out_of_range)
@@ -172,6 +174,6 @@ def _diverging(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | Non
     return None
 
 
-def _upper_offset(log: PartitionLog, isolation_level: int) -> int:
+def upper_offset_of(log: PartitionLog, isolation_level: int) -> int:
     """The exclusive end of the records that this consumer may read."""
     return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark

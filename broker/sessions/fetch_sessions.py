@@ -79,7 +79,13 @@ class WantedPartition:
             or (result.high_watermark, result.log_start_offset) != self.told
             or result.error_code
             or result.diverging is not None
+            or self.moves_on(result)
         )
+
+    def moves_on(self, result: FetchPartitionResult) -> bool:
+        """Whether the client's position changes by `result`."""
+        looked_until = result.looked_until
+        return bool(result.records) or (looked_until is not None and looked_until > self.asked.fetch_offset)
 
     def note_told(self, result: FetchPartitionResult) -> None:
         """`result` is in the client's response. After an error the next result is always reported."""
@@ -109,7 +115,7 @@ class FetchSession:
         self.created_ms = self.last_used_ms = now_ms
 
     def move_to_end(self, partitions: Iterable[WantedPartition]) -> None:
-        """Moves partitions whose records were returned behind those that returned none."""
+        """Moves partitions whose positions change behind the others."""
         for one in partitions:
             del self.partitions[one.key]
             self.partitions[one.key] = one
@@ -260,4 +266,7 @@ def _merge(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[Fet
     for reference, of_topic in topics:
         for asked in of_topic:
             key = reference, asked.partition
-            partitions.setdefault(key, WantedPartition(key, asked)).asked = asked
+            one = partitions.setdefault(key, WantedPartition(key, asked))
+            if one.asked.hash_range != asked.hash_range:
+                one.told = _NOTHING_TOLD  # an error of the new range is reported at once
+            one.asked = asked

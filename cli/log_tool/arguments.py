@@ -84,8 +84,8 @@ def _run_action(options: argparse.Namespace) -> int:
     from barnabas.cli.log_tool.drop_damaged import drop_damaged
     from barnabas.cli.log_tool.dump import DumpOptions, dump
     from barnabas.cli.log_tool.places import find_place
-    from barnabas.cli.log_tool.printing import Printer
     from barnabas.cli.log_tool.verify import verify
+    from barnabas.cli.printing import Printer
     from barnabas.storage.filesystem import RealFileSystem
 
     places = [find_place(path) for path in options.paths]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from barnabas.cli.log_tool.control_records import ControlRecord, read_control_record, runs_of
 from barnabas.cli.log_tool.files import ReadOnlyFile, opened, read_if_there
 from barnabas.cli.log_tool.places import PartitionFiles, Place, SegmentFiles
-from barnabas.cli.log_tool.printing import Printer, Row, Value, as_words
 from barnabas.cli.log_tool.segments import Indexes, read_indexes, scan
 from barnabas.cli.log_tool.share_history import GroupHistory, ShareHistory
+from barnabas.cli.printing import Printer, Row, Value, as_words
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.control_runs import ControlRuns

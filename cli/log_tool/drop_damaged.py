@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from barnabas.cli.log_tool.files import UnreadableError, opened, read_if_there
 from barnabas.cli.log_tool.places import PartitionFiles, Place, SegmentFiles
-from barnabas.cli.log_tool.printing import Printer
 from barnabas.cli.log_tool.segments import read_indexes, scan
 from barnabas.cli.log_tool.share_state_dropping import ShareStateDropping
+from barnabas.cli.printing import Printer
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_internal
 from barnabas.storage.directory.log_directory import LOCK_FILE
 from barnabas.storage.filesystem import FileSystem, replace_whole

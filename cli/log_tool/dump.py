@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from barnabas.cli.log_tool.files import opened
 from barnabas.cli.log_tool.places import CHECKPOINT_FILES, PartitionFiles, Place, SegmentFiles
-from barnabas.cli.log_tool.printing import Printer, Row, Value
 from barnabas.cli.log_tool.rows import batch_row, record_rows
 from barnabas.cli.log_tool.segments import Indexes, read_indexes, scan
+from barnabas.cli.printing import Printer, Row, Value
 from barnabas.coordinator.metadata.snapshot import parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.record_batch import iterate_headers
@@ -128,7 +129,7 @@ def _print_batch(batch: ScannedBatch, rows: Sequence[Row], printer: Printer) -> 
 
 def _print_record(printer: Printer, row: Row) -> None:
     """Print a record; as text each range of share state has its own line."""
-    states: list[Row] | None = row.get("states")
+    states = cast("list[Row] | None", row.get("states"))
     if printer.as_json or states is None:
         printer.row(row, inner=True)
         return

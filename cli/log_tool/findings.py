@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.cli.log_tool.printing import Row
+from barnabas.cli.printing import Row
 
 
 class Finding(NamedTuple):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
-from barnabas.cli.log_tool.printing import Row, Value
+from barnabas.cli.printing import Row, Value
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, METADATA_TOPIC, SHARE_STATE_TOPIC
 from barnabas.protocol.control_record import (
     ControlType,

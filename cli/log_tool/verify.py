@@ -18,9 +18,9 @@ from barnabas.cli.log_tool.file_checks import (
 from barnabas.cli.log_tool.findings import Finding
 from barnabas.cli.log_tool.log_so_far import LogSoFar
 from barnabas.cli.log_tool.places import PartitionFiles, Place
-from barnabas.cli.log_tool.printing import Printer
 from barnabas.cli.log_tool.segment_checks import check_segment
 from barnabas.cli.log_tool.share_history import ShareHistory
+from barnabas.cli.printing import Printer
 
 
 def verify(place: Place, printer: Printer, *, with_records: bool) -> int:

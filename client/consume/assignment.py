@@ -6,12 +6,13 @@ A fetched slice belongs to one `generation` of its partition: after a `seek` the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Generic
 
 from barnabas.client.consume.fetched_slice import FetchedSlice
-from barnabas.client.consume.ownership import Ownership, partition_of
-from barnabas.client.consume.progress import Progress
+from barnabas.client.consume.individual_progress import IndividualProgress
+from barnabas.client.consume.ownership import Ownership
+from barnabas.client.consume.progress import HasOffset, OrderedProgress, Progress
 from barnabas.client.errors import ConsumerError, MisuseError
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
@@ -27,9 +28,11 @@ class AssignedPartition(Generic[KeyT, ValueT]):
         "error",
         "fetch_offset",
         "generation",
+        "individual",
         "is_held",
         "is_paused",
         "name",
+        "ordered",
         "ownership",
         "progress",
         "reset_to",
@@ -37,10 +40,20 @@ class AssignedPartition(Generic[KeyT, ValueT]):
         "slices",
     )
 
-    def __init__(self, ownership: Ownership, topic: str) -> None:
+    def __init__(
+        self, ownership: Ownership, topic: str, individual: IndividualProgress | None = None
+    ) -> None:
         self.ownership = ownership
-        self.name = TopicPartition(topic, partition_of(ownership).partition)
-        self.progress = Progress()
+        self.name = TopicPartition(topic, ownership.partition.partition)
+        self.individual = individual
+        """The progress if offsets are committed individually."""
+        self.ordered: OrderedProgress | None = None
+        """The progress otherwise."""
+        self.progress: Progress
+        if individual is None:
+            self.progress = self.ordered = OrderedProgress()
+        else:
+            self.progress = individual
         self.generation = 0
         self.fetch_offset: int | None = None
         """The next offset to fetch; None until the position is known."""
@@ -61,11 +74,17 @@ class AssignedPartition(Generic[KeyT, ValueT]):
 
     @property
     def is_readable(self) -> bool:
-        return not (self.is_paused or self.is_held)
+        is_full = self.individual is not None and self.individual.is_full
+        return not (self.is_paused or self.is_held or is_full)
 
     @property
     def needs_position(self) -> bool:
         return self.fetch_offset is None and self.error is None
+
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether the group's committed ranges must be known before the partition is read."""
+        return self.individual is not None and not self.individual.is_known and self.error is None
 
     @property
     def lag(self) -> int | None:
@@ -86,6 +105,14 @@ class AssignedPartition(Generic[KeyT, ValueT]):
         self.progress.lose_position()
         self.fetch_offset = None
         self.reset_to = reset_to
+
+    def go_back(self) -> None:
+        """Continue at the first record that the group has not committed."""
+        self.drop_slices()
+        self.progress.lose_position()
+        if self.individual is not None:
+            self.individual.forget_uncommitted()
+        self.fetch_offset = self.reset_to = None
 
     def fail(self, error: ConsumerError) -> None:
         """Deliver nothing, and raise the error, until the application seeks."""
@@ -148,18 +175,22 @@ class Assignment(Generic[KeyT, ValueT]):
     def add(self, partitions: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
         for one in partitions:
             self._by_name[one.name] = one
-            self._by_id[partition_of(one.ownership)] = one
+            self._by_id[one.ownership.partition] = one
 
     def remove(self, partitions: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
         for one in partitions:
             one.drop_slices()
             one.is_held = True
+            if one.individual is not None:
+                one.individual.give_up()
             del self._by_name[one.name]
-            del self._by_id[partition_of(one.ownership)]
+            del self._by_id[one.ownership.partition]
 
-    def deliver(self, partition: AssignedPartition[KeyT, ValueT], next_offset: int) -> None:
-        """The records of a partition before `next_offset` have been delivered."""
-        partition.progress.deliver(next_offset)
+    def deliver(
+        self, partition: AssignedPartition[KeyT, ValueT], records: Sequence[HasOffset], next_offset: int
+    ) -> None:
+        """These records have been delivered; the partition has no others before `next_offset`."""
+        partition.progress.deliver(records, next_offset)
         if not self._unsettled or self._unsettled[-1] is not partition:
             self._unsettled.append(partition)
 
@@ -175,12 +206,12 @@ class Assignment(Generic[KeyT, ValueT]):
         """The offsets that are processed and not committed."""
         found: dict[TopicPartition, int] = {}
         for one in self if partitions is None else partitions:
-            offset = one.progress.to_commit()
+            offset = None if one.ordered is None else one.ordered.to_commit()
             if offset is not None:
                 found[one.name] = offset
         return found
 
     def note_committed(self, name: TopicPartition, offset: int) -> None:
         found = self._by_name.get(name)
-        if found is not None:
-            found.progress.note_committed(offset)
+        if found is not None and found.ordered is not None:
+            found.ordered.note_committed(offset)

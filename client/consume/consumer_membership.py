@@ -20,9 +20,6 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
-from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
-
 from barnabas.client.consume.ownership import Ownership, assigned, reported
 from barnabas.client.errors import BrokerError, broker_error
 from barnabas.client.member import (
@@ -36,6 +33,10 @@ from barnabas.client.member import (
     step_after_error,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.primitive import GroupId, TopicName, i32, milliseconds, to_milliseconds
 
 _UNCHANGED_TIMEOUT: Final = milliseconds(-1)
@@ -77,6 +78,8 @@ class MemberProfile(NamedTuple):
     """Makes the member a static one (KIP-345)."""
     rack_id: str | None = None
     server_assignor: str | None = None
+    individual_commit: bool = False
+    """The member can share partitions with others; every heartbeat says so."""
 
 
 class _Known(NamedTuple):
@@ -180,6 +183,7 @@ class ConsumerMembership:
             ),
             server_assignor=profile.server_assignor if known is None else None,
             topic_partitions=reported(self.owned) if tells_owned else None,
+            individual_commit=profile.individual_commit,
         )
 
     def leave(self) -> ConsumerGroupHeartbeatRequest | None:
@@ -255,4 +259,5 @@ class ConsumerMembership:
             member_epoch=i32(STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH),
             instance_id=self.profile.instance_id,
             topic_partitions=None,
+            individual_commit=self.profile.individual_commit,
         )

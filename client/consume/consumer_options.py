@@ -24,6 +24,8 @@ class ConsumerOptions(GroupOptions, total=False):
     isolation_level: IsolationLevel
     enable_auto_commit: bool
     auto_commit_interval_ms: int
+    allow_individual_commit: bool
+    max_num_ranges_to_commit: int
     max_partition_bytes: int
     prefetch_bytes: int
     group_instance_id: str | None
@@ -42,6 +44,12 @@ class ConsumerSettings(GroupSettings):
     enable_auto_commit: bool = True
     """Commit at intervals, before partitions are given up, and when the consumer is closed."""
     auto_commit_interval_ms: int = 5_000
+    allow_individual_commit: bool = False
+    """Commit each record by itself, and share partitions with other consumers that do so, by hashes of keys
+    (`allow.individual.commit`). Needs Barnabas."""
+    max_num_ranges_to_commit: int = 10_000
+    """With more ranges of processed records, these are committed immediately, also without automatic commits
+    (`max.num.ranges.to.commit`)."""
     max_partition_bytes: int = 1024 * 1024
     """The most bytes that a fetch asks for of one partition; one batch may be larger."""
     prefetch_bytes: int = 16 * 1024 * 1024
@@ -57,8 +65,15 @@ class ConsumerSettings(GroupSettings):
         self._require_choice("auto_offset_reset", get_args(AutoOffsetReset))
         self._require_choice("isolation_level", get_args(IsolationLevel))
         self._require_at_least(1, "auto_commit_interval_ms", "max_partition_bytes", "prefetch_bytes")
+        self._require_at_least(1, "max_num_ranges_to_commit")
         self._require(self.group_instance_id != "", "group_instance_id", "a name, or None")
         self._require(self.server_assignor != "", "server_assignor", "a name, or None")
+
+    @property
+    def settles_at_polls(self) -> bool:
+        """Whether a poll means that all records delivered before are processed. If the application commits
+        single records by itself, its commits say so."""
+        return self.enable_auto_commit or not self.allow_individual_commit
 
     @property
     def isolation(self) -> Isolation:

@@ -12,7 +12,8 @@ from typing import Generic
 
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
-from barnabas.client.consume.fetched_slice import ConsumerRecord, FetchedSlice
+from barnabas.client.consume.consumer_record import ConsumerRecord
+from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.errors import UnreadableRecordError
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.signal import Signal
@@ -97,7 +98,7 @@ class FetchBuffer(Generic[KeyT, ValueT]):
         if found is None:
             return None
         record, next_offset = found
-        self._assignment.deliver(partition, next_offset)
+        self._assignment.deliver(partition, (record,), next_offset)
         self._counts["records-consumed-total"] += 1
         return record
 
@@ -113,9 +114,9 @@ class FetchBuffer(Generic[KeyT, ValueT]):
         try:
             records, next_offset = slice_.take(position, count_max - len(taken))
         except UnreadableRecordError as error:
-            self._assignment.deliver(partition, error.offset)
+            self._assignment.deliver(partition, (), error.offset)
             raise
-        self._assignment.deliver(partition, next_offset)
+        self._assignment.deliver(partition, records, next_offset)
         taken += records
         if slice_.is_exhausted:
             partition.slices.popleft()

@@ -1,7 +1,8 @@
 """One broker that leads partitions of a consumer: when to connect, and the next fetch (KIP-74, KIP-516).
 
 One fetch is outstanding. It names the partitions that are readable, have a position, and have room in the
-buffer. A seek during a fetch makes its answer worthless; the generation of the partition shows that.
+buffer. A seek during a fetch makes its answer worthless; the generation of the partition shows that. So does
+the answer of another broker, if the leader changes; the offset to fetch shows that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.fetch_buffer import FetchBuffer
 from barnabas.client.consume.fetched_slice import FetchedSlice
+from barnabas.client.consume.sieve import Sieve
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.metadata import Leader
 from barnabas.client.record import KeyT, ValueT
@@ -32,6 +34,7 @@ from barnabas.protocol.client.fetch_response import FetchReply
 from barnabas.protocol.encode.fetch import FetchPartitionResult
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,14 @@ class _Asked(NamedTuple, Generic[KeyT, ValueT]):
 
     partition: AssignedPartition[KeyT, ValueT]
     generation: int
+    fetch_offset: int
+
+    @property
+    def is_current(self) -> bool:
+        return (self.generation, self.fetch_offset) == (
+            self.partition.generation,
+            self.partition.fetch_offset,
+        )
 
 
 class FetchLeader(Generic[KeyT, ValueT]):
@@ -141,7 +152,7 @@ class FetchLeader(Generic[KeyT, ValueT]):
             for result in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, result.partition_index)
                 found = asked.get(partition)
-                if found is not None and found.generation == found.partition.generation:
+                if found is not None and found.is_current:
                     self._take(partition, found.partition, result, reply)
 
     def _next_fetch(
@@ -155,11 +166,14 @@ class FetchLeader(Generic[KeyT, ValueT]):
         now_ms = self._now_ms()
         for partition in self._wanted if room_bytes > 0 else ():
             state = self._fetching.assignment.find(partition)
-            if state is None or not state.is_readable or state.fetch_offset is None:
+            if state is None or not state.is_readable or state.fetch_offset is None or state.needs_ranges:
                 continue
             if buffer.has_room(state) and state.retry_at_ms <= now_ms:
-                asked[partition] = _Asked(state, state.generation)
-                fetched.append(FetchedPartition(partition, state.fetch_offset, settings.max_partition_bytes))
+                asked[partition] = _Asked(state, state.generation, state.fetch_offset)
+                hashes = _hashes_to_ask_for(state)
+                fetched.append(
+                    FetchedPartition(partition, state.fetch_offset, settings.max_partition_bytes, hashes)
+                )
         if not fetched:
             return asked, None
         self._wanted.append(self._wanted.pop(0))
@@ -188,15 +202,41 @@ class FetchLeader(Generic[KeyT, ValueT]):
             return
         is_committed = self._settings.isolation is Isolation.READ_COMMITTED
         state.end_offset = result.last_stable_offset if is_committed else result.high_watermark
-        if not result.records:
-            return
-        records = memoryview(result.records[0])
+        if state.individual is not None:
+            state.individual.note_log_start(result.log_start_offset)
+        records = memoryview(result.records[0] if result.records else b"")
         size_bytes, next_offset = whole_batches(records)
         if size_bytes:
-            aborted = (result.aborted or ()) if is_committed else None
-            slice_ = FetchedSlice(state.name, records[:size_bytes], aborted, self._fetching.deserializers)
-            state.fetch_offset = next_offset
-            self._fetching.buffer.add(state, slice_)
+            self._take_records(state, result, records[:size_bytes], next_offset)
+        if result.looked_until is not None and size_bytes == len(records):
+            self._look_until(state, result.looked_until)
+
+    def _take_records(
+        self,
+        state: AssignedPartition[KeyT, ValueT],
+        result: FetchPartitionResult,
+        records: memoryview,
+        next_offset: int,
+    ) -> None:
+        is_committed = self._settings.isolation is Isolation.READ_COMMITTED
+        aborted = (result.aborted or ()) if is_committed else None
+        sieve: Sieve | None = None
+        if state.individual is not None:
+            assert state.fetch_offset is not None, "only a partition with a position is fetched"
+            sieve = Sieve(state.individual, state.fetch_offset, is_complete=result.looked_until is None)
+        slice_ = FetchedSlice(state.name, records, aborted, self._fetching.deserializers, sieve)
+        state.fetch_offset = next_offset
+        self._fetching.buffer.add(state, slice_)
+
+    def _look_until(self, state: AssignedPartition[KeyT, ValueT], offset: int) -> None:
+        """There is no record of the member's share before this offset but those that were fetched."""
+        if state.fetch_offset is None or offset <= state.fetch_offset:
+            return
+        state.fetch_offset = offset
+        if state.slices:
+            state.slices[-1].end_offset = offset
+        else:
+            state.progress.deliver((), offset)
 
     def _take_error(
         self,
@@ -222,3 +262,9 @@ class FetchLeader(Generic[KeyT, ValueT]):
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * _MS_PER_SECOND)
+
+
+def _hashes_to_ask_for(state: AssignedPartition[KeyT, ValueT]) -> HashRange | None:
+    """The share of a partition; None if the member has to see all batches."""
+    individual = state.individual
+    return None if individual is None or individual.sees_all else individual.hashes

@@ -1,37 +1,26 @@
 """The batches of one partition in one fetch, decoded batch by batch as the application polls.
 
 Left out are control batches, batches of aborted transactions (KIP-98), and records before the position, which
-a batch may also hold. A record that cannot be read ends the slice with an error, after the records before it.
+a batch may also hold. With individual commits, a sieve leaves out records that are committed, or that belong
+to other members. A record that cannot be read ends the slice with an error, after the records before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, cast
+from typing import Final, Generic, cast
 
+from barnabas.client.consume.consumer_record import ConsumerRecord, IndividualRecord
+from barnabas.client.consume.sieve import Sieve
 from barnabas.client.errors import UnreadableRecordError
-from barnabas.client.record import Headers, KeyT, ValueT
+from barnabas.client.record import KeyT, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.batch_body import batch_body
 from barnabas.protocol.record_batch import BatchHeader, iterate_headers
-from barnabas.protocol.records import iterate_fields
+from barnabas.protocol.records import RecordFields, iterate_fields
 from barnabas.protocol.varint import RecordFormatError
-
-
-class ConsumerRecord(NamedTuple, Generic[KeyT, ValueT]):
-    """One record of a topic; the topic decides whether `timestamp_ms` is the producer's or the broker's."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: KeyT
-    value: ValueT
-    headers: Headers
-    """Names and values, in the producer's order; a name may occur more than once."""
-
 
 # Half as long as a call of the class, which would pass each field by itself.
 _new_record: Final = cast(
@@ -52,6 +41,8 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         "_name",
         "_next_offset",
         "_records",
+        "_sieve",
+        "end_offset",
         "is_exhausted",
         "size_bytes",
     )
@@ -62,15 +53,20 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         records: memoryview,
         aborted: Sequence[tuple[int, int]] | None,
         deserializers: Deserializers[KeyT, ValueT] | None,
+        sieve: Sieve | None = None,
     ) -> None:
         """`records` are whole batches. `aborted` are the (producer id, first offset) of aborted transactions,
-        None if their records are wanted. Without deserializers, keys and values are bytes."""
+        None if their records are wanted. Without deserializers, keys and values are bytes. The sieve is for
+        individual commits."""
         self.size_bytes = len(records)
         self.is_exhausted = False
+        self.end_offset = 0
+        """The position at the end of the slice is not before this offset."""
         self._name = name
         self._records = records
         self._aborted = None if aborted is None else AbortedTransactions.from_fetch(aborted)
         self._deserializers = deserializers
+        self._sieve = sieve
         self._headers = iterate_headers(records)
         self._decoded: list[ConsumerRecord[KeyT, ValueT]] = []
         """The rest of the current batch, the next record last."""
@@ -100,7 +96,7 @@ class FetchedSlice(Generic[KeyT, ValueT]):
                 following = next(self._headers, None)
                 if following is None:
                     self.is_exhausted = True
-                    return taken, position
+                    return taken, max(position, self.end_offset)
                 position = self._load(*following, position)
             except RecordFormatError as error:
                 self._error = self._unreadable(max(position, self._next_offset), str(error))
@@ -120,47 +116,78 @@ class FetchedSlice(Generic[KeyT, ValueT]):
     def _load(self, at: int, header: BatchHeader, position: int) -> int:
         """Decode a batch. Returns the position before its first record, or after it if it has none."""
         self._next_offset = max(header.base_offset, position)
-        is_skipped = header.last_offset < position or self._is_left_out(at, header)
-        self._decoded = [] if is_skipped else self._decode(at, position)
+        if self._sieve is not None:
+            self._sieve.see_batch(header)
+        is_skipped = self._is_left_out(at, header) or header.last_offset < position
+        self._decoded = [] if is_skipped else self._decode(at, header, position)
         self._decoded.reverse()
         self._next_offset = max(header.last_offset + 1, position)
         return position if self._decoded or self._error else self._next_offset
 
     def _is_left_out(self, at: int, header: BatchHeader) -> bool:
+        is_left_out = self._is_control(at, header) or self._is_aborted(header)
+        if is_left_out and self._sieve is not None:
+            self._sieve.skip(header)
+        return is_left_out
+
+    def _is_control(self, at: int, header: BatchHeader) -> bool:
         aborted = self._aborted
-        if header.is_control:
-            if aborted is not None and header.producer_id >= 0:
-                batch = self._records[at : at + header.size_bytes]
-                aborted.see_marker(header.producer_id, header.base_offset, batch_body(batch, header))
-            return True
+        if header.is_control and aborted is not None and header.producer_id >= 0:
+            batch = self._records[at : at + header.size_bytes]
+            aborted.see_marker(header.producer_id, header.base_offset, batch_body(batch, header))
+        return header.is_control
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        aborted = self._aborted
         return (
             aborted is not None
             and header.is_transactional
             and aborted.covers(header.producer_id, header.base_offset)
         )
 
-    def _decode(self, at: int, position: int) -> list[ConsumerRecord[KeyT, ValueT]]:
+    def _decode(self, at: int, header: BatchHeader, position: int) -> list[ConsumerRecord[KeyT, ValueT]]:
+        fields: Iterator[RecordFields] = iterate_fields(self._records, at)
+        sieve = self._sieve
+        if sieve is not None:
+            fields = sieve.sift(header, fields)
+        decoded = self._decode_fields(fields, position)
+        if sieve is not None:
+            for record in decoded:
+                cast("IndividualRecord[KeyT, ValueT]", record).holder = sieve.holder
+        return decoded
+
+    def _decode_fields(
+        self, fields: Iterator[RecordFields], position: int
+    ) -> list[ConsumerRecord[KeyT, ValueT]]:
         topic, partition = self._name
+        shape = cast(
+            "type[ConsumerRecord[KeyT, ValueT]]",
+            ConsumerRecord if self._sieve is None else IndividualRecord,
+        )
         if self._deserializers is None:
-            new, shape = _new_record, ConsumerRecord
+            new = _new_record
             plain = [
                 new(shape, (topic, partition, offset, timestamp_ms, key, value, headers))
-                for offset, timestamp_ms, key, value, headers in iterate_fields(self._records, at)
+                for offset, timestamp_ms, key, value, headers in fields
                 if offset >= position
             ]
             return cast("list[ConsumerRecord[KeyT, ValueT]]", plain)
-        return list(self._deserialized(self._deserializers, at, position))
+        return list(self._deserialized(self._deserializers, shape, fields, position))
 
     def _deserialized(
-        self, deserializers: Deserializers[KeyT, ValueT], at: int, position: int
+        self,
+        deserializers: Deserializers[KeyT, ValueT],
+        shape: type[ConsumerRecord[KeyT, ValueT]],
+        fields: Iterator[RecordFields],
+        position: int,
     ) -> Iterator[ConsumerRecord[KeyT, ValueT]]:
         """Ends before a record that a deserializer refuses."""
         topic, partition = self._name
-        for offset, timestamp_ms, key, value, headers in iterate_fields(self._records, at):
+        for offset, timestamp_ms, key, value, headers in fields:
             if offset < position:
                 continue
             try:
-                yield ConsumerRecord(
+                yield shape(
                     topic,
                     partition,
                     offset,

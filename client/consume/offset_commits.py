@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Final, Generic
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Generic, TypeVar
 
 from barnabas.client.consume.assignment import Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership, ConsumerState
@@ -40,6 +40,9 @@ _REASONS: Final = {
 }
 
 
+_Result = TypeVar("_Result")
+
+
 class OffsetCommits(Generic[KeyT, ValueT]):
     """The commits of one consumer."""
 
@@ -60,6 +63,10 @@ class OffsetCommits(Generic[KeyT, ValueT]):
         self._counts = counts
         self._hurry = hurry
         self._turn = asyncio.Lock()
+
+    @property
+    def is_member(self) -> bool:
+        return self._membership.is_member
 
     @property
     def group_metadata(self) -> GroupMetadata:
@@ -83,7 +90,7 @@ class OffsetCommits(Generic[KeyT, ValueT]):
         if not offsets:
             return
         async with self._turn:
-            await self._commit(offsets)
+            await self.as_member(lambda member: commit_group_offsets(self._coordinators, member, offsets))
         self._counts["commit-total"] += 1
         for name, committed in offsets.items():
             self._assignment.note_committed(TopicPartition(*name), committed.offset)
@@ -102,12 +109,16 @@ class OffsetCommits(Generic[KeyT, ValueT]):
             if self._membership.is_member:
                 await self.commit_quietly(self._assignment.to_commit())
 
-    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def as_member(self, commit: Callable[[GroupMetadata], Awaitable[_Result]]) -> _Result:
+        """The result of a commit by this member, which is repeated if the epoch has moved on.
+
+        Raises the errors of `commit`.
+        """
         patience = self._retries.patience()
         while True:
             member = self._member()
             try:
-                await commit_group_offsets(self._coordinators, member, offsets)
+                return await commit(member)
             except BrokerError as error:
                 if error.code in _REMOVED:
                     self._hurry()
@@ -118,8 +129,6 @@ class OffsetCommits(Generic[KeyT, ValueT]):
                     self._hurry()
                     failure = f"the member's epoch {member.member_epoch} is not the coordinator's"
                     await patience.pause(CommitFailedError(member.group_id, failure))
-            else:
-                return
 
     def _member(self) -> GroupMetadata:
         membership = self._membership

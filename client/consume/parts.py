@@ -5,6 +5,7 @@
     heartbeats -> consumer_membership                the assigned partitions
     reconciliation -> assignment                     the partitions that the consumer has
     positions, offset_commits -> progress            where each is read, and committed
+    range_commits -> individual_progress             the same for offsets that are committed individually
 
 Every part can be used without the others.
 """
@@ -15,18 +16,21 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Generic
 
-from barnabas.client.consume.assignment import Assignment
+from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership, MemberProfile, Subscription
 from barnabas.client.consume.consumer_options import ConsumerSettings
+from barnabas.client.consume.consumer_record import ConsumerRecord
 from barnabas.client.consume.fetch_buffer import FetchBuffer
 from barnabas.client.consume.fetch_leader import Fetching, FetchLeader
-from barnabas.client.consume.fetched_slice import ConsumerRecord
+from barnabas.client.consume.group_beginnings import GroupBeginnings
+from barnabas.client.consume.individual_commits import GivenRanges, IndividualCommits
 from barnabas.client.consume.offset_commits import OffsetCommits
 from barnabas.client.consume.positions import Positions
+from barnabas.client.consume.range_commits import RangeCommits
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.consume.reconciliation import Reconciliation, Reconciling
 from barnabas.client.coordinators import Coordinators
-from barnabas.client.errors import ConsumerClosedError, MisuseError
+from barnabas.client.errors import ConsumerClosedError, MisuseError, UnsupportedBrokerError
 from barnabas.client.group_offsets import CommittedOffset, fetch_group_offsets
 from barnabas.client.group_parts import GroupParts, Identity
 from barnabas.client.heartbeats import Heartbeats
@@ -36,6 +40,8 @@ from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Retries, Topics
 from barnabas.protocol.client.consumer_apis import CONSUMER_GROUP_HEARTBEAT
+from barnabas.protocol.client.individual_apis import HEARTBEAT_OF_SHARER
+from barnabas.protocol.errors import ErrorCode
 
 
 class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
@@ -59,6 +65,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             settings.group_instance_id,
             settings.rack_id,
             settings.server_assignor,
+            settings.allow_individual_commit,
         )
         self.membership = ConsumerMembership(profile, subscription)
         self.assignment = Assignment[KeyT, ValueT](self._look_again)
@@ -68,7 +75,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         )
         self._heartbeats = Heartbeats(
             self.cluster,
-            CONSUMER_GROUP_HEARTBEAT,
+            HEARTBEAT_OF_SHARER if settings.allow_individual_commit else CONSUMER_GROUP_HEARTBEAT,
             self.membership,
             settings.backoff(),
             self._buffer.news.set,
@@ -94,15 +101,33 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             self._counts,
             self._heartbeats.hurry,
         )
+        self._range_commits = RangeCommits(
+            self._coordinators,
+            self.commits,
+            self.assignment,
+            settings,
+            retries,
+            self._counts,
+            self.look_again,
+        )
+        self.individual = IndividualCommits(settings, self.assignment, self._range_commits)
         # Each round of searches tries once, so that an unavailable partition does not delay the others.
         once = Retries(give_up_ms=0)
         self._eager_topics = Topics(self._queries, once)
         self._eager_coordinators = Coordinators(self.cluster, once)
+        beginnings = GroupBeginnings(
+            self._eager_coordinators,
+            self._eager_topics,
+            self.commits,
+            self._range_commits,
+            settings.isolation,
+        )
         self.positions = Positions(
             self.assignment,
             self.commits,
             self._eager_coordinators,
             self._eager_topics,
+            beginnings,
             settings,
             self._buffer.news.set,
         )
@@ -114,8 +139,9 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
                 self.cluster,
                 self.membership,
                 self.assignment,
-                self.commits,
                 self._counts,
+                self._commit_processed,
+                self.individual.new_progress,
                 self._note_progress,
             )
         )
@@ -148,7 +174,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     async def unsubscribe(self) -> None:
         """Give up the partitions, and leave the group until the next `subscribe`."""
-        self.assignment.settle()
+        self._settle()
         try:
             await self.reconciliation.give_up_all()
         finally:
@@ -169,7 +195,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         """The next record, if it is decoded and a poll has nothing else to do; otherwise use `next`."""
         if self._is_woken or not self._is_quiet or self._is_polled or self._turn.is_over():
             return None
-        self.assignment.settle()
+        self._settle()
         record = self._buffer.take_decoded()
         if record is not None:
             self._watch.note_poll()
@@ -177,11 +203,23 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset] | None) -> None:
         """Commit these offsets, or those of all records that were delivered."""
+        if self._settings.allow_individual_commit:
+            if offsets is not None:
+                raise MisuseError("Other consumers may read records below an offset; use commit_ranges.")
+            await self.individual.commit()
+            return
         if offsets is None:
             self.assignment.settle()
             found = self.assignment.to_commit()
             offsets = {name: CommittedOffset(offset, "") for name, offset in found.items()}
         await self.commits.commit(offsets)
+
+    async def commit_ranges(self, given: GivenRanges) -> None:
+        """Commit the records of these ranges, once the group's offsets are known."""
+        self.individual.check(given)
+        for name in given:
+            await self.positions.wait(self.assignment.named(name))
+        await self.individual.commit_ranges(given)
 
     async def committed(
         self, partitions: Collection[TopicPartition]
@@ -189,6 +227,12 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         """The group's committed offsets; None for a partition without one."""
         found = await fetch_group_offsets(self._coordinators, self.commits.reader_metadata, partitions)
         return {TopicPartition(*one): found.get(TopicPartition(*one)) for one in partitions}
+
+    def go_back(self, names: Collection[TopicPartition] | None) -> None:
+        """Deliver the records that the group has not committed once more."""
+        for one in self.assignment.select(names):
+            one.go_back()
+        self.look_again()
 
     def look_again(self) -> None:
         """A partition was resumed or sought."""
@@ -206,14 +250,35 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             self._heartbeats.run(),
             self.positions.run(),
         ]
-        if settings.enable_auto_commit:
+        if settings.allow_individual_commit:
+            work.append(self._range_commits.run())
+        elif settings.enable_auto_commit:
             work.append(self.commits.commit_at_intervals(settings.auto_commit_interval_ms))
         return work
 
     def _begin_poll(self) -> None:
         if self.membership.subscription.is_empty:
             raise MisuseError("The consumer is subscribed to no topic.")
-        self.assignment.settle()
+        self._settle()
+        self.individual.check_delivered()
+
+    def _settle(self) -> None:
+        if self._settings.settles_at_polls:
+            self.assignment.settle()
+
+    async def _commit_processed(self, partitions: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
+        if self._settings.allow_individual_commit:
+            await self._range_commits.commit_quietly(partitions)
+        elif self._settings.enable_auto_commit:
+            await self.commits.commit_quietly(self.assignment.to_commit(partitions))
+
+    async def _check_broker(self) -> None:
+        if self._settings.allow_individual_commit and not await self.cluster.speaks(HEARTBEAT_OF_SHARER):
+            raise UnsupportedBrokerError(
+                ErrorCode.unsupported_version,
+                "The broker does not have the feature individual.commit, which is an extension by Barnabas. "
+                "Connect to Barnabas, or leave out allow_individual_commit.",
+            )
 
     async def _prepare(self) -> None:
         await self.reconciliation.run()
@@ -238,7 +303,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
     async def _leave(self) -> None:
         self._buffer.end(ConsumerClosedError("The consumer is closed."))
         if not self._has_failed:
-            self.assignment.settle()
+            self._settle()
         try:
             await self.reconciliation.give_up_all()
         finally:
@@ -266,6 +331,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             "records-lag-max": max(lags, default=0),
             "bytes-consumed-total": 0,
             "commit-total": 0,
+            "ranges-to-commit": self._range_commits.waiting_count,
             "fetch-total": 0,
             "rebalance-total": 0,
             "records-consumed-total": 0,

@@ -12,11 +12,13 @@ from typing import Final, Generic
 
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
+from barnabas.client.consume.group_beginnings import GroupBeginnings
 from barnabas.client.consume.offset_commits import OffsetCommits
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import (
     BrokerError,
     BrokerUnavailableError,
+    CommitFailedError,
     NoOffsetError,
     TopicGoneError,
     UnknownTopicError,
@@ -46,6 +48,7 @@ class Positions(Generic[KeyT, ValueT]):
         commits: OffsetCommits[KeyT, ValueT],
         coordinators: Coordinators,
         topics: Topics,
+        beginnings: GroupBeginnings[KeyT, ValueT],
         settings: ConsumerSettings,
         on_failure: Callable[[], None],
     ) -> None:
@@ -57,6 +60,7 @@ class Positions(Generic[KeyT, ValueT]):
         self._commits = commits
         self._coordinators = coordinators
         self._topics = topics
+        self._beginnings = beginnings
         self._settings = settings
         self._on_failure = on_failure
         self._news = Signal()
@@ -71,7 +75,7 @@ class Positions(Generic[KeyT, ValueT]):
         backoff = self._settings.backoff()
         while True:
             self._news.clear()
-            wanting = [one for one in self._assignment if one.needs_position]
+            wanting = [one for one in self._assignment if one.needs_position or one.needs_ranges]
             if not wanting:
                 await self._news.wait(None)
                 continue
@@ -86,7 +90,7 @@ class Positions(Generic[KeyT, ValueT]):
 
     async def wait(self, partition: AssignedPartition[KeyT, ValueT]) -> int:
         """The position, once it is known. Raises the partition's error."""
-        while partition.progress.position is None:
+        while partition.progress.position is None or partition.needs_ranges:
             if partition.error is not None:
                 raise partition.error
             self._found.clear()
@@ -100,6 +104,9 @@ class Positions(Generic[KeyT, ValueT]):
         reset_to = _RESETS.get(self._settings.auto_offset_reset)
         if reset_to is None:
             self._fail(partition, position)
+        elif partition.individual is not None:
+            log.info("%s-%d begins after offset %s; the first record is next", *partition.name, position)
+            partition.reset(EARLIEST)
         else:
             log.info("%s-%d does not hold offset %s; the position is reset", *partition.name, position)
             partition.reset(reset_to)
@@ -110,13 +117,15 @@ class Positions(Generic[KeyT, ValueT]):
         """One try for each partition. Returns a temporary error."""
         failure: Exception | None = None
         try:
-            await self._find_committed([one for one in wanting if one.reset_to is None])
-        except BrokerUnavailableError as error:
+            await self._find_committed([one for one in wanting if one.individual is None])
+            await self._find_ranges([one for one in wanting if one.needs_ranges])
+        except (BrokerUnavailableError, CommitFailedError, TopicGoneError, UnknownTopicError) as error:
             failure = error
         except BrokerError as error:
             if error.code not in _OF_MEMBERSHIP:
                 raise
             failure = error
+        wanting = [one for one in wanting if one.needs_position]
         by_reset: dict[tuple[str, int], list[AssignedPartition[KeyT, ValueT]]] = {}
         for one in wanting:
             if one.reset_to is not None:
@@ -128,7 +137,18 @@ class Positions(Generic[KeyT, ValueT]):
                 failure = error
         return failure
 
+    async def _find_ranges(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> None:
+        without = await self._beginnings.find(wanting) if wanting else []
+        reset_to = _RESETS.get(self._settings.auto_offset_reset)
+        for one in without if reset_to is None else ():
+            if one.needs_position and one.reset_to is None:
+                self._fail(one, None)
+        beginning = [one for one in without if one.error is None and one.reset_to is None]
+        if beginning:
+            await self._beginnings.begin(beginning, EARLIEST if reset_to is None else reset_to)
+
     async def _find_committed(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> None:
+        wanting = [one for one in wanting if one.reset_to is None]
         if not wanting:
             return
         generations = [one.generation for one in wanting]
@@ -140,7 +160,7 @@ class Positions(Generic[KeyT, ValueT]):
             committed = found.get(one.name)
             if committed is not None:
                 one.seek(committed.offset)
-                one.progress.note_committed(committed.offset)
+                self._assignment.note_committed(one.name, committed.offset)
                 continue
             one.reset_to = _RESETS.get(self._settings.auto_offset_reset)
             if one.reset_to is None:
@@ -156,8 +176,8 @@ class Positions(Generic[KeyT, ValueT]):
         generations = [one.generation for one in wanting]
         await self._topics.find([topic])
         found = await self._topics.offsets(
-            [one.ownership for one in wanting], reset_to, self._settings.isolation
+            [one.ownership.partition for one in wanting], reset_to, self._settings.isolation
         )
         for one, generation in zip(wanting, generations, strict=True):
             if one.generation == generation and one.needs_position:
-                one.seek(found[one.ownership] or 0)
+                one.seek(found[one.ownership.partition] or 0)

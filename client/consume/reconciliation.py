@@ -1,6 +1,6 @@
 """Moves a consumer from the partitions that it has to those that the group assigns (KIP-848).
 
-    revoked: stop reading -> commit, if automatic -> `on_revoked` -> give up
+    revoked: stop reading -> commit processed records -> `on_revoked` -> give up
     added:   `on_assigned` -> read
     acknowledge with the owned partitions -> the next assignment
     lost:    give up -> `on_lost` -> join again
@@ -22,8 +22,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership
 from barnabas.client.consume.consumer_options import ConsumerSettings
-from barnabas.client.consume.offset_commits import OffsetCommits
-from barnabas.client.consume.ownership import Ownership, partition_of
+from barnabas.client.consume.individual_progress import IndividualProgress
+from barnabas.client.consume.ownership import Ownership
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import BrokerUnavailableError, MisuseError
 from barnabas.client.record import KeyT, ValueT
@@ -42,8 +42,11 @@ class Reconciling(Generic[KeyT, ValueT]):
     cluster: Cluster
     membership: ConsumerMembership
     assignment: Assignment[KeyT, ValueT]
-    commits: OffsetCommits[KeyT, ValueT]
     counts: Counter[str]
+    commit: Callable[[Collection[AssignedPartition[KeyT, ValueT]]], Awaitable[None]]
+    """Commits the processed records of partitions, as far as that is automatic; errors are only logged."""
+    new_progress: Callable[[Ownership], IndividualProgress | None]
+    """For partitions whose offsets are committed individually."""
     on_progress: Callable[[], None]
     """Called when the membership has news for the coordinator, or other partitions are to be read."""
 
@@ -147,13 +150,19 @@ class Reconciliation(Generic[KeyT, ValueT]):
         """Commit, call back, and give up the partitions."""
         for one in revoked:
             one.is_held = True
-        if self._parts.settings.enable_auto_commit and self._membership.is_member:
-            await self._parts.commits.commit_quietly(self._assignment.to_commit(revoked))
+        if self._membership.is_member:
+            await self._parts.commit(revoked)
         if not self._membership.is_member:
             return
         if revoked:
             await self._call(self.listener.on_revoked, revoked)
+            await self._commit_late(revoked)
         self._assignment.remove([one for one in revoked if one in list(self._assignment)])
+
+    async def _commit_late(self, revoked: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
+        """Commit single records that were processed while the listener waited for them."""
+        if any(one.individual is not None and one.individual.processed_count for one in revoked):
+            await self._parts.commit(revoked)
 
     async def _lose(self) -> None:
         lost = list(self._assignment)
@@ -167,11 +176,11 @@ class Reconciliation(Generic[KeyT, ValueT]):
         view, backoff = self._parts.cluster.view, self._parts.settings.backoff()
 
         def nameless() -> frozenset[Ownership]:
-            return frozenset(one for one in target if view.topic_name(partition_of(one).topic_id) is None)
+            return frozenset(one for one in target if view.topic_name(one.partition.topic_id) is None)
 
         while nameless() and target == self._membership.assignment:
             try:
-                await self._parts.cluster.refresh({partition_of(one).topic_id for one in target})
+                await self._parts.cluster.refresh({one.partition.topic_id for one in target})
                 break
             except BrokerUnavailableError as error:
                 log.debug("The names of assigned topics are not known yet: %s", error)
@@ -186,9 +195,9 @@ class Reconciliation(Generic[KeyT, ValueT]):
         self._parts.on_progress()
 
     def _new(self, ownership: Ownership) -> AssignedPartition[KeyT, ValueT]:
-        topic = self._parts.cluster.view.topic_name(partition_of(ownership).topic_id)
+        topic = self._parts.cluster.view.topic_name(ownership.partition.topic_id)
         assert topic is not None, "the names were learned before"
-        return AssignedPartition(ownership, topic)
+        return AssignedPartition(ownership, topic, self._parts.new_progress(ownership))
 
     async def _call(
         self,

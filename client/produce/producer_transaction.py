@@ -14,7 +14,7 @@ The broker learns of a transaction with its first partition, so an empty one nee
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NoReturn
 
@@ -32,6 +32,7 @@ from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
 from barnabas.client.produce.producer_options import ProducerSettings
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
 
 _FENCED: Final = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch})
@@ -73,6 +74,7 @@ class ProducerTransaction:
         self._added: set[TopicPartition] = set()
         self._has_offsets = False
         self._adding = asyncio.Lock()
+        self._committing_ranges = asyncio.Lock()
 
     async def initialise(self) -> None:
         """Register the transactional id: fences its former producer, and aborts that one's transaction."""
@@ -101,15 +103,34 @@ class ProducerTransaction:
         self, offsets: Mapping[TopicPartition, CommittedOffset], group: GroupMetadata
     ) -> None:
         """Add a group's offsets. After an error only an abort is possible."""
+        await self._add_to_group(
+            lambda: self._transactions.commit_offsets(self._delivery.writer, group, offsets), group
+        )
+
+    async def add_ranges(
+        self, ranges: Mapping[TopicPartition, Sequence[OffsetRange]], group: GroupMetadata
+    ) -> None:
+        """Add ranges that are committed individually; the same errors as `add_offsets`."""
+        timeout_ms = self._settings.transaction_timeout_ms
+        async with self._committing_ranges:
+            await self._add_to_group(
+                lambda: self._transactions.commit_ranges(self._delivery.writer, group, ranges, timeout_ms),
+                group,
+            )
+
+    async def _add_to_group(self, commit: Callable[[], Awaitable[None]], group: GroupMetadata) -> None:
         self._require("send_offsets_to_transaction", Phase.OPEN)
         try:
             self._has_offsets = True
-            await self._transactions.commit_offsets(self._delivery.writer, group, offsets)
+            await commit()
         except BrokerError as error:
             if error.code in _REMOVED:
                 failure = CommitFailedError(group.group_id, f"the answer is {error.code.name}")
                 self.note_failure(failure)
                 raise failure from error
+            if error.code is ErrorCode.transaction_abortable:
+                self.note_failure(error)
+                raise TransactionAbortedError(error) from error
             self._fail(error)
         except BrokerUnavailableError as error:
             self._fail(error)

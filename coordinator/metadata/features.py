@@ -9,13 +9,13 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended import INDIVIDUAL_COMMIT
 from barnabas.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
 TRANSACTION_VERSION = "transaction.version"
-INDIVIDUAL_COMMIT = "individual.commit"
 
 
 class Levels(NamedTuple):

@@ -11,9 +11,15 @@ from barnabas.client.errors import BrokerError
 from barnabas.client.leaders import Leaders
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
-from barnabas.pipeline.export.committed_offsets import commit
+from barnabas.pipeline.export.committed_offsets import commit, commit_ranges
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
-from barnabas.pipeline.export.manifest import ConsumerGroup, ShareGroup, SharePosition
+from barnabas.pipeline.export.manifest import (
+    CommittedOffset,
+    CommittedRange,
+    ConsumerGroup,
+    ShareGroup,
+    SharePosition,
+)
 from barnabas.pipeline.export.offset_marks import Place
 from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
@@ -65,15 +71,37 @@ class GroupRestorer:
         return notes
 
     async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
-        """Commits the group's offsets; returns a sentence if the target refuses them."""
-        offsets = [
-            replace(one, offset=self._places[one.topic, one.partition][one.offset].offset)
-            for one in group.offsets
-        ]
+        """Commits the group's offsets and ranges; returns a sentence if the target refuses them."""
+        offsets = [self._in_target(one) for one in group.offsets]
         try:
             await commit(self._cluster, group.group_id, offsets)
         except BrokerError as error:
             return [f"The offsets of the consumer group {group.group_id} are refused: {error}"]
+        return await self._restore_ranges(group.group_id, offsets)
+
+    def _in_target(self, one: CommittedOffset) -> CommittedOffset:
+        """The offset and the ranges by offsets of the target, without ranges that have no records there."""
+        places = self._places[one.topic, one.partition]
+        ranges = [
+            CommittedRange(places[each.first_offset].offset, places[each.last_offset + 1].offset - 1)
+            for each in one.ranges
+        ]
+        kept = tuple(each for each in ranges if each.first_offset <= each.last_offset)
+        return replace(one, offset=places[one.offset].offset, ranges=kept)
+
+    async def _restore_ranges(self, group_id: str, offsets: Sequence[CommittedOffset]) -> list[str]:
+        """Commits the ranges beyond the offsets, which are of the target."""
+        ranges = {
+            TopicIdPartition(UUID(self._topics[one.topic].topic_id), one.partition): one.ranges
+            for one in offsets
+            if one.ranges
+        }
+        try:
+            await commit_ranges(self._cluster, group_id, ranges)
+        except BrokerError as error:
+            range_count = sum(map(len, ranges.values()))
+            told = f"The consumer group {group_id} gets records again that it has committed individually"
+            return [f"{told}, in {range_count} ranges: {error}"]
         return []
 
     async def _restore_in_flight(self, group: ShareGroup, position: SharePosition) -> list[str]:

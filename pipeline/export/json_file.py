@@ -38,9 +38,9 @@ def decode(shape: type[_Value], text: str, path: str, version: int, **heading: s
 
 
 def _build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:
-    """A dataclass from the JSON of `asdict`; raises KeyError, TypeError."""
+    """A dataclass from the JSON of `asdict`; a missing field has its default. Raises TypeError."""
     hints = get_type_hints(shape)
-    names = [one.name for one in fields(shape)]  # type: ignore[arg-type]
+    names = [one.name for one in fields(shape) if one.name in content]  # type: ignore[arg-type]
     return shape(**{name: _value(hints[name], content[name]) for name in names})
 
 

@@ -100,13 +100,25 @@ class ShareGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedRange:
+    """Offsets that a consumer group has committed individually; both ends are inclusive."""
+
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The position of an ordinary consumer group in one partition: the next offset that it reads."""
+    """The position of an ordinary consumer group in one partition: the next offset that it reads.
+
+    `ranges` are committed beyond it, ascending. Exports of earlier versions have none.
+    """
 
     topic: str
     partition: int
     offset: int
     metadata: str
+    ranges: tuple[CommittedRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

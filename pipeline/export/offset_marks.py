@@ -55,5 +55,9 @@ def marks_of(manifest: Manifest, topic: str, partition: int) -> list[int]:
                 for state in one.in_flight or ():
                     marks |= {state.first_offset, state.last_offset + 1}
     for ordinary in manifest.consumer_groups:
-        marks |= {one.offset for one in ordinary.offsets if (one.topic, one.partition) == (topic, partition)}
+        for committed in ordinary.offsets:
+            if (committed.topic, committed.partition) == (topic, partition):
+                marks.add(committed.offset)
+                for one_range in committed.ranges:
+                    marks |= {one_range.first_offset, one_range.last_offset + 1}
     return sorted(marks)

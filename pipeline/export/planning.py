@@ -71,7 +71,7 @@ async def plan_export(request: ExportRequest) -> Manifest:
         found = await topics.find(request.topics)
         settings = await read_settings(cluster, Kind.TOPIC, request.topics)
         share_groups = await _share_groups(cluster, request, found)
-        consumer_groups = await _consumer_groups(cluster, request)
+        consumer_groups = await _consumer_groups(cluster, request, found)
         found_groups = {one.group_id for one in share_groups} | {one.group_id for one in consumer_groups}
         _check_groups(request, found_groups)
         exported = [await _topic(topics, one, settings[one.name], request) for one in found]
@@ -129,10 +129,12 @@ async def _share_groups(
     return [ShareGroup(one, settings[one], tuple(positions[one])) for one in concerned]
 
 
-async def _consumer_groups(cluster: Cluster, request: ExportRequest) -> list[ConsumerGroup]:
+async def _consumer_groups(
+    cluster: Cluster, request: ExportRequest, topics: Sequence[Topic]
+) -> list[ConsumerGroup]:
     found: list[ConsumerGroup] = []
     for group_id in _wanted(await list_groups(cluster, ORDINARY), request):
-        offsets = await read_committed(cluster, group_id, request.topics)
+        offsets = await read_committed(cluster, group_id, topics)
         if offsets:
             found.append(ConsumerGroup(group_id, tuple(offsets)))
     return found

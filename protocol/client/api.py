@@ -52,6 +52,9 @@ class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):
     """From the version and the request."""
     decode_body: Callable[[int, Buffer, int], ResponseT]
     """From the version, the frame and the body's offset. Raises `FrameError`."""
+    feature: str | None = None
+    """The feature that a broker must list, because the requests have tags of an extension (docs/protocol.md).
+    Another broker would ignore these tags."""
 
     def encode(self, version: int, correlation_id: int, client_id: str, request: RequestT) -> bytes:
         """The whole frame of a request, with its length in front."""

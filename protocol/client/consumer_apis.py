@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
-from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 from kio.schema.list_offsets.v11.request import ListOffsetsRequest
@@ -40,6 +38,10 @@ from barnabas.protocol.client.share_requests import (
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.newer.api_versions_v5 import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.varint import Buffer
 

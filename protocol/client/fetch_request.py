@@ -1,7 +1,8 @@
 """Fetch requests of a consumer, versions 13 to 18, which name topics by id (KIP-516, KIP-903, KIP-951).
 
 There is no fetch session: each request is complete, because a reader of one range needs only one partition.
-The fields of followers have their defaults; from version 15 on they are tagged and not written.
+The fields of followers have their defaults; from version 15 on they are tagged and not written. A member that
+shares a partition can name its hash range (docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from barnabas.protocol.extended.packed import pack_hash_range
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.message_parts import NO_TAGS, compact_count, compact_string
+from barnabas.protocol.message_parts import NO_TAGS, compact_count, compact_string, tagged_fields
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 REPLICA_STATE_VERSION: Final = 15
 
@@ -23,6 +26,7 @@ _PARTITION: Final = struct.Struct(">iiqiqi")
 _CONSUMER: Final = -1
 _UNKNOWN: Final = -1
 _NO_SESSION: Final = (0, -1)
+_HASH_RANGE_TAG: Final = 10_000
 
 
 class FetchedPartition(NamedTuple):
@@ -31,6 +35,8 @@ class FetchedPartition(NamedTuple):
     partition: TopicIdPartition
     fetch_offset: int
     max_bytes: int
+    hashes: HashRange | None = None
+    """The broker may leave out batches without a record in this range; None asks for all batches."""
 
 
 class FetchBody(NamedTuple):
@@ -50,9 +56,15 @@ def encode_fetch_request(version: int, body: FetchBody) -> bytes:
         body.max_wait_ms, body.min_bytes, body.max_bytes, body.isolation_level, *_NO_SESSION
     )
     request += compact_count(len(body.partitions))
-    for partition, fetch_offset, max_bytes in body.partitions:
+    for partition, fetch_offset, max_bytes, hashes in body.partitions:
         request += partition.topic_id.bytes
         request += compact_count(1)
         request += _PARTITION.pack(partition.partition, _UNKNOWN, fetch_offset, _UNKNOWN, _UNKNOWN, max_bytes)
-        request += NO_TAGS + NO_TAGS
+        request += NO_TAGS if hashes is None else _hash_range(hashes)
+        request += NO_TAGS
     return bytes(request + compact_count(0) + compact_string("") + NO_TAGS)
+
+
+def _hash_range(hashes: HashRange) -> bytes:
+    packed = pack_hash_range(hashes)
+    return tagged_fields([(_HASH_RANGE_TAG, compact_count(len(packed)) + packed)])

@@ -8,17 +8,19 @@ followers are skipped.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from barnabas.protocol.client.leaders import read_endpoints, read_leader
+from barnabas.protocol.client.leaders import leader_of, read_endpoints
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
-from barnabas.protocol.encode.fetch import FetchPartitionResult, FetchTopicResult
+from barnabas.protocol.encode.fetch import LOOKED_UNTIL_TAG, FetchPartitionResult, FetchTopicResult
 from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 
 _HEAD: Final = struct.Struct(">ihi")
 _PARTITION: Final = struct.Struct(">ihqqq")
 _ABORTED: Final = struct.Struct(">qq")
+_LOOKED_UNTIL: Final = struct.Struct(">q")
 _CURRENT_LEADER_TAG: Final = 1
 
 
@@ -55,6 +57,7 @@ def _read_partition(reader: FlexibleReader) -> FetchPartitionResult:
     reader.int32()  # The preferred replica: a consumer without a rack is never redirected to one.
     size_bytes = max(reader.length(), 0)
     records = (reader.take(size_bytes),) if size_bytes else ()
+    tags = reader.tags()
     return FetchPartitionResult(
         index,
         error_code,
@@ -63,8 +66,18 @@ def _read_partition(reader: FlexibleReader) -> FetchPartitionResult:
         log_start_offset,
         aborted,
         records,
-        current_leader=read_leader(reader, _CURRENT_LEADER_TAG),
+        current_leader=leader_of(tags, _CURRENT_LEADER_TAG),
+        looked_until=_looked_until(tags),
     )
+
+
+def _looked_until(tags: Mapping[int, Buffer]) -> int | None:
+    """The offset up to which the broker has looked for the hash range of the request."""
+    content = tags.get(LOOKED_UNTIL_TAG)
+    if content is None:
+        return None
+    (offset,) = _LOOKED_UNTIL.unpack_from(content)
+    return int(offset)
 
 
 def _read_aborted(reader: FlexibleReader) -> tuple[int, int]:

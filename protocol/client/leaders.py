@@ -6,24 +6,24 @@ They are tagged fields; Fetch and Produce use different tags. Unknown tagged fie
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas.protocol.client.share_fetch_response import read_endpoint
 from barnabas.protocol.decode.reader import FlexibleReader
 from barnabas.protocol.message_parts import NODE_ENDPOINTS_TAG, NodeEndpoint
+from barnabas.protocol.varint import Buffer
 
 _LEADER: Final = struct.Struct(">ii")
 
 
-def read_leader(reader: FlexibleReader, leader_tag: int) -> tuple[int, int] | None:
-    """Reads the end of a partition's result: (node id, leader epoch) of another leader, or None."""
-    leader: tuple[int, int] | None = None
-    for _ in range(reader.varint()):
-        tag, content = reader.varint(), _content(reader)
-        if tag == leader_tag:
-            node_id, leader_epoch = content.fields(_LEADER)
-            leader = (node_id, leader_epoch)
-    return leader
+def leader_of(tags: Mapping[int, Buffer], leader_tag: int) -> tuple[int, int] | None:
+    """(node id, leader epoch) of another leader in the tagged fields of a partition's result, or None."""
+    content = tags.get(leader_tag)
+    if content is None:
+        return None
+    node_id, leader_epoch = _LEADER.unpack_from(content)
+    return node_id, leader_epoch
 
 
 def read_endpoints(reader: FlexibleReader) -> list[NodeEndpoint]:

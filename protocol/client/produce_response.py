@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.protocol.client.leaders import read_endpoints, read_leader
+from barnabas.protocol.client.leaders import leader_of, read_endpoints
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.encode.produce import ProducePartitionResult
 from barnabas.protocol.errors import FrameError
@@ -59,7 +59,7 @@ def _read_partition(reader: FlexibleReader) -> ProducePartitionResult:
         log_start_offset,
         record_errors,
         message,
-        read_leader(reader, _CURRENT_LEADER_TAG),
+        leader_of(reader.tags(), _CURRENT_LEADER_TAG),
     )
 
 

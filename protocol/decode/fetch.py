@@ -2,8 +2,9 @@
 
 Every consumer sends them continuously, so they are read without kio. Topics are named up to version 12 and
 have ids from version 13 on; an id of all zeros is passed on unchanged. Followers identify themselves from
-version 15 on; the replica id of older versions is ignored, and so is the rack. Unknown tagged fields are
-skipped. The combination of the fields is not checked.
+version 15 on; the replica id of older versions is ignored, and so is the rack. From version 13 on, a member
+of a consumer group that shares a partition names its hash range (docs/protocol.md). Unknown tagged fields are
+skipped. The contents of the fields and their combination are not checked.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _ANY_HIGH_WATERMARK: Final = 2**63 - 1
 
 _CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
 _DIRECTORY_ID_TAG, _HIGH_WATERMARK_TAG = 0, 1
+HASH_RANGE_TAG: Final = 10_000
 
 _REPLICA_ID_BYTES: Final = 4
 _REPLICA_STATE: Final = struct.Struct(">iq")
@@ -55,7 +57,8 @@ _PARTITION_WITHOUT_LOG_START: Final = struct.Struct(">iqi")
 class FetchPartition(NamedTuple):
     """The request for one partition: epochs and offsets are -1 if the client did not send them.
 
-    The last two fields are sent by followers.
+    The directory id and the high watermark are sent by followers. `hash_range` is as in the tag (`packed`),
+    None for a reader of all records.
     """
 
     partition: int
@@ -66,6 +69,7 @@ class FetchPartition(NamedTuple):
     partition_max_bytes: int
     replica_directory_id: UUID | None = None
     high_watermark: int = _ANY_HIGH_WATERMARK
+    hash_range: bytes | None = None
 
 
 class FetchTopic(NamedTuple):
@@ -148,7 +152,7 @@ def _read_reference(reader: Reader, version: int) -> str | UUID:
 def _read_partition(reader: Reader, version: int) -> FetchPartition:
     if version < FLEXIBLE_VERSION:
         return _read_old_partition(reader, version)
-    partition = FetchPartition._make((*reader.fields(_PARTITION), None, _ANY_HIGH_WATERMARK))
+    partition = FetchPartition._make((*reader.fields(_PARTITION), None, _ANY_HIGH_WATERMARK, None))
     tags = reader.tags()
     return _with_partition_tags(partition, tags, version) if tags else partition
 
@@ -162,7 +166,15 @@ def _with_partition_tags(
         partition = partition._replace(replica_directory_id=UUID(bytes=encoded) if any(encoded) else None)
     if high_watermark is not None and version >= _HIGH_WATERMARK_VERSION:
         partition = partition._replace(high_watermark=_INT64.unpack_from(high_watermark)[0])
+    if HASH_RANGE_TAG in tags and version >= TOPIC_ID_VERSION:
+        partition = partition._replace(hash_range=_read_hash_range(tags[HASH_RANGE_TAG]))
     return partition
+
+
+def _read_hash_range(content: Buffer) -> bytes:
+    """The content of a tag with bytes: their size comes first."""
+    reader = FlexibleReader(content, 0)
+    return bytes(reader.take(reader.count()))
 
 
 def _read_old_partition(reader: Reader, version: int) -> FetchPartition:

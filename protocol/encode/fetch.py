@@ -43,12 +43,14 @@ _COMPACT_ABORTED: Final = struct.Struct(">qqx")
 _DIVERGING: Final = struct.Struct(">iqx")
 _LEADER: Final = struct.Struct(">iix")
 _SNAPSHOT: Final = struct.Struct(">qix")
+_LOOKED_UNTIL: Final = struct.Struct(">q")
 _NO_ABORTED: Final = 0
 _NOBODY: Final = -1
 _NO_PREFERRED_REPLICA: Final = INT32.pack(_NOBODY)
 _DIVERGING_TAG: Final = 0
 _CURRENT_LEADER_TAG: Final = 1
 _SNAPSHOT_TAG: Final = 2
+LOOKED_UNTIL_TAG: Final = 10_000
 
 
 class FetchPartitionResult(NamedTuple):
@@ -59,6 +61,9 @@ class FetchPartitionResult(NamedTuple):
     epoch, end offset) from which the reader's log differs. `current_leader` is (node id, leader epoch) of
     another leader. `snapshot_id` is the (end offset, epoch) of the snapshot that a follower of the metadata
     log must read first. Versions before 12 cannot carry the last three.
+
+    `looked_until` is for a reader that named a hash range: there are no records in the range before this
+    offset except `records`.
     """
 
     partition_index: int
@@ -71,6 +76,7 @@ class FetchPartitionResult(NamedTuple):
     diverging: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
     snapshot_id: tuple[int, int] | None = None
+    looked_until: int | None = None
 
 
 class FetchTopicResult(NamedTuple):
@@ -82,7 +88,7 @@ class FetchTopicResult(NamedTuple):
 
 
 _TAGGED: Final = 7
-_NONE_TAGGED: Final = (None, None, None)
+_NONE_TAGGED: Final = (None, None, None, None)
 """The tagged fields of most partitions: the elements of a `FetchPartitionResult` from `_TAGGED` on."""
 
 
@@ -170,4 +176,6 @@ def _partition_tags(partition: FetchPartitionResult) -> bytes:
         tags.append((_CURRENT_LEADER_TAG, _LEADER.pack(*partition.current_leader)))
     if partition.snapshot_id is not None:
         tags.append((_SNAPSHOT_TAG, _SNAPSHOT.pack(*partition.snapshot_id)))
+    if partition.looked_until is not None:
+        tags.append((LOOKED_UNTIL_TAG, _LOOKED_UNTIL.pack(partition.looked_until)))
     return tagged_fields(tags)

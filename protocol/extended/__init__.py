@@ -4,3 +4,8 @@ All of these tags have the number 10000 or a greater one. A client sends them on
 feature of its extension, and a broker answers with them only if the request had them: docs/protocol.md has
 the rules and all tags. Each module has one API and version, under the class names of kio.
 """
+
+from typing import Final
+
+INDIVIDUAL_COMMIT: Final = "individual.commit"
+"""The feature of ranges of offsets and of partitions that members share."""

@@ -10,10 +10,11 @@ from uuid import UUID
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_keys.hash_range import HashRange
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
 
 _RANGE: Final = struct.Struct(">qq")
 _SHARE: Final = struct.Struct(">iii")
+_HASHES: Final = struct.Struct(">ii")
 
 RANGE_BYTES: Final = _RANGE.size
 """The size of one range of offsets."""
@@ -51,6 +52,23 @@ def unpack_shares(packed: bytes) -> dict[int, HashRange]:
     if len(packed) % _SHARE.size:
         raise _misfit(packed, _SHARE)
     return {partition: HashRange(first, last) for partition, first, last in _SHARE.iter_unpack(packed)}
+
+
+def pack_hash_range(hashes: HashRange) -> bytes:
+    """The first and last hash, both inclusive."""
+    return _HASHES.pack(*hashes)
+
+
+def unpack_hash_range(packed: bytes) -> HashRange:
+    """The range. INVALID_REQUEST if the size does not fit, or if it is no range of hashes."""
+    if len(packed) != _HASHES.size:
+        message = f"A hash range has {len(packed)} bytes, not {_HASHES.size}."
+        raise ApiError(ErrorCode.invalid_request, message)
+    first, last = _HASHES.unpack(packed)
+    if not ALL_HASHES.first_hash <= first <= last:
+        message = f"The hash range from {first} to {last} is none: give two hashes, the lower one first."
+        raise ApiError(ErrorCode.invalid_request, message)
+    return HashRange(first, last)
 
 
 def _misfit(packed: bytes, entry: struct.Struct) -> ApiError:

@@ -29,13 +29,7 @@ from barnabas.storage.directory.leftovers import (
 )
 from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
-from barnabas.storage.errors import (
-    InconsistentTopicId,
-    LogClosed,
-    LogOffline,
-    StorageError,
-    raised_anew,
-)
+from barnabas.storage.errors import InconsistentTopicId, LogClosed, LogOffline, StorageError, raised_anew
 from barnabas.storage.files.full_disk import PROBE_FILE, FullDisk
 from barnabas.storage.files.open_files import OpenFiles, lacks_descriptor
 from barnabas.storage.files.shared_listing import SharedListing
@@ -43,6 +37,7 @@ from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
 from barnabas.storage.flushing.shared_sync import SharedSync
+from barnabas.storage.key_buckets import KeyBuckets
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
@@ -86,6 +81,7 @@ class LogDirectory:
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._open_files = OpenFiles(storage.open_files_max)
+        self._key_buckets = KeyBuckets()
         self.full_disk = FullDisk(filesystem, path)
         self._checkpoints = Checkpoints(filesystem, path)
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -323,6 +319,7 @@ class LogDirectory:
             storage=self.storage,
             open_files=self._open_files,
             full_disk=self.full_disk,
+            key_buckets=self._key_buckets,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
             gaps_until=self._checkpoints.gaps_until(key),

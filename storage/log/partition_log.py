@@ -29,17 +29,14 @@ from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
+from barnabas.storage.key_buckets import KeyBuckets, LogKeyBuckets
 from barnabas.storage.log.appended import Append
 from barnabas.storage.log.appender import Appender
-from barnabas.storage.log.pending_append import (
-    ControlAppend,
-    MarkerAppend,
-    ProducedAppend,
-    RecordsAppend,
-)
+from barnabas.storage.log.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
+from barnabas.storage.reading.range_reader import RangeReader
 from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
 from barnabas.storage.reading.share_lookup import newest_entries, read_share_record
@@ -67,6 +64,7 @@ class PartitionLog:
             state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
         )
         self._reads = Reads(state)
+        self.key_ranges: Final = RangeReader(state, self._reader, self._reads)
         self._removal = SegmentRemoval(
             state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
         )
@@ -93,6 +91,7 @@ class PartitionLog:
         storage: StorageConfig | None = None,
         open_files: OpenFiles | None = None,
         full_disk: FullDisk | None = None,
+        key_buckets: KeyBuckets | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
         gaps_until: int = 0,
@@ -115,6 +114,7 @@ class PartitionLog:
             storage=storage,
             open_files=OpenFiles(storage.open_files_max) if open_files is None else open_files,
             full_disk=full_disk or FullDisk(filesystem, directory),
+            key_buckets=LogKeyBuckets(KeyBuckets() if key_buckets is None else key_buckets),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,
@@ -478,6 +478,7 @@ class PartitionLog:
         finally:
             async with self._files_lock:
                 state.offline = state.offline or reason
+                self._reader.forget_positions()
                 for segment in state.segments:
                     segment.close()
             await self._removal.close()

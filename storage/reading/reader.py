@@ -129,9 +129,10 @@ class Reader:
         """The average size of a record in recent reads."""
 
     def forget_positions(self) -> None:
-        """To be called when segments have left the log."""
+        """To be called when segments have left the log or were written anew."""
         self._hints.clear()
         self.verification.forget()
+        self._log.key_buckets.forget()
 
     def read(
         self,

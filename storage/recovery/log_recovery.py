@@ -89,6 +89,7 @@ def _assemble(
         storage=place.storage,
         open_files=place.open_files,
         full_disk=place.full_disk,
+        key_buckets=place.key_buckets,
         leader_epoch=leader_epoch,
         segments=segments,
         producers=ProducerState(),

@@ -22,6 +22,7 @@ from barnabas.storage.format.partition_metadata import (
     decode_partition_metadata,
     encode_partition_metadata,
 )
+from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.segments.swap import complete_swaps
@@ -47,6 +48,7 @@ class LogPlace:
     storage: StorageConfig
     open_files: OpenFiles
     full_disk: FullDisk
+    key_buckets: LogKeyBuckets
     recovery_point: int
     log_start_offset: int
     gaps_until: int

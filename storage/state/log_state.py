@@ -18,6 +18,7 @@ from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
+from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
@@ -51,6 +52,7 @@ class LogState:
     storage: StorageConfig
     open_files: OpenFiles
     full_disk: FullDisk
+    key_buckets: LogKeyBuckets
     leader_epoch: int
 
     segments: Segments

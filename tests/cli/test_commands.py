@@ -122,7 +122,9 @@ def logging_as_it_was() -> Generator[None]:
     structlog.reset_defaults()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["healthcheck", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["serve", "--help"], ["ranges", "--help"], ["healthcheck", "--help"]]
+)
 def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -289,6 +291,25 @@ def test_the_health_check_fails_without_an_answer(capsys: pytest.CaptureFixture[
         unused.bind(("127.0.0.1", 0))
         assert main(["healthcheck", address_of(unused)]) == 1
     assert "No broker answers" in capsys.readouterr().err
+
+
+def test_ranges_fail_without_a_broker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.cli.group_ranges.asking.GIVE_UP_MS", 1)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        assert main(["ranges", "billing", "--bootstrap", address_of(unused)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "cannot be reached" in output.err
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["", "nowhere:x", "127.0.0.1:65536"])
+def test_ranges_refuse_an_invalid_address(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ranges", "billing", "--bootstrap", address]) == 2
+    assert "--bootstrap: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["nowhere", "a..b:9092", "127.0.0.1:65536"])

@@ -16,6 +16,7 @@ from barnabas.client.errors import BrokerError, BrokerUnavailableError, Unsuppor
 from barnabas.client.metadata import metadata_request
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client.consumer_apis import METADATA, SHARE_FETCH
+from barnabas.protocol.client.individual_apis import COMMIT_RANGES
 from barnabas.protocol.errors import ErrorCode
 from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
 from tests.client.virtual_world import World, client_loop, run_virtually, virtually
@@ -48,6 +49,20 @@ def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any
         await test()
 
     run_virtually(main())
+
+
+@virtually
+async def test_requests_with_tags_of_an_extension_need_its_feature(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await connect()
+    assert connection.version(COMMIT_RANGES) == 10
+    connection.close()
+    monkeypatch.setattr("barnabas.broker.handlers.api_versions.EXTENSIONS", {})
+    connection = await connect()
+    with pytest.raises(UnsupportedBrokerError, match=r"does not have the feature individual\.commit"):
+        connection.version(COMMIT_RANGES)
+    connection.close()
 
 
 @virtually

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
-from kio.schema.consumer_group_heartbeat.v1.response import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
 
 from barnabas.client.consume.consumer_membership import (
     ConsumerMembership,
@@ -25,8 +19,16 @@ from barnabas.client.consume.ownership import Ownership
 from barnabas.client.errors import BrokerError
 from barnabas.client.member import Next, Step
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from barnabas.protocol.extended.packed import pack_shares
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import i32, milliseconds
+from barnabas.protocol.record_keys.hash_range import HashRange, even_ranges
 
 TOPIC_ID = UUID(int=1)
 INTERVAL_MS = 5_000
@@ -34,14 +36,17 @@ ORDERS = Subscription(("orders",))
 
 
 def answer(
-    member_epoch: int = 1, partitions: Iterable[int] | None = None, code: ErrorCode = ErrorCode.none
+    member_epoch: int = 1,
+    partitions: Iterable[int] | None = None,
+    code: ErrorCode = ErrorCode.none,
+    shares: Mapping[int, HashRange] | None = None,
 ) -> ConsumerGroupHeartbeatResponse:
     assignment = None
     if partitions is not None:
         indexes = tuple(map(i32, partitions))
-        assignment = Assignment(
-            topic_partitions=(TopicPartitions(topic_id=TOPIC_ID, partitions=indexes),) if indexes else ()
-        )
+        packed = pack_shares(shares) if shares else None
+        topic = TopicPartitions(topic_id=TOPIC_ID, partitions=indexes, hash_ranges=packed)
+        assignment = Assignment(topic_partitions=(topic,) if indexes else ())
     return ConsumerGroupHeartbeatResponse(
         throttle_time=milliseconds(0),
         error_code=code,
@@ -53,7 +58,7 @@ def answer(
 
 
 def owned(*indexes: int) -> frozenset[Ownership]:
-    return frozenset(TopicIdPartition(TOPIC_ID, index) for index in indexes)
+    return frozenset(Ownership(TopicIdPartition(TOPIC_ID, index)) for index in indexes)
 
 
 def sent(membership: ConsumerMembership) -> ConsumerGroupHeartbeatRequest:
@@ -195,6 +200,32 @@ def test_a_member_that_never_joined_leaves_without_a_request() -> None:
     last = joined(0).leave()
     assert last is not None
     assert last.member_epoch == -1
+
+
+def test_a_member_with_individual_commits_says_so_in_every_heartbeat() -> None:
+    sharing = ConsumerMembership(MemberProfile("group", "member", 60_000, individual_commit=True), ORDERS)
+    for epoch in (1, 2):
+        assert sent(sharing).individual_commit
+        sharing.handle(answer(epoch, [0]))
+    left = sharing.leave()
+    assert left is not None
+    assert left.individual_commit
+    assert not sent(new_member()).individual_commit
+
+
+def test_a_share_with_another_range_is_another_ownership_and_reported_without_its_range() -> None:
+    lower, upper = even_ranges(2)
+    membership = joined(0)
+    partition = TopicIdPartition(TOPIC_ID, 0)
+    for hashes in (lower, upper):
+        sent(membership)
+        membership.handle(answer(2, [0], shares={0: hashes}))
+        assert membership.assignment == {Ownership(partition, hashes)}
+        assert membership.assignment != membership.owned
+        membership.acknowledge(membership.assignment)
+        told = sent(membership).topic_partitions
+        assert told is not None
+        assert told[0].partitions == (0,)
 
 
 EVENTS = st.lists(

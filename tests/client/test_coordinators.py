@@ -18,7 +18,7 @@ class OpenedConnection:
 
     is_open = True
 
-    async def ask(self, _api: object, request: object) -> object:
+    async def ask(self, _api: object, request: object, **_: int) -> object:
         return request
 
     def close(self) -> None:

@@ -21,16 +21,23 @@ def values_in(output: Path) -> list[str]:
     return [line.split()[-1] for line in output.read_text().splitlines()]
 
 
+def new_topics(broker: BrokerProcess, *names: str) -> None:
+    wanted = [confluent_admin.NewTopic(name, num_partitions=1) for name in names]
+    cluster = Cluster(broker.address)
+    for created in cluster.admin.create_topics(wanted).values():
+        created.result(20)
+
+
+NUMBERS = [repr(str(number).encode()) for number in range(RECORD_COUNT)]
+
+
 @pytest.mark.barnabas
 def test_records_are_produced_copied_and_consumed_by_the_programs(
     own_broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    producing, copying = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")
+    producing, copying, _ = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")
     consuming = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")[0]
-    new_topics = [confluent_admin.NewTopic(name, num_partitions=1) for name in ("orders", "copies")]
-    cluster = Cluster(own_broker.address)
-    for created in cluster.admin.create_topics(new_topics).values():
-        created.result(20)
+    new_topics(own_broker, "orders", "copies")
     reading_copies = consuming.replace('"orders"', '"copies"').replace('"reports"', '"copy-reports"')
     outputs = {name: tmp_path / name for name in ("producing", "copying", "consuming", "copies")}
     programs = (producing, copying, consuming, reading_copies)
@@ -42,7 +49,48 @@ def test_records_are_produced_copied_and_consumed_by_the_programs(
             awaited="both readers get all records",
             deadline_seconds=40,
         )
+        eventually(
+            lambda: "records copied" in outputs["copying"].read_text(),
+            awaited="the copier has committed",
+            deadline_seconds=40,
+        )
     assert "RecordMetadata(topic='orders', partition=0, offset=9" in outputs["producing"].read_text()
-    assert "records copied" in outputs["copying"].read_text()
     for name in ("consuming", "copies"):
-        assert values_in(outputs[name]) == [repr(str(number).encode()) for number in range(RECORD_COUNT)]
+        assert values_in(outputs[name]) == NUMBERS
+
+
+@pytest.mark.barnabas
+def test_programs_that_share_a_partition_consume_and_copy_each_record_once(
+    own_broker: BrokerProcess, tmp_path: Path
+) -> None:
+    producing, _, copying = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")
+    consuming, _, sharing = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")
+    new_topics(own_broker, "orders", "copies")
+    producing = producing.replace('key=b"customer-7"', 'key=b"customer-%d" % number')
+    reading_copies = consuming.replace('"orders"', '"copies"').replace("auto_offset_reset", _COMMITTED)
+    programs = {
+        "sharing-1": sharing,
+        "sharing-2": sharing,
+        "copying-1": copying,
+        "copying-2": copying.replace("sharer-1", "sharer-2"),
+        "copies": reading_copies,
+        "producing": producing,
+    }
+    outputs = {name: tmp_path / name for name in programs}
+    with ExitStack() as stack:
+        for name, program in programs.items():
+            stack.enter_context(running(program, own_broker, outputs[name]))
+
+        def shared() -> list[str]:
+            return values_in(outputs["sharing-1"]) + values_in(outputs["sharing-2"])
+
+        eventually(
+            lambda: len(shared()) >= RECORD_COUNT and len(values_in(outputs["copies"])) >= RECORD_COUNT,
+            awaited="the sharers have read all records, and copied them",
+            deadline_seconds=40,
+        )
+        assert sorted(shared()) == NUMBERS
+        assert sorted(values_in(outputs["copies"])) == NUMBERS
+
+
+_COMMITTED = 'isolation_level="read_committed", auto_offset_reset'

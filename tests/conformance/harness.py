@@ -95,17 +95,22 @@ class Pending:
 
     def response(self) -> Any:
         """The response, decoded from the frame by kio; None if the request has none."""
+        body = self.body()
+        return read(message_type(self._api, self._version, "response"), body) if body else None
+
+    def body(self) -> bytes:
+        """The encoded response without its header; empty if the request has none."""
         assert self.done, "still waiting"
         if self._started is not None:
             self._answer = self._dispatcher.answer(self._started, self._ending.result())
         assert self._answer is not None
         frame = b"".join(self._answer.buffers)
         if not frame:
-            return None
+            return b""
         (length,) = struct.unpack_from(">i", frame)
         assert length == len(frame) - 4
         flexible = self._version >= APIS[_API_KEYS[self._api]].flexible_version
-        return read(message_type(self._api, self._version, "response"), frame[9 if flexible else 8 :])
+        return frame[9 if flexible else 8 :]
 
 
 class Client:
@@ -248,9 +253,14 @@ class Lab:
         self.filesystem.write_error = None
 
     async def answered(self, pending: Pending) -> Any:
+        await self.ended(pending)
+        return pending.response()
+
+    async def ended(self, pending: Pending) -> None:
+        """Waits for an answer that must come before any time passes."""
         for _ in range(_PASSES_MAX):
             if pending.done:
-                return pending.response()
+                return
             await asyncio.sleep(0)
         raise AssertionError("the request waits")
 

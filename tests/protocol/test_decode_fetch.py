@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.codec import decode_request
-from barnabas.protocol.decode.fetch import FetchBody, FetchPartition, FetchTopic, decode_fetch
+from barnabas.protocol.decode.fetch import (
+    HASH_RANGE_TAG,
+    FetchBody,
+    FetchPartition,
+    FetchTopic,
+    decode_fetch,
+)
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
-from tests.protocol.filled_messages import filled, from_the_future, made, read, written
+from barnabas.protocol.varint import unsigned_varint
+from tests.protocol.filled_messages import UNKNOWN_TAG, filled, from_the_future, made, read, written
+from tests.protocol.range_fetches import RANGE_VERSIONS, range_fetch
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
 SPEC = APIS[ApiKey.FETCH]
@@ -35,6 +43,7 @@ PARTITIONS = st.fixed_dictionaries(
         "partition_max_bytes": INT32S,
         "replica_directory_id": st.none() | st.uuids(),
         "high_watermark": INT64S,
+        "hash_range": st.none() | st.binary(max_size=200),
     }
 )
 NAMES_AND_IDS = st.fixed_dictionaries({"topic": st.text(max_size=200), "topic_id": st.none() | st.uuids()})
@@ -59,6 +68,7 @@ def as_partition(version: int, one: Any) -> FetchPartition:
         one.partition_max_bytes,
         getattr(one, "replica_directory_id", None),
         getattr(one, "high_watermark", 2**63 - 1),
+        getattr(one, "hash_range", None),
     )
 
 
@@ -111,6 +121,9 @@ def test_requests_of_kio_are_decoded(
 ) -> None:
     kio_class = request_class(version)
     module = import_module(kio_class.__module__)
+    topic_class, partition_class = module.FetchTopic, module.FetchPartition
+    if version in RANGE_VERSIONS:
+        kio_class, topic_class, partition_class, *_ = range_fetch(version)
     if version >= 15:
         values["replica_state"] = module.ReplicaState(replica_id=numbers["replica_id"], replica_epoch=-1)
     if version >= 7:
@@ -119,9 +132,9 @@ def test_requests_of_kio_are_decoded(
         )
     wanted = tuple(
         made(
-            module.FetchTopic,
+            topic_class,
             **named,
-            partitions=tuple(made(module.FetchPartition, **one) for one in partitions),
+            partitions=tuple(made(partition_class, **one) for one in partitions),
         )
         for named, partitions in topics
     )
@@ -144,6 +157,22 @@ def test_unknown_tagged_fields_are_skipped(version: int) -> None:
     request = filled(request_class(version))
 
     assert decode_fetch(version, written(from_the_future(request)), 0) == as_body(version, request)
+
+
+def test_a_hash_range_in_a_request_with_topic_names_is_skipped() -> None:
+    body = written(from_the_future(filled(request_class(12)))).replace(
+        unsigned_varint(UNKNOWN_TAG), unsigned_varint(HASH_RANGE_TAG)
+    )
+
+    assert decode_fetch(12, body, 0) == as_body(12, filled(request_class(12)))
+
+
+@pytest.mark.parametrize("version", RANGE_VERSIONS)
+def test_a_hash_range_that_is_cut_short_is_refused(version: int) -> None:
+    body = written(filled(range_fetch(version).request))
+    for size_bytes in range(len(body)):
+        with pytest.raises(FrameError):
+            decode_fetch(version, body[:size_bytes], 0)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

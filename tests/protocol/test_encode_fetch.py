@@ -18,6 +18,7 @@ from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.primitive import milliseconds, to_milliseconds
 from tests.protocol.filled_messages import made, read, written
+from tests.protocol.range_fetches import RANGE_VERSIONS, range_fetch
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 from tests.protocol.result_strategies import (
     endpoints,
@@ -35,10 +36,12 @@ TOPIC_ID = UUID(int=7)
 def as_kio(version: int, topics: list[FetchTopicResult], nodes: list[NodeEndpoint], **top: Any) -> Any:
     kio = import_module(f"kio.schema.fetch.v{version}.response")
     return made(
-        kio.FetchResponse,
+        range_fetch(version).response if version in RANGE_VERSIONS else kio.FetchResponse,
         responses=tuple(
             made(
-                kio.FetchableTopicResponse,
+                range_fetch(version).topic_response
+                if version in RANGE_VERSIONS
+                else kio.FetchableTopicResponse,
                 topic=topic.topic_name,
                 topic_id=topic.topic_id,
                 partitions=tuple(
@@ -63,9 +66,11 @@ def _partition_as_kio(version: int, kio: Any, partition: FetchPartitionResult) -
     if partition.snapshot_id is not None and version >= 12:
         end_offset, epoch = partition.snapshot_id
         tagged["snapshot_id"] = kio.SnapshotId(end_offset=end_offset, epoch=epoch)
+    if partition.looked_until is not None:
+        tagged["looked_until_offset"] = partition.looked_until
     aborted = partition.aborted
     return made(
-        kio.PartitionData,
+        range_fetch(version).partition_data if version in RANGE_VERSIONS else kio.PartitionData,
         partition_index=partition.partition_index,
         error_code=ErrorCode(partition.error_code),
         high_watermark=partition.high_watermark,
@@ -131,6 +136,7 @@ partitions = st.builds(
     st.none() | st.tuples(st.integers(0, 2**31 - 1), numbers(63)),
     leaders,
     st.none() | st.tuples(st.integers(0, 2**63 - 1), numbers(31)),
+    st.none() | st.integers(0, 2**63 - 1),
 )
 topic_lists = st.lists(
     st.builds(FetchTopicResult, names, st.uuids(), st.lists(partitions, max_size=3)), max_size=3
@@ -154,6 +160,8 @@ def test_responses_equal_those_of_kio(
     topics: list[FetchTopicResult],
     node_endpoints: list[NodeEndpoint],
 ) -> None:
+    if version not in RANGE_VERSIONS:  # such a client cannot ask for a hash range
+        topics = [topic._replace(partitions=list(map(_without_range, topic.partitions))) for topic in topics]
     expected = as_kio(
         version,
         topics,
@@ -167,6 +175,10 @@ def test_responses_equal_those_of_kio(
     buffers = with_throttle_time(ApiKey.FETCH, version, encoded, throttle_time_ms)
 
     assert b"".join(buffers) == written(expected)
+
+
+def _without_range(partition: FetchPartitionResult) -> FetchPartitionResult:
+    return partition._replace(looked_until=None)
 
 
 @pytest.mark.parametrize("version", [4, 12, 18])

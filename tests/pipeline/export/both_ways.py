@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from barnabas.client import Consumer as AsyncConsumer
 from barnabas.client import ShareConsumer, ShareRecord
+from barnabas.client import TopicPartition as ClientPartition
 from barnabas.client.topics import EARLIEST, LATEST, Topics
 from barnabas.pipeline.export.planning import ExportRequest
 from barnabas.pipeline.export.restore_state import RestoreState
@@ -98,6 +100,23 @@ def commit(consumer: Consumer, offset: TopicPartition) -> None:
             if error.args[0].code() not in COORDINATOR_LATER or time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
+
+
+async def commit_individually(
+    broker: LocalBroker, group: str, topic: str, ranges: list[tuple[int, int]]
+) -> None:
+    """Commit these ranges of partition 0 as a member that has the whole partition."""
+    consumer = AsyncConsumer(
+        broker.address,
+        group=group,
+        topics=[topic],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        allow_individual_commit=True,
+    )
+    async with consumer:
+        await consumer.poll(timeout=30)
+        await consumer.commit_ranges({ClientPartition(topic, 0): ranges})
 
 
 def read_all(broker: LocalBroker, topic: str) -> dict[int, list[dict[str, Any]]]:

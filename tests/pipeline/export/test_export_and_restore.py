@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,15 @@ from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.exporting import export_slice, export_topics, missing_slices
 from barnabas.pipeline.export.group_restoring import GroupRestorer
-from barnabas.pipeline.export.manifest import AVAILABLE, InFlight, ShareGroup, SharePosition
+from barnabas.pipeline.export.manifest import (
+    AVAILABLE,
+    CommittedOffset,
+    CommittedRange,
+    ConsumerGroup,
+    InFlight,
+    ShareGroup,
+    SharePosition,
+)
 from barnabas.pipeline.export.offset_marks import Place
 from barnabas.pipeline.export.planning import plan_export
 from barnabas.pipeline.export.record_file import find_slice
@@ -22,11 +31,12 @@ from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.restoring import restore_topics
 from tests.clients.cluster import Cluster, unique
-from tests.pipeline.brokers import KINDS
+from tests.pipeline.brokers import KINDS, new_broker
 from tests.pipeline.export.both_ways import (
     abort_some,
     accept,
     commit,
+    commit_individually,
     export_request,
     left_for,
     produce_all_kinds,
@@ -153,6 +163,51 @@ def test_the_offsets_of_ordinary_groups_come_along(
     (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
     consumer.close()
     assert (committed.offset, committed.metadata) == (31, "as far as this")
+
+
+def test_ranges_that_were_committed_individually_come_along(
+    brokers: Brokers, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = brokers["barnabas"], new_broker("barnabas", tmp_path / "target")
+    exported, wanted = exported_ranges(source, spark, tmp_path / "export")
+    assert exported.offsets == (wanted,)
+    target.start()
+    try:
+        report = restore_topics(spark, restore_request(target), str(tmp_path / "export"))
+        request = export_request(target, wanted.topic, groups=(exported.group_id,))
+        restored = asyncio.run(plan_export(request))
+    finally:
+        target.kill()
+    assert report.notes == ()
+    assert restored.consumer_groups == (exported,)
+
+
+def test_a_target_that_keeps_no_ranges_gets_the_committed_offset(
+    brokers: Brokers, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = brokers["barnabas"], brokers["kafka"]
+    exported, wanted = exported_ranges(source, spark, tmp_path)
+    (note,) = restore_topics(spark, restore_request(target), str(tmp_path)).notes
+    request = export_request(target, wanted.topic, groups=(exported.group_id,))
+    (restored,) = asyncio.run(plan_export(request)).consumer_groups
+    assert restored.offsets == (replace(wanted, ranges=()),)
+    assert note.startswith(
+        f"The consumer group {exported.group_id} gets records again that it has committed individually, in 2 "
+        "ranges: unsupported_version: "
+    )
+
+
+def exported_ranges(
+    source: LocalBroker, spark: SparkSession, directory: Path
+) -> tuple[ConsumerGroup, CommittedOffset]:
+    """A group as exported, and its only position: it has committed 0 to 9, 20 to 24 and 30."""
+    topic, group_id = Cluster(source.address).topic(), unique("sharers")
+    produce_all_kinds(source, topic, 0, 50)
+    asyncio.run(commit_individually(source, group_id, topic, [(0, 9), (20, 24), (30, 30)]))
+    request = export_request(source, topic, groups=(group_id,))
+    (group,) = export_topics(spark, request, str(directory)).consumer_groups
+    ranges = CommittedRange(20, 24), CommittedRange(30, 30)
+    return group, CommittedOffset(topic, 0, 10, "", ranges)
 
 
 def test_a_log_gives_the_same_files_as_its_broker(

@@ -9,6 +9,7 @@ from barnabas.pipeline.export.manifest import (
     ACCEPTED,
     Choices,
     CommittedOffset,
+    CommittedRange,
     ConsumerGroup,
     ExportedPartition,
     ExportedSlice,
@@ -51,7 +52,9 @@ MANIFEST = Manifest(
             (SharePosition("bücher", 0, 4, (InFlight(5, 6, ACCEPTED, 1),)), SharePosition("bücher", 1, 0)),
         ),
     ),
-    consumer_groups=(ConsumerGroup("readers", (CommittedOffset("bücher", 0, 9, "noted"),)),),
+    consumer_groups=(
+        ConsumerGroup("readers", (CommittedOffset("bücher", 0, 9, "noted", (CommittedRange(12, 14),)),)),
+    ),
     left_out=("something",),
 )
 STATE = RestoreState(
@@ -62,6 +65,17 @@ STATE = RestoreState(
 def test_written_contents_are_read_again() -> None:
     assert decode_manifest(encode_manifest(MANIFEST), "manifest.json") == MANIFEST
     assert decode_state(encode_state(STATE), "restore.json") == STATE
+
+
+def test_an_export_from_before_there_were_ranges_is_read() -> None:
+    content = json.loads(encode_manifest(MANIFEST))
+    (group,) = content["consumer_groups"]
+    del group["offsets"][0]["ranges"]
+    (read,) = decode_manifest(json.dumps(content), "manifest.json").consumer_groups
+    assert read.offsets == (CommittedOffset("bücher", 0, 9, "noted"),)
+    del group["offsets"][0]["metadata"]
+    with pytest.raises(PipelineError, match="cannot be read"):
+        decode_manifest(json.dumps(content), "manifest.json")
 
 
 def test_counts_add_up() -> None:

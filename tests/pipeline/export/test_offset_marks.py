@@ -32,5 +32,5 @@ def test_a_mark_is_the_first_record_at_or_behind_it(mark: int, place: Place, cut
 
 
 def test_marks_are_all_offsets_that_groups_name() -> None:
-    assert marks_of(MANIFEST, "bücher", 0) == [4, 5, 7, 9]
+    assert marks_of(MANIFEST, "bücher", 0) == [4, 5, 7, 9, 12, 15]
     assert marks_of(MANIFEST, "bücher", 1) == [0]

@@ -34,14 +34,17 @@ from barnabas.protocol.encode.produce import (
     encode_produce_response,
 )
 from barnabas.protocol.errors import ErrorCode, FrameError
+from barnabas.protocol.extended.packed import pack_hash_range
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.message_parts import (
     NO_TAGS,
     NODE_ENDPOINTS_TAG,
     NodeEndpoint,
     compact_endpoints,
+    tagged_field,
     tagged_fields,
 )
+from barnabas.protocol.record_keys.hash_range import HashRange
 
 ORDERS = UUID(int=7)
 FETCH_VERSIONS = range(13, 19)
@@ -73,6 +76,35 @@ def test_the_broker_decodes_a_clients_fetch(version: int) -> None:
         for one in topic.partitions
     ]
     assert found == [(ORDERS, 4, 5, 6, -1), (UUID(int=8), 0, 9, 10, -1)]
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_the_broker_decodes_the_hash_range_of_a_clients_fetch(version: int) -> None:
+    hashes = HashRange(5, 1 << 30)
+    wanted = [
+        FetchedPartition(TopicIdPartition(ORDERS, 4), 5, 6, hashes),
+        FetchedPartition(TopicIdPartition(ORDERS, 5), 5, 6),
+    ]
+    body = encode_fetch_request(version, FetchBody(1, 2, 3, 1, wanted))
+    request: Any = decode_request(ApiKey.FETCH, version, body, 0)
+    found = [one.hash_range for topic in request.topics for one in topic.partitions]
+    assert found == [pack_hash_range(hashes), None]
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_the_offset_up_to_which_the_broker_has_looked_is_read_and_unknown_tags_are_skipped(
+    version: int,
+) -> None:
+    looked = FETCH_RESULT._replace(looked_until=77)
+    topics = [FetchTopicResult("", ORDERS, [looked])]
+    frame = b"".join(encode_fetch_response(version, 0, 0, topics))
+    (result,) = FETCH.decode_body(version, frame, 0).topics[0].partitions
+    assert (result.looked_until, result.current_leader) == (77, (5, 8))
+    known = tagged_fields([(1, b"\0\0\0\5\0\0\0\x08\0"), (10_000, b"\0" * 7 + b"M")])
+    assert known in frame
+    with_more = b"\3" + known[1:] + tagged_field(10_001, b"news")
+    (again,) = FETCH.decode_body(version, frame.replace(known, with_more), 0).topics[0].partitions
+    assert again == result
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

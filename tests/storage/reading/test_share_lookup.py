@@ -11,6 +11,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.share_index import group_hash
+from barnabas.storage.key_buckets import KeyBuckets, LogKeyBuckets
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.reading.share_lookup import (
     holds_share_state_below,
@@ -66,6 +67,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         storage=StorageConfig(),
         open_files=OpenFiles(8),
         full_disk=FullDisk(filesystem, DIRECTORY),
+        key_buckets=LogKeyBuckets(KeyBuckets()),
         recovery_point=recovery_point,
         log_start_offset=0,
         gaps_until=0,

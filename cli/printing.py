@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO, cast
 
-Value = Any
+Value = object
 """Any value that JSON can represent."""
 Row = Mapping[str, Value]
 

@@ -1,0 +1,147 @@
+"""Asks a broker with the feature `individual.commit` for the offsets, ranges and members of a group.
+
+The answer is of several requests, so a group that changes meanwhile may have offsets of one moment and
+members of another. Transactions under way are not waited for: their ranges are not committed yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from barnabas.cli.group_ranges.report import GroupReport, PartitionReport, Sharer
+from barnabas.client.address import Address
+from barnabas.client.cluster import Cluster
+from barnabas.client.coordinators import Coordinators
+from barnabas.client.topics import LATEST, Retries, Topics
+from barnabas.protocol.client.individual_apis import DESCRIBE_SHARERS, FETCH_RANGES
+from barnabas.protocol.committed_ranges import OffsetRange
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended.consumer_group_describe_v1 import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from barnabas.protocol.extended.offset_fetch_v10 import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+from barnabas.protocol.extended.packed import unpack_ranges, unpack_shares
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.primitive import GroupId
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES
+
+CLIENT_ID: Final = "barnabas-ranges"
+GIVE_UP_MS: Final = 5_000
+"""How long temporary errors are retried; the broker may still be starting."""
+REQUEST_TIMEOUT_MS: Final = 10_000
+
+_NOT_A_CONSUMER_GROUP: Final = "Simple"
+"""The state of a group without members of the new protocol, as Kafka calls groups that only have offsets."""
+
+
+class _Committed(NamedTuple):
+    offset: int
+    ranges: list[OffsetRange]
+
+
+async def ask(addresses: Sequence[Address], group_id: str, topic_names: Sequence[str]) -> GroupReport | None:
+    """The group, with the partitions of these topics, or of all; None if it has neither members nor offsets.
+
+    Raises `ConsumerError`: no broker, a broker without the feature, an unknown topic.
+    """
+    cluster = Cluster(addresses, client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
+    retries = Retries(give_up_ms=GIVE_UP_MS)
+    try:
+        with closing(cluster), closing(Topics(cluster, retries)) as topics:
+            with closing(Coordinators(cluster, retries)) as coordinators:
+                described = await _describe(coordinators, group_id)
+                committed = await _committed(coordinators, group_id)
+            if described is None and not committed:
+                return None
+            return await _report(topics, topic_names, group_id, described, committed)
+    finally:
+        await asyncio.sleep(0)  # the connections' transports close in the loop's next round
+
+
+async def _describe(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
+    """None if there is no group of the new protocol with this id."""
+    request = ConsumerGroupDescribeRequest(
+        group_ids=(GroupId(group_id),), include_authorized_operations=False, wants_shares=True
+    )
+    response = await coordinators.ask(group_id, DESCRIBE_SHARERS, request, _describe_error)
+    (group,) = response.groups
+    return group if group.error_code is ErrorCode.none else None
+
+
+async def _committed(coordinators: Coordinators, group_id: str) -> dict[TopicIdPartition, _Committed]:
+    asked = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=None, wants_ranges=True)
+    request = OffsetFetchRequest(groups=(asked,), require_stable=False)
+    response = await coordinators.ask(group_id, FETCH_RANGES, request, _fetch_error)
+    return {
+        TopicIdPartition(topic.topic_id, one.partition_index): _Committed(
+            one.committed_offset, unpack_ranges(one.ranges or b"")
+        )
+        for group in response.groups
+        for topic in group.topics
+        for one in topic.partitions
+        if topic.topic_id is not None and one.committed_offset >= 0
+    }
+
+
+async def _report(
+    topics: Topics,
+    topic_names: Sequence[str],
+    group_id: str,
+    described: DescribedGroup | None,
+    committed: Mapping[TopicIdPartition, _Committed],
+) -> GroupReport:
+    found = await topics.find(topic_names) if topic_names else await topics.find_all()
+    names = {topic.topic_id: topic.name for topic in found}
+    sharers: dict[TopicIdPartition, list[Sharer]] = defaultdict(list)
+    for partition, sharer in _sharers(described):
+        sharers[partition].append(sharer)
+    partitions = [one for one in {*committed, *sharers} if one.topic_id in names]
+    ends = await topics.offsets(partitions, LATEST)
+    reports = [
+        PartitionReport(
+            names[one.topic_id],
+            one.partition,
+            committed[one].offset if one in committed else None,
+            ends[one] or 0,
+            committed[one].ranges if one in committed else (),
+            sorted(sharers[one], key=lambda sharer: sharer.hashes),
+        )
+        for one in partitions
+    ]
+    reports.sort(key=lambda one: (one.topic, one.partition))
+    state = _NOT_A_CONSUMER_GROUP if described is None else described.group_state
+    return GroupReport(group_id, state, reports)
+
+
+def _sharers(described: DescribedGroup | None) -> Iterator[tuple[TopicIdPartition, Sharer]]:
+    """The members by the partitions that they have at present."""
+    for member in described.members if described is not None else ():
+        for topic in member.assignment.topic_partitions:
+            if topic.topic_id is None:
+                continue
+            shares = unpack_shares(topic.hash_ranges or b"")
+            for index in topic.partitions:
+                hashes = shares.get(index, ALL_HASHES)
+                sharer = Sharer(member.member_id, member.client_id, member.client_host, hashes)
+                yield TopicIdPartition(topic.topic_id, index), sharer
+
+
+def _describe_error(response: ConsumerGroupDescribeResponse) -> ErrorCode:
+    (group,) = response.groups
+    is_missing = group.error_code is ErrorCode.group_id_not_found
+    return ErrorCode.none if is_missing else group.error_code
+
+
+def _fetch_error(response: OffsetFetchResponse) -> ErrorCode:
+    (group,) = response.groups
+    return group.error_code

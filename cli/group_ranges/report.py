@@ -1,0 +1,136 @@
+"""A group's committed offsets, ranges and sharers, as tables or as lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.cli.printing import Printer, Row
+from barnabas.protocol.committed_ranges import OffsetRange
+from barnabas.protocol.record_keys.hash_range import HashRange
+
+_PARTITION_COLUMNS: Final = {
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "stable_offset": "STABLE",
+    "committed_offset": "COMMITTED",
+    "end_offset": "END",
+    "lag": "LAG",
+    "range_count": "RANGES",
+    "sharer_count": "MEMBERS",
+}
+_SHARER_COLUMNS: Final = {
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "first_hash": "FIRST HASH",
+    "last_hash": "LAST HASH",
+    "member_id": "MEMBER",
+    "client_id": "CLIENT",
+    "host": "HOST",
+}
+_RANGE_COLUMNS: Final = {
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "first_offset": "FIRST OFFSET",
+    "last_offset": "LAST OFFSET",
+}
+
+
+class Sharer(NamedTuple):
+    """A member that reads a partition, and its hashes: all of them if it does not share the partition."""
+
+    member_id: str
+    client_id: str
+    host: str
+    hashes: HashRange
+
+
+class PartitionReport(NamedTuple):
+    """One partition. Offsets named committed and end are exclusive."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    """None if the group has committed none."""
+    end_offset: int
+    ranges: Sequence[OffsetRange]
+    """The ranges beyond the committed offset, ascending."""
+    sharers: Sequence[Sharer]
+    """By their hashes."""
+
+    @property
+    def stable_offset(self) -> int | None:
+        """The last offset up to which everything is committed."""
+        return None if self.committed_offset is None else self.committed_offset - 1
+
+    @property
+    def lag(self) -> int | None:
+        """The offsets from the committed one to the end, as Kafka's tools count them."""
+        return None if self.committed_offset is None else max(self.end_offset - self.committed_offset, 0)
+
+
+class GroupReport(NamedTuple):
+    """One group, with its partitions by topic and number."""
+
+    group_id: str
+    state: str
+    partitions: Sequence[PartitionReport]
+
+
+def print_report(report: GroupReport, printer: Printer, *, with_ranges: bool) -> None:
+    """Print the tables; `with_ranges` also the one of the ranges. JSON has everything."""
+    group: Row = {"type": "group", "group": report.group_id, "state": report.state}
+    if printer.as_json:
+        printer.row(group)
+        for one in report.partitions:
+            more = {"group": report.group_id, "ranges": one.ranges, "sharers": _sharer_rows(one)}
+            printer.row({**_partition_row(one), **more})
+        return
+    printer.text(f"{report.group_id}  ({report.state})")
+    printer.table([_partition_row(one) for one in report.partitions], _PARTITION_COLUMNS)
+    _print_rows(printer, [row for one in report.partitions for row in _sharer_rows(one)], _SHARER_COLUMNS)
+    if with_ranges:
+        _print_rows(printer, [row for one in report.partitions for row in _range_rows(one)], _RANGE_COLUMNS)
+
+
+def _print_rows(printer: Printer, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    """Print a further table, unless it is empty."""
+    if rows:
+        printer.text()
+        printer.table(rows, columns)
+
+
+def _partition_row(one: PartitionReport) -> Row:
+    return {
+        "type": "partition",
+        "topic": one.topic,
+        "partition": one.partition,
+        "stable_offset": one.stable_offset,
+        "committed_offset": one.committed_offset,
+        "end_offset": one.end_offset,
+        "lag": one.lag,
+        "range_count": len(one.ranges),
+        "sharer_count": len(one.sharers),
+    }
+
+
+def _sharer_rows(partition: PartitionReport) -> list[Row]:
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "first_hash": one.hashes.first_hash,
+            "last_hash": one.hashes.last_hash,
+            "member_id": one.member_id,
+            "client_id": one.client_id,
+            "host": one.host,
+        }
+        for one in partition.sharers
+    ]
+
+
+def _range_rows(partition: PartitionReport) -> list[Row]:
+    return [
+        {"topic": partition.topic, "partition": partition.partition, **one._asdict()}
+        for one in partition.ranges
+    ]
