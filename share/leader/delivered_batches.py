@@ -1,4 +1,4 @@
-"""The bytes of batches of which a member has acquired only some records (`share.order=key`).
+"""The bytes of batches from which a member has acquired only some records (`share.order=key`).
 
 A batch goes out whole if at least half of its records are delivered; clients skip the others. Otherwise it is
 reduced to the delivered records, without compression, unless that is longer than the whole batch. So the

@@ -203,7 +203,7 @@ def _delivered_again(
 
 
 def _without(segments: Sequence[_Segment], taken_back: Sequence[tuple[int, int]]) -> Iterator[_Segment]:
-    """The segments without these ascending ranges: they count as released, whatever their type."""
+    """The segments without these ascending ranges: they count as released, with any type."""
     for first_offset, last_offset, ack_type in segments:
         start = first_offset
         for first, last in taken_back:

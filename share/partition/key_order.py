@@ -5,7 +5,7 @@ record of it. Then its first unfinished record can be delivered, and the next on
 same member; `run_max` bounds this *run*. The next run begins when the whole run has ended. Records without a
 key have no order.
 
-The order knows all unfinished records below `known_until`; whatever is delivered lies below. A batch whose
+The order knows all unfinished records below `known_until`; all records that it delivers lie below. A batch whose
 keys are unknown is delivered alone: after all records before it, and before all records behind it. Pure.
 """
 
@@ -21,6 +21,10 @@ from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 
 _MANY_MIN: Final = 16
 """From this number of records on, `_finish_many_first` is faster."""
+
+
+_NONE: Final = -(1 << 63)
+"""Neither a key nor an offset."""
 
 
 class BatchKeys(NamedTuple):
@@ -159,15 +163,16 @@ class KeyOrder:
     def _finish_many_first(self, offsets: range) -> None:
         """The same by functions in C: the loop above would cost more than all other work on a fetch."""
         self._held.difference_update(offsets)
-        keys = list(map(self._key_of.pop, offsets, repeat(None)))
-        following = list(map(self._next_of.pop, offsets, repeat(None)))
-        _consume(map(self._first_of.pop, keys, repeat(None)))
-        if any(following):
-            free = [(key, first) for key, first in zip(keys, following, strict=True) if first is not None]
+        keys = [one for one in map(self._key_of.pop, offsets, repeat(_NONE)) if one != _NONE]
+        first_offsets = list(map(self._first_of.__getitem__, keys))
+        following = list(map(self._next_of.pop, first_offsets, repeat(_NONE)))
+        _consume(map(self._first_of.pop, keys))
+        free = [(key, first) for key, first in zip(keys, following, strict=True) if first != _NONE]
+        if free:
             self._first_of.update(free)
             self._add_heads([first for _, first in free])
-            keys = [key for key, first in zip(keys, following, strict=True) if first is None]
-        _consume(map(self._last_of.pop, keys, repeat(None)))
+            keys = [key for key, first in zip(keys, following, strict=True) if first == _NONE]
+        _consume(map(self._last_of.pop, keys, repeat(_NONE)))
 
     def _finish_any(self, offsets: range, *, was_held: bool) -> None:
         for offset in offsets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -56,8 +57,8 @@ async def members(stage: Stage, count: int = 2) -> list[ShareMember]:
     return found
 
 
-async def taken(member: ShareMember, **values: int) -> list[int]:
-    """The offsets that a fetch acquires, each of which is in its answer."""
+async def taken(member: ShareMember, **values: Any) -> list[int]:
+    """The offsets that a fetch acquires; its answer has all these records."""
     got = await member.fetch(**values)
     assert (got.error, got.errors) == (0, [0] * len(got.errors)), got
     offsets = [offset for first, last, _ in got.acquired for offset in range(first, last + 1)]

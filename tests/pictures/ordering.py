@@ -17,6 +17,7 @@ from tests.share.partition.leader import LIMITS, RECORD_LIMIT, RELEASE, Leader
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 KEYS = "abacabbcab"
+HASHES = [key_hash(b"user-" + letter.encode()) for letter in KEYS]
 ACCEPT = 1
 
 
@@ -33,8 +34,7 @@ class ShareGroup:
     def fetch(self, member: int, count: int) -> None:
         leader = self._leader
         plan = leader.partition.plan_acquire(count, leader.limits, RECORD_LIMIT)
-        hashes = [key_hash(key.encode()) for key in KEYS]
-        keys = BatchKeys(0, len(KEYS) - 1, KeyHashes(list(range(len(KEYS))), hashes))
+        keys = BatchKeys(0, len(KEYS) - 1, KeyHashes(list(range(len(KEYS))), HASHES))
         acquired = leader.partition.acquire(
             plan,
             f"member-{member}",
@@ -56,6 +56,11 @@ class ShareGroup:
         verb = "releases" if ack_type == RELEASE else "accepts"
         self._draw(f"Member {member} {verb} {offset}")
 
+    def accept_all(self, member: int) -> None:
+        for offset in sorted(self._holder):
+            if self._holder[offset] == member:
+                self.acknowledge(member, offset, ACCEPT)
+
     def _draw(self, event: str) -> None:
         states = {
             offset: state
@@ -63,16 +68,18 @@ class ShareGroup:
             for offset in range(first, last + 1)
         }
         spso = self._leader.partition.spso
-        squares = [self._square(offset, states.get(offset), spso) for offset in range(len(KEYS))]
-        self.steps.append(Step(event, squares))
+        left = [
+            offset for offset in range(spso, len(KEYS)) if states.get(offset) is not RecordState.ACKNOWLEDGED
+        ]
+        self.steps.append(Step(event, [self._square(offset, left) for offset in range(len(KEYS))]))
 
-    def _square(self, offset: int, state: RecordState | None, spso: int) -> Square:
+    def _square(self, offset: int, left: Sequence[int]) -> Square:
         key = KEYS[offset]
-        if offset < spso or state is RecordState.ACKNOWLEDGED:
+        if offset not in left:
             return Square(key, Look.FINAL)
         if offset in self._holder:
             return Square(key, Look.HELD, str(self._holder[offset]))
-        is_behind = any(KEYS[held] == key for held in self._holder if held < offset)
+        is_behind = any(KEYS[other] == key for other in left if other < offset)
         return Square(key, Look.WAITING if self._is_ordered and is_behind else Look.NEW)
 
 
@@ -82,9 +89,7 @@ def share_group(key_run_max: int) -> Sequence[Step]:
     group.fetch(1, 2)
     group.fetch(2, 2)
     group.acknowledge(1, 0, RELEASE)
-    held = sorted(offset for offset, member in group._holder.items() if member == 2)
-    for offset in held:
-        group.acknowledge(2, offset, ACCEPT)
+    group.accept_all(2)
     group.fetch(2, 3)
     return group.steps
 
@@ -93,10 +98,8 @@ def shared_partition() -> Sequence[Step]:
     """Two members with half of the hashes each; they commit what they have processed."""
     halves = even_ranges(2)
     owner = {
-        key: next(
-            number for number, half in enumerate(halves, 1) if half.has_record(key_hash(key.encode()), 0)
-        )
-        for key in set(KEYS)
+        key: next(number for number, half in enumerate(halves, 1) if half.has_record(hashed, 0))
+        for key, hashed in zip(KEYS, HASHES, strict=True)
     }
     committed = CommittedRanges()
     steps: list[Step] = []

@@ -7,7 +7,7 @@ from enum import Enum
 from html import escape
 from typing import NamedTuple
 
-_SQUARE, _GAP, _ROW, _LEFT, _TOP, _LEGEND = 34, 4, 48, 300, 40, 34
+_SQUARE, _GAP, _ROW, _LEFT, _TOP, _LEGEND_WIDTH = 34, 4, 48, 300, 40, 330
 _COLOURS = {"a": "#4c78a8", "b": "#f58518", "c": "#54a24b"}
 
 
@@ -39,17 +39,18 @@ class Step(NamedTuple):
 
 
 def svg(title: str, steps: Sequence[Step]) -> str:
-    """The picture. Its text has the colour of the page, dark or light."""
+    """The picture, on white, so that it can be read on dark pages, too."""
     count = len(steps[0].squares)
     width = _LEFT + count * (_SQUARE + _GAP) + 10
-    height = _TOP + len(steps) * _ROW + 2 * _LEGEND
+    height = _TOP + (len(steps) + 2) * _ROW + 10
+    font = 'font-family="sans-serif" font-size="13"'
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    pattern = 'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"'
+    stripe = '<rect width="3" height="6" fill="#ffffff" fill-opacity="0.65"/>'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="sans-serif" font-size="13" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font} role="img">',
         f"<title>{escape(title)}</title>",
-        '<defs><pattern id="wait" width="6" height="6" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><rect width="3" height="6" fill="#ffffff" fill-opacity="0.65"/>'
-        "</pattern></defs>",
+        f'<defs><pattern id="wait" {pattern}>{stripe}</pattern></defs>',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         _text(10, 24, "offset", "#444444"),
         *(_text(_x(index) + _SQUARE / 2, 24, str(index), "#444444", "middle") for index in range(count)),
@@ -88,12 +89,12 @@ def _square(x: float, y: float, square: Square) -> list[str]:
 
 
 def _legend(y: int) -> list[str]:
+    """Two rows of two."""
     parts: list[str] = []
-    x = 10
-    for look in Look:
-        parts += _square(x, y, Square("a", look, "1" if look is Look.HELD else ""))
-        parts.append(_text(x + _SQUARE + 8, y + 22, look.value, "#222222"))
-        x += _SQUARE + 24 + 7 * len(look.value)
+    for number, look in enumerate(Look):
+        x, row_y = 10 + number % 2 * _LEGEND_WIDTH, y + number // 2 * _ROW
+        parts += _square(x, row_y, Square("a", look, "1" if look is Look.HELD else ""))
+        parts.append(_text(x + _SQUARE + 8, row_y + 22, look.value, "#222222"))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Batches of which a member has acquired only some records."""
+"""Batches from which a member has acquired only some records."""
 
 from __future__ import annotations
 
