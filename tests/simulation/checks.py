@@ -123,14 +123,16 @@ class Checks:
                     raise Violation(f"{topic.name} was created, but is missing")
                 world.model.forget_topic(topic.topic_id)
                 del world.topics[topic.name]
-        if may_lose and world.ledger is not None:
+        if may_lose:
             world.ledger = self._recovered(broker, world.ledger)
+            world.orders = self._recovered(broker, world.orders)
+            world.results = self._recovered(broker, world.results)
         for partition, model in world.model.partitions.items():
             await self._check_recovered(broker, partition, model, may_lose=may_lose)
         self._power_losses_seen = power_losses
 
-    def _recovered(self, broker: Broker, topic: LiveTopic) -> LiveTopic | None:
-        if topic.topic_id in broker.metadata.image.topics_by_id:
+    def _recovered(self, broker: Broker, topic: LiveTopic | None) -> LiveTopic | None:
+        if topic is None or topic.topic_id in broker.metadata.image.topics_by_id:
             return topic
         self._world.model.forget_topic(topic.topic_id)
         return None
