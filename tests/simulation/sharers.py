@@ -49,6 +49,8 @@ class Sharer:
         self._individual = True
         self._gives_up_hastily = False
         self._member = Member("", individual=True)
+        self._member_id = ""
+        """That of its last membership: a client that was fenced may join again with it."""
         self._heartbeat_due_ms = 0.0
         self._unheard_since_ms = 0.0
         """When it sent the first heartbeat after the last one with an answer; 0 if there is none."""
@@ -66,6 +68,7 @@ class Sharer:
     async def _live(self) -> None:
         """One process: its heartbeats and its work, until it crashes."""
         self._forget()
+        self._member_id = ""
         transactional_id = f"sharer-{self._name}"
         if self._random.random() < 0.5:
             # Then the last transaction stays open until its timeout, and not until this process begins.
@@ -107,11 +110,17 @@ class Sharer:
             await self._leave()
             await asyncio.sleep(self._random.uniform(0, _ABSENCE_SECONDS_MAX))
         elif chance < 0.6 and self._world.scenario.sharers_change:
-            self._individual = not self._individual
-            self._note(f"allows individual commits: {self._individual}")
+            await self._change_setting()
         else:
             self._note("falls silent")
             await asyncio.sleep(self._random.uniform(0, _ABSENCE_SECONDS_MAX))
+
+    async def _change_setting(self) -> None:
+        """Sometimes back again at once."""
+        for _ in range(self._random.randint(1, 2)):
+            self._individual = not self._individual
+            self._note(f"allows individual commits: {self._individual}")
+            await self._heartbeat()
 
     # Leaving
 
@@ -141,8 +150,9 @@ class Sharer:
     async def _heartbeat(self) -> None:
         await self._connect()
         if self._member.epoch == JOIN_EPOCH:
-            member_id = UUID(int=self._random.getrandbits(128)).hex
-            self._member, self._says_all = Member(member_id, individual=self._individual), True
+            if not self._member_id or self._random.random() < 0.5:
+                self._member_id = UUID(int=self._random.getrandbits(128)).hex
+            self._member, self._says_all = Member(self._member_id, individual=self._individual), True
         member, sent_ms = self._member, self._world.now_ms
         self._unheard_since_ms = self._unheard_since_ms or sent_ms
         if self._world.is_ending and self._world.scenario.shares_in_transactions:

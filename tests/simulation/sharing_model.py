@@ -122,7 +122,7 @@ class SharingModel:
 
     def check_unstable(self, partition: TopicIdPartition, *, sent_ms: float, now_ms: float) -> None:
         """The answer to a request sent at `sent_ms` was UNSTABLE_OFFSET_COMMIT."""
-        if not any(
+        if self.is_exact and not any(
             one.partition == partition
             and not self.members.surely_holds(one.member, partition, sent_ms=sent_ms, now_ms=now_ms)
             for one in self._open

@@ -13,7 +13,8 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
-from tests.coordinator.consumer.consumer_bench import SESSION_MS, ConsumerBench
+from tests.coordinator.classic.classic_bench import TOPIC
+from tests.coordinator.consumer.consumer_bench import ASSIGNMENT_INTERVAL_MS, SESSION_MS, ConsumerBench
 from tests.coordinator.consumer.sharing_member import PARTITION_COUNT, Member, bench_of, settle
 from tests.coordinator.offsets.individual_commits import (
     commit_ranges,
@@ -70,6 +71,22 @@ def test_members_that_begin_or_cease_to_commit_individually_change_the_assignmen
         member.individual = False
     settle(members)
     assert ranges(members) == {0: [ALL_HASHES], 1: [ALL_HASHES], 2: [ALL_HASHES]}
+
+
+def test_a_member_that_begins_again_to_commit_individually_learns_the_share_that_it_still_has() -> None:
+    bench = ConsumerBench(interval_ms=ASSIGNMENT_INTERVAL_MS)
+    bench.topic_id = bench.create_topic(TOPIC, 1)
+    members = [Member(bench, "a"), Member(bench, "b")]
+    settle(members)
+    bench.advance(ASSIGNMENT_INTERVAL_MS)
+    settle(members)
+    shares = {bench.topic_id: (0,)}
+    epoch = members[0].epoch
+    ceased = bench.start_heartbeat("a", epoch, owned=shares, individual_commit=False).result()
+    assert ceased.assignment == {}
+    began = bench.start_heartbeat("a", epoch, owned={}, individual_commit=True).result()
+    assert began.assignment == shares
+    assert began.shares == members[0].owned
 
 
 def test_a_range_has_to_be_given_up_before_another_member_gets_it() -> None:
