@@ -64,17 +64,30 @@ class SharedOffsets:
         for topic in group.topics:
             for one in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, one.partition_index)
-                if one.error_code is not ErrorCode.none:
+                if one.error_code is ErrorCode.none:
+                    found[partition] = committed = _committed(one)
+                    self._model.ranges(partition).saw(committed.offsets, looks[partition], self._world.now_ms)
+                else:
                     found[partition] = one.error_code
-                    if one.error_code is ErrorCode.unstable_offset_commit and (
-                        incarnation == self._world.ordinary.incarnation
-                    ):
-                        self._model.check_unstable(partition, sent_ms=sent_ms, now_ms=self._world.now_ms)
-                    continue
-                committed = _committed(one)
-                found[partition] = committed
-                self._model.ranges(partition).saw(committed.offsets, looks[partition], self._world.now_ms)
+        if incarnation == self._world.ordinary.incarnation and require_stable:
+            self._check_stability("" if member is None else member.member_id, found, sent_ms)
         return found
+
+    def _check_stability(
+        self, reader: str, found: Mapping[TopicIdPartition, Committed | ErrorCode], sent_ms: float
+    ) -> None:
+        clock = self._world.machine.clock
+        for partition, one in found.items():
+            if one is ErrorCode.unstable_offset_commit:
+                self._model.check_unstable(reader, partition, sent_ms=sent_ms, now_ms=self._world.now_ms)
+            elif isinstance(one, Committed):
+                self._model.check_stable(
+                    reader,
+                    partition,
+                    sent_ms=sent_ms,
+                    wall_ms=clock.wall_ms(),
+                    clock_changes=clock.change_count,
+                )
 
     # Committing
 

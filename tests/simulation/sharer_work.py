@@ -125,8 +125,9 @@ class SharerWork:
         return None if found is None else self._choose(hashes, position, found)
 
     async def _find_position(self, member: Member, partition: TopicIdPartition) -> None:
-        if not self._transactions.is_at_rest and self._world.scenario.shares_in_transactions:
-            # Its own last transaction may be about to be committed: its offsets would be read too early.
+        in_transactions = self._world.scenario.shares_in_transactions
+        if in_transactions and not self._transactions.is_at_rest and self._random.random() < 0.5:
+            # Its last transaction may be open, or about to be committed. Without this it waits for the end.
             await self._transactions.become_producer()
         found = (await self._offsets.fetch([partition], require_stable=True, member=member)).get(partition)
         if found is None or isinstance(found, ErrorCode):

@@ -114,17 +114,35 @@ class SharingModel:
             hashes = shares.get(commit.partition)
             if hashes is None or not hashes.overlaps(commit.hashes) or commit.told_ms >= sent_ms:
                 continue
+            if commit.member == member:
+                continue  # It has joined again; it cannot read the offsets yet, see `check_stable`.
             if commit.is_surely_open(wall_ms, clock_changes):
                 raise Violation(
                     f"{self.name}: {commit.partition} goes to {member} before {commit.transaction.name} of "
                     f"{commit.member} has ended"
                 )
 
-    def check_unstable(self, partition: TopicIdPartition, *, sent_ms: float, now_ms: float) -> None:
+    def check_stable(
+        self, member: str, partition: TopicIdPartition, *, sent_ms: float, wall_ms: int, clock_changes: int
+    ) -> None:
+        """A member got stable offsets with a request sent at `sent_ms`: none of its own may be pending."""
+        for commit in self._open:
+            is_own = commit.member == member and commit.partition == partition
+            if is_own and commit.told_ms < sent_ms and commit.is_surely_open(wall_ms, clock_changes):
+                raise Violation(
+                    f"{self.name}: {member} reads offsets of {partition} while its own transaction is open"
+                )
+
+    def check_unstable(
+        self, reader: str, partition: TopicIdPartition, *, sent_ms: float, now_ms: float
+    ) -> None:
         """The answer to a request sent at `sent_ms` was UNSTABLE_OFFSET_COMMIT."""
         if self.is_exact and not any(
             one.partition == partition
-            and not self.members.surely_holds(one.member, partition, sent_ms=sent_ms, now_ms=now_ms)
+            and (
+                one.member == reader
+                or not self.members.surely_holds(one.member, partition, sent_ms=sent_ms, now_ms=now_ms)
+            )
             for one in self._open
         ):
             raise Violation(f"{self.name}: {partition} is unstable, but no former owner has a transaction")

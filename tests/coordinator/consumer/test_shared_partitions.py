@@ -13,7 +13,7 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
-from tests.coordinator.classic.classic_bench import TOPIC
+from tests.coordinator.classic.classic_bench import GROUP, TOPIC
 from tests.coordinator.consumer.consumer_bench import ASSIGNMENT_INTERVAL_MS, SESSION_MS, ConsumerBench
 from tests.coordinator.consumer.sharing_member import PARTITION_COUNT, Member, bench_of, settle
 from tests.coordinator.offsets.individual_commits import (
@@ -272,3 +272,29 @@ class SharedPartitions(RuleBasedStateMachine):
 
 TestSharedPartitions = SharedPartitions.TestCase
 TestSharedPartitions.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+
+
+def test_a_member_that_joins_again_waits_for_its_own_transaction_before_it_reads_offsets() -> None:
+    bench = bench_of(1)
+    a, b = joined(bench, 2)
+    partition = TopicIdPartition(bench.topic_id, 0)
+    identity = MemberIdentity(a.member_id, None)
+    start = commit_ranges(bench, start=0, member=identity, generation_id=a.epoch, partition=partition)
+    assert start.result() == [ErrorCode.none]
+    pending = commit_ranges_in_transaction(
+        bench, (0, 3), partition=partition, member=identity, generation_id=a.epoch
+    )
+    assert pending.result() == [ErrorCode.none]
+    a.epoch, a.owned = 0, {}
+    a.beat()
+    assert a.owned
+
+    def is_unstable(reader: Member) -> bool:
+        (found,) = bench.offsets.fetch(
+            GROUP, {TOPIC: [0]}, require_stable=True, member_id=reader.member_id, member_epoch=reader.epoch
+        )
+        return found.is_unstable
+
+    assert (is_unstable(a), is_unstable(b)) == (True, False)
+    end_transaction(bench, commit=True)
+    assert not is_unstable(a)
