@@ -11,7 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.broker.internal_topics import client_markers
-from barnabas.coordinator.consumer import member_change, reconciliation, sharing
+from barnabas.coordinator.consumer import member_change, reconciliation
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.offsets import ConsumerOffsetRules
 from barnabas.coordinator.groups import Groups
@@ -23,8 +24,6 @@ from barnabas.coordinator.transaction.decided_transactions import DecidedTransac
 from barnabas.protocol import committed_ranges
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.record_keys import HASH_MAX
-from barnabas.protocol.record_keys.hash_range import HashRange, even_ranges
 from barnabas.share.log_store.state_append import StateAppend
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
@@ -243,10 +242,10 @@ def impatient_commits() -> Generator[None]:
 
 @contextmanager
 def overlapping_shares() -> Generator[None]:
-    """Neighbours that share a partition both have the hash between them."""
+    """A share is free as soon as no member has the whole partition."""
 
-    def ranges(count: int) -> list[HashRange]:
-        return [one._replace(last_hash=min(one.last_hash + 1, HASH_MAX)) for one in even_ranges(count)]
+    def is_owned(group: ConsumerGroup, member_id: str, topic_id: Any, partition: int, _: object) -> bool:
+        return group._owners.get(topic_id, {}).get(partition, member_id) != member_id
 
-    with patch.object(sharing, "even_ranges", ranges):
+    with patch.object(ConsumerGroup, "is_owned_by_another", is_owned):
         yield

@@ -20,7 +20,7 @@ from tests.simulation.world import World
 START_OFFSET = 0
 """The position at which the group begins."""
 
-_STRAGGLER_SECONDS = 1.0
+STRAGGLER_SECONDS = 1.0
 """A request without an answer has its effect within this time, or never."""
 
 
@@ -160,7 +160,7 @@ class SharedOffsets:
 
     async def _lose_reset(self, model: RangesModel, next_offset: int) -> None:
         try:
-            await asyncio.sleep(_STRAGGLER_SECONDS)
+            await asyncio.sleep(STRAGGLER_SECONDS)
         finally:
             model.lose_reset(next_offset)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from itertools import count
 from math import inf
 from random import Random
 from typing import Any
@@ -45,7 +44,6 @@ class SharerTransactions:
         """A commit that waits needs a connection of its own."""
         self._timeout_ms = random.choice((1500, 3000, 6000))
         self._producer = NOBODY
-        self._numbers = count()
         self._sequences: dict[int, int] = {}
         self._unfinished = self._model.unfinished.setdefault(transactional_id, [])
         """The transactions of the id whose effects may not be done; the last one is the current one."""
@@ -57,10 +55,6 @@ class SharerTransactions:
     def forget(self) -> None:
         """The producer does not know any longer how far it is."""
         self._producer = NOBODY
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def transaction(self) -> Transaction:
@@ -95,7 +89,7 @@ class SharerTransactions:
     def begin(self) -> Transaction:
         clock = self._world.machine.clock
         transaction = Transaction(
-            f"{self._name}/{next(self._numbers)}", clock.wall_ms(), self._timeout_ms, clock.change_count
+            f"{self._name}/{self._model.new_number()}", clock.wall_ms(), self._timeout_ms, clock.change_count
         )
         self._world.ordinary.transactions.begin(transaction)
         self._unfinished.append(transaction)

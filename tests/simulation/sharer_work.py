@@ -28,6 +28,8 @@ from tests.simulation.world import World
 _PAUSE_SECONDS_MAX = 0.15
 _FREEZE_SECONDS_MAX = 5.0
 """Longer than a session, and than some transactions."""
+_STEP_SECONDS_MAX = 0.4
+_FREEZE_CHANCE, _PAUSE_CHANCE = 0.04, 0.3
 _RECORDS_MAX = 6
 
 
@@ -52,7 +54,6 @@ class SharerWork:
         self._client = world.client(f"{name}-work")
         self._offsets = SharedOffsets(world, self._client)
         self._transactions = SharerTransactions(world, f"{name}-{transactional_id}", transactional_id, random)
-        self._result_count = 0
 
     async def run(self, member: Callable[[], Member]) -> None:
         """Round after round, as the member that it is then."""
@@ -96,7 +97,7 @@ class SharerWork:
     async def _process(
         self, member: Member, committer: Committer, takes: dict[TopicIdPartition, _Take]
     ) -> None:
-        await self._freeze_sometimes()
+        await self._pause_sometimes()
         if not committer.individual:
             await self._commit_ordinarily(committer, takes)
         elif self._world.scenario.shares_in_transactions:
@@ -108,10 +109,14 @@ class SharerWork:
             if position is not None:
                 position.next_offset = take.next_offset
 
-    async def _freeze_sometimes(self) -> None:
-        """A long pause between two steps."""
-        if not self._world.is_ending and self._random.random() < 0.04:
-            await asyncio.sleep(self._random.uniform(0, _FREEZE_SECONDS_MAX))
+    async def _pause_sometimes(self) -> None:
+        """A pause between two steps, seldom a long one."""
+        chance = self._random.random()
+        if not self._world.is_ending and chance < _PAUSE_CHANCE:
+            is_long = chance < _FREEZE_CHANCE
+            await asyncio.sleep(
+                self._random.uniform(0, _FREEZE_SECONDS_MAX if is_long else _STEP_SECONDS_MAX)
+            )
 
     # Reading
 
@@ -192,7 +197,7 @@ class SharerWork:
             halves = {one: len(ones) // 2 for one, ones in offsets.items()}
             late = {one: ones[halves[one] :] for one, ones in offsets.items()}
             await self._commit_part(member, shares, late)
-            await self._freeze_sometimes()
+            await self._pause_sometimes()
             offsets = {one: ones[: halves[one]] for one, ones in offsets.items() if halves[one]}
         if offsets:
             await self._commit_part(member, shares, offsets)
@@ -225,11 +230,11 @@ class SharerWork:
         transactions.begin()
         try:
             await self._write_results(takes)
-            await self._freeze_sometimes()
+            await self._pause_sometimes()
             shares = {one: take.hashes for one, take in takes.items()}
             offsets = {one: take.offsets for one, take in takes.items()}
             await transactions.commit_ranges(member, shares, offsets)
-            await self._freeze_sometimes()
+            await self._pause_sometimes()
         except Disconnected:
             transactions.forget()
             raise
@@ -254,8 +259,7 @@ class SharerWork:
             ranges = self._world.ordinary.sharing.ranges(partition)
             values: dict[bytes, Result] = {}
             for offset, value in take.records:
-                self._result_count += 1
-                name = f"{self._transactions.name}/{partition.partition}/{offset}/{self._result_count}"
+                name = f"{partition.partition}/{offset}/{self._world.ordinary.sharing.new_number()}"
                 values[name.encode()] = Result(
                     partition, offset, key_of(value), reset_count_of(ranges), transaction
                 )

@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from tests.simulation.client import Disconnected
 from tests.simulation.group_offsets import REFUSALS
-from tests.simulation.shared_offsets import SharedOffsets
+from tests.simulation.ranges_model import RangesModel
+from tests.simulation.shared_offsets import STRAGGLER_SECONDS, SharedOffsets
 from tests.simulation.world import LiveTopic, World
 
-_PAUSE_SECONDS_MAX = 6.0
-_LEAVE_SECONDS_MAX = 5.0
+_PAUSE_SECONDS_MAX = 3.0
+_LEAVE_SECONDS_MAX = 4.0
 _DELETION_REFUSALS = REFUSALS | {ErrorCode.non_empty_group, ErrorCode.group_subscribed_to_topic}
-_STRAGGLER_SECONDS = 1.0
+_NO_OFFSETS = 0
 
 
 class SharingAdministrator:
@@ -32,9 +34,9 @@ class SharingAdministrator:
 
     async def run(self) -> None:
         while not self._world.is_ending:
-            await asyncio.sleep(self._random.uniform(1, _PAUSE_SECONDS_MAX))
+            await asyncio.sleep(self._random.uniform(0.3, _PAUSE_SECONDS_MAX))
             orders = self._world.orders
-            if orders is None or self._world.is_ending or self._random.random() < 0.5:
+            if orders is None or self._world.is_ending or self._random.random() < 0.3:
                 continue
             try:
                 await self._without_members(orders)
@@ -86,37 +88,37 @@ class SharingAdministrator:
     async def _delete_group(self, orders: LiveTopic) -> None:
         await self._delete(orders, "delete_groups", groups_names=[self._model.name])
 
-    async def _delete(self, orders: LiveTopic, api: str, **values: object) -> None:
+    async def _delete(self, orders: LiveTopic, api: str, **values: Any) -> None:
         models = [self._model.ranges(one) for one in orders.partitions]
         for partition, model in zip(orders.partitions, models, strict=True):
             self._model.may_reset(partition)
             model.begin_reset()
+        code = ErrorCode.unknown_server_error
         try:
-            response = await self._client.ask(api, **values)
-        except BaseException:
-            try:
-                await asyncio.sleep(_STRAGGLER_SECONDS)
-            finally:
-                for model in models:
-                    model.lose_reset(0)
+            code = _code_of(await self._client.ask(api, **values))
+            self._note(api, code)
+        finally:
+            await self._settle(models, code)
+            if api == "delete_groups":
                 self._model.members.forget()
-            raise
-        code = _code_of(response)
-        self._note(api, code)
-        if code not in _DELETION_REFUSALS and code is not ErrorCode.none:
+
+    async def _settle(self, models: list[RangesModel], code: ErrorCode) -> None:
+        is_refused = code in _DELETION_REFUSALS
+        is_known = is_refused or code is ErrorCode.none
+        try:
+            await asyncio.sleep(0 if is_known else STRAGGLER_SECONDS)
+        finally:
             for model in models:
-                model.lose_reset(0)
-        else:
-            for model in models:
-                model.end_reset(0 if code is ErrorCode.none else None)
-        if api == "delete_groups":
-            self._model.members.forget()
+                if is_known:
+                    model.end_reset(None if is_refused else _NO_OFFSETS)
+                else:
+                    model.lose_reset(_NO_OFFSETS)
 
     def _note(self, what: str, code: ErrorCode) -> None:
         self._world.trace.event(f"the administrator of the sharing group: {what}: {code.name}")
 
 
-def _code_of(response: object) -> ErrorCode:
+def _code_of(response: Any) -> ErrorCode:
     if hasattr(response, "results"):
         return ErrorCode(response.results[0].error_code)
     if response.error_code is not ErrorCode.none:

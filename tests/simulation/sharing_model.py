@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import inf
 from typing import NamedTuple
 
@@ -61,8 +62,13 @@ class SharingModel:
         self._skipped: dict[TopicIdPartition, set[int]] = {}
         """Offsets that an administrator may have skipped."""
         self._ranges: dict[TopicIdPartition, RangesModel] = {}
+        self._numbers = count()
         self._open: list[OpenCommit] = []
         self._results: dict[bytes, Result] = {}
+
+    def new_number(self) -> int:
+        """A number for a name that no other transaction or result has."""
+        return next(self._numbers)
 
     def ranges(self, partition: TopicIdPartition) -> RangesModel:
         name = f"{self.name}/{partition.topic_id.hex[:4]}-{partition.partition}"
