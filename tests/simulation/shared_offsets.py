@@ -59,7 +59,7 @@ class SharedOffsets:
         response = await self._client.ask("offset_fetch", groups=[asked], require_stable=require_stable)
         (group,) = response.groups
         if group.error_code is not ErrorCode.none:
-            return dict.fromkeys(partitions, group.error_code)
+            return {one: ErrorCode(group.error_code) for one in partitions}
         found: dict[TopicIdPartition, Committed | ErrorCode] = {}
         for topic in group.topics:
             for one in topic.partitions:
@@ -68,7 +68,7 @@ class SharedOffsets:
                     found[partition] = committed = _committed(one)
                     self._model.ranges(partition).saw(committed.offsets, looks[partition], self._world.now_ms)
                 else:
-                    found[partition] = one.error_code
+                    found[partition] = ErrorCode(one.error_code)
         if incarnation == self._world.ordinary.incarnation and require_stable:
             self._check_stability("" if member is None else member.member_id, found, sent_ms)
         return found

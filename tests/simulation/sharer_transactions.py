@@ -128,7 +128,11 @@ class SharerTransactions:
         transaction, sent_ms = self.transaction, self._world.now_ms
         incarnation = self._world.ordinary.incarnation
         opened = self._model.opens(member.member_id, shares, transaction)
-        sent = {one: self._model.ranges(one).send(ones, inf) for one, ones in offsets.items()}
+        # The end of a transaction that a power failure may have removed decides nothing.
+        since_ms = sent_ms if transaction.outcome is Outcome.LOST else inf
+        sent = {one: self._model.ranges(one).send(ones, since_ms) for one, ones in offsets.items()}
+        for commit in sent.values():
+            commit.is_transactional = True
         transaction.ranges += [(self._model.ranges(one), commit) for one, commit in sent.items()]
         for _ in range(TRIES_MAX):
             response = await self._wait_for_commit(member, topics_of(sent, -1))
@@ -144,8 +148,8 @@ class SharerTransactions:
         if incarnation != self._world.ordinary.incarnation:
             return
         now_ms = self._world.now_ms
-        for commit in opened:
-            commit.told_ms = now_ms
+        for one in opened:
+            one.told_ms = now_ms
         for partition, hashes in shares.items():
             self._model.members.committed(member.member_id, partition, hashes, sent_ms=sent_ms, now_ms=now_ms)
         if self._world.scenario.shares_in_order:

@@ -172,7 +172,7 @@ class SharingModel:
     def check_complete(self, values: Iterable[bytes], expected: Mapping[TopicIdPartition, set[int]]) -> None:
         """Each of the expected records has a result."""
         for partition, skipped in self._skipped.items():
-            expected[partition] -= skipped
+            expected[partition].difference_update(skipped)
         for value in values:
             expected[self._results[value].source].discard(self._results[value].offset)
         for partition, offsets in expected.items():
