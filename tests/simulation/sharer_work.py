@@ -29,7 +29,7 @@ _PAUSE_SECONDS_MAX = 0.15
 _FREEZE_SECONDS_MAX = 5.0
 """Longer than a session, and than some transactions."""
 _STEP_SECONDS_MAX = 0.4
-_FREEZE_CHANCE, _PAUSE_CHANCE = 0.04, 0.3
+_FREEZE_CHANCE, _PAUSE_CHANCE = 0.04, 0.5
 _RECORDS_MAX = 6
 
 

@@ -29,6 +29,7 @@ _REBALANCE_MS = (4_000, 60_000)
 _PAUSE_SECONDS_MAX = 0.3
 _ABSENCE_SECONDS_MAX = 5.0
 _REVOCATION_SECONDS_MAX = 2.0
+_CHANGE_CHANCE = 0.08
 _LEAVE_EPOCH = -1
 _OUT = (ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch, ErrorCode.group_id_not_found)
 
@@ -96,7 +97,7 @@ class Sharer:
                     await self._stay_away()
                 elif self._world.now_ms >= self._heartbeat_due_ms or self._member.epoch == JOIN_EPOCH:
                     await self._heartbeat()
-                elif not self._world.is_ending and self._random.random() < 0.04:
+                elif not self._world.is_ending and self._random.random() < _CHANGE_CHANCE:
                     if self._random.random() < 0.2:
                         return
                     await self._misbehave()
@@ -203,7 +204,7 @@ class Sharer:
         revoked = [one for one in member.held if one not in shares and one not in member.revoked]
         if revoked and not member.revoked:
             self._revoke_by_ms = self._unheard_since_ms + self._rebalance_ms
-            self._gives_up_hastily = self._random.random() < 0.3
+            self._gives_up_hastily = self._random.random() < 0.5
         for one in revoked:
             slowness = 0.0 if self._world.is_ending else self._random.choice((0.0, _REVOCATION_SECONDS_MAX))
             member.revoked[one] = self._world.now_ms + self._random.uniform(0, slowness) * 1000

@@ -46,7 +46,7 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(dropped_fsync, "was confirmed", id="a dropped fsync"),
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
-        pytest.param(forgotten_marker, "is not visible", id="a forgotten marker"),
+        pytest.param(forgotten_marker, "transactions are not done", id="a forgotten marker"),
         pytest.param(forged_markers, "its transaction", id="a marker of a client that is taken"),
         pytest.param(
             unstable_offset, "the last stable offset", id="a stable offset behind an open transaction"

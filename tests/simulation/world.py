@@ -127,7 +127,7 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
 def _draw_sharing(random: Random) -> dict[str, Any]:
     in_transactions = random.random() < 0.7
     return {
-        "sharers": random.choice((0, 0, 0, 2, 3, 4)),
+        "sharers": random.choice((0, 0, 0, 0, 0, 2, 3, 4)),
         "orders_partitions": random.choice((1, 1, 2)),
         "shares_in_transactions": in_transactions,
         "shares_in_order": in_transactions and random.random() < 0.5,
