@@ -110,8 +110,10 @@ def _wait_until_ms(broker: Broker, producer_id: int) -> int:
     transaction = broker.transactions.coordinator.of_producer(producer_id)
     if transaction is None:
         return now_ms
-    left_ms = transaction.started_at_ms + transaction.timeout_ms - broker.clock.wall_ms()
-    return now_ms + max(0, left_ms - transaction.timeout_ms // _ABORTING_SHARE)
+    timeout_ms = transaction.timeout_ms
+    left_ms = transaction.started_at_ms + timeout_ms - broker.clock.wall_ms()
+    # The clock may have been set back since the transaction began.
+    return now_ms + max(0, min(left_ms, timeout_ms) - timeout_ms // _ABORTING_SHARE)
 
 
 def _producer(request: _Request) -> ProducerIdentity:

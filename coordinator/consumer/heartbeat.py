@@ -172,8 +172,10 @@ def result_of(
 ) -> HeartbeatResult:
     """The answer to a member that was `before` and is `after`."""
     changed = (after.assigned, after.shares) != (before.assigned, before.shares)
-    ceased = before.individual_commit and not after.individual_commit
-    if not (request.member_epoch == JOIN_EPOCH or request.is_full or changed or ceased):
+    # A member that ceases to know shares gives them up. If it begins again before it gets another assignment,
+    # it learns that it still has them.
+    shares_count = before.individual_commit != after.individual_commit
+    if not (request.member_epoch == JOIN_EPOCH or request.is_full or changed or shares_count):
         return HeartbeatResult(after.member_id, after.member_epoch, heartbeat_interval_ms, None)
     return HeartbeatResult(
         after.member_id, after.member_epoch, heartbeat_interval_ms, _usable(after), after.shares

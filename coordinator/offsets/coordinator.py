@@ -234,8 +234,9 @@ class OffsetCoordinator(OperationRunner):
         with_ranges: bool = False,
     ) -> list[FetchedOffset]:
         """OffsetFetch of one group; all of its offsets if `wanted` is None. `require_stable` leaves out
-        offsets that an open transaction may replace, and those of partitions for which a former owner has
-        ranges in an open transaction. `with_ranges` adds the ranges that were committed individually.
+        offsets that an open transaction may replace, and those of partitions for which a former owner, or the
+        member itself, has ranges in an open transaction. `with_ranges` adds the ranges that were committed
+        individually.
 
         INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing. Members of
         consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
@@ -243,8 +244,8 @@ class OffsetCoordinator(OperationRunner):
         self._operations.check_loaded(checked_group_id(group_id))
         rules = self._rules_of(group_id)
         rules.check_fetch(group_id, member_id, member_epoch)
-        is_owner = partial(rules.is_owner, group_id) if require_stable else None
-        found = fetched_offsets(self._offsets, group_id, wanted, is_owner, with_ranges=with_ranges)
+        is_apart = partial(_is_apart, rules, group_id, member_id) if require_stable else None
+        found = fetched_offsets(self._offsets, group_id, wanted, is_apart, with_ranges=with_ranges)
         return list(found)
 
     def topics(self) -> set[tuple[str, UUID]]:
@@ -332,6 +333,20 @@ class OffsetCoordinator(OperationRunner):
     def _rules_of(self, group_id: str) -> OffsetRules:
         is_consumer = self._consumer_groups.exists(group_id)
         return self._consumer_groups if is_consumer else self._classic_groups
+
+
+def _is_apart(
+    rules: OffsetRules,
+    group_id: str,
+    reader_id: str | None,
+    committer_id: str,
+    topic_id: UUID,
+    partition: int,
+) -> bool:
+    """Whether ranges in an open transaction do not concern the member that reads offsets: its own do, because
+    it may have joined again since it committed them.
+    """
+    return committer_id != reader_id and rules.is_owner(group_id, committer_id, topic_id, partition)
 
 
 def _write_in_pieces(records: Sequence[AnyGroupRecord]) -> Steps[None]:

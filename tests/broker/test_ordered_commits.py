@@ -48,6 +48,18 @@ async def test_a_wait_ends_before_the_transaction_times_out(lab: Lab) -> None:
     assert await b.end(commit=False) is OK
 
 
+async def test_a_wait_is_no_longer_than_the_timeout_though_the_clock_was_set_back(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = await producer(lab, "b")
+    assert await b.write() is OK
+    began_ms = lab.clock.wall_ms()
+    monkeypatch.setattr(lab.clock, "wall_ms", lambda: began_ms - 10 * TIMEOUT_MS)
+    of_b = b.start_commit_ranges(GROUP, [(45, 49)])
+    await lab.advance(TIMEOUT_MS)
+    assert await b.committed(of_b) is ErrorCode.transaction_abortable
+
+
 async def test_a_request_behind_the_commit_ends_the_wait(lab: Lab) -> None:
     b = await producer(lab, "b")
     of_b = b.start_commit_ranges(GROUP, [(45, 49)])

@@ -17,11 +17,20 @@ from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import batch, produce_fields
 from tests.simulation.client import Disconnected
 from tests.simulation.model import ShareModel
-from tests.simulation.world import COLD_TOPIC, LEDGER_PARTITIONS, LEDGER_TOPIC, LiveTopic, World
+from tests.simulation.world import (
+    COLD_TOPIC,
+    LEDGER_PARTITIONS,
+    LEDGER_TOPIC,
+    ORDERS_TOPIC,
+    RESULTS_TOPIC,
+    LiveTopic,
+    World,
+)
 
 _TOPICS_MAX = 3
 _PARTITIONS_MAX = 3
 _LEAVE_SECONDS_MAX = 8.0
+_LASTING_TOPICS = (COLD_TOPIC, LEDGER_TOPIC, ORDERS_TOPIC, RESULTS_TOPIC)
 _TOPIC_CONFIGS: tuple[Mapping[str, str | None], ...] = (
     {"segment.ms": "800"},
     {"retention.ms": "4000", "segment.ms": "800"},
@@ -47,6 +56,8 @@ class Administrator:
         await self._insistently(self._create_cold_topic)
         if self._world.scenario.producers_of_transactions:
             await self._insistently(self._create_ledger)
+        if self._world.scenario.sharers:
+            await self._insistently(self._prepare_sharing)
 
     async def run(self) -> None:
         """Changes something from time to time, until the last phase of the run."""
@@ -74,7 +85,7 @@ class Administrator:
         self._world.topics = {
             topic.name: LiveTopic(topic.name, topic.topic_id, len(topic.partitions))
             for topic in response.topics
-            if not topic.is_internal and topic.name not in (COLD_TOPIC, LEDGER_TOPIC)
+            if not topic.is_internal and topic.name not in _LASTING_TOPICS
         }
 
     async def settle_limits(self) -> None:
@@ -108,12 +119,23 @@ class Administrator:
 
     async def _create_ledger(self) -> None:
         """A topic that stays unchanged."""
-        topic = {"name": LEDGER_TOPIC, "num_partitions": LEDGER_PARTITIONS, "replication_factor": 1}
+        self._world.ledger = await self._create_lasting(LEDGER_TOPIC, LEDGER_PARTITIONS)
+
+    async def _prepare_sharing(self) -> None:
+        """The topics of the group whose members share partitions, and its setting."""
+        scenario, group_id = self._world.scenario, self._world.ordinary.sharing.name
+        order = "partition" if scenario.shares_in_order else "none"
+        await self._alter(32, group_id, {"individual.commit.order": order})
+        self._world.orders = await self._create_lasting(ORDERS_TOPIC, scenario.orders_partitions)
+        self._world.results = await self._create_lasting(RESULTS_TOPIC, scenario.orders_partitions)
+
+    async def _create_lasting(self, name: str, partition_count: int) -> LiveTopic:
+        topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
         await self._ask("create_topics", topics=[topic])
-        (found,) = (await self._ask("metadata", topics=[{"name": LEDGER_TOPIC}])).topics
+        (found,) = (await self._ask("metadata", topics=[{"name": name}])).topics
         if found.error_code is not ErrorCode.none:
             raise Disconnected
-        self._world.ledger = LiveTopic(LEDGER_TOPIC, found.topic_id, LEDGER_PARTITIONS)
+        return LiveTopic(name, found.topic_id, partition_count)
 
     async def delete_topic(self) -> None:
         topic = self._any_topic()

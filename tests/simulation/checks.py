@@ -15,6 +15,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import PartitionModel, ShareModel, Violation
+from tests.simulation.offset_checks import check_offsets
 from tests.simulation.transaction_model import Outcome
 from tests.simulation.world import LiveTopic, World
 
@@ -29,6 +30,8 @@ _IMAGE_FIELDS = (
     "last_control_offset",
     "delta_count",
 )
+_OFFSETS_EVERY = 5
+"""The replay of all offsets takes long, so it is not part of each inspection."""
 _TYPE_OF_CAUSE: dict[Cause | None, int] = {Cause.ACCEPT: ACCEPT, Cause.REJECT: REJECT, Cause.GAP: GAP}
 
 _StateKey = tuple[SharePartitionKey, int, int]
@@ -43,6 +46,7 @@ class Checks:
         self._decisions = decisions
         self._spso_by_state: dict[_StateKey, int] = {}
         self._power_losses_seen = 0
+        self._inspections = 0
 
     def inspect(self) -> None:
         """Checks the promises that hold at any moment."""
@@ -56,6 +60,9 @@ class Checks:
                 if self._world.scenario.keeps_state_in_log:
                     self._check_replay(leader)
         self._check_logs()
+        self._inspections += 1
+        if self._world.scenario.sharers and self._inspections % _OFFSETS_EVERY == 0:
+            check_offsets(broker, self._world.ordinary.sharing.name)
 
     def _check_start_offset(self, leader: SharePartitionLeader) -> None:
         """Within one state epoch the start offset never goes back."""
@@ -123,14 +130,16 @@ class Checks:
                     raise Violation(f"{topic.name} was created, but is missing")
                 world.model.forget_topic(topic.topic_id)
                 del world.topics[topic.name]
-        if may_lose and world.ledger is not None:
+        if may_lose:
             world.ledger = self._recovered(broker, world.ledger)
+            world.orders = self._recovered(broker, world.orders)
+            world.results = self._recovered(broker, world.results)
         for partition, model in world.model.partitions.items():
             await self._check_recovered(broker, partition, model, may_lose=may_lose)
         self._power_losses_seen = power_losses
 
-    def _recovered(self, broker: Broker, topic: LiveTopic) -> LiveTopic | None:
-        if topic.topic_id in broker.metadata.image.topics_by_id:
+    def _recovered(self, broker: Broker, topic: LiveTopic | None) -> LiveTopic | None:
+        if topic is None or topic.topic_id in broker.metadata.image.topics_by_id:
             return topic
         self._world.model.forget_topic(topic.topic_id)
         return None

@@ -111,10 +111,10 @@ class SimulatedClient:
         self.link.client.write(struct.pack(">i", len(frame)) + frame)
         return pending
 
-    async def answered(self, pending: Pending) -> Any:
+    async def answered(self, pending: Pending, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> Any:
         """The response. Raises `Disconnected`, also if it is late."""
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
+            async with asyncio.timeout(timeout_seconds):
                 return await pending.future
         except TimeoutError:
             self.disconnect()

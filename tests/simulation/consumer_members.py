@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES
 from tests.simulation.client import Disconnected
 from tests.simulation.group_offsets import GroupOffsets
 from tests.simulation.model import Violation
@@ -106,9 +107,8 @@ class ConsumerMember:
                 for index in topic.partitions
             )
             self._note(f"owns {len(owned)} partitions in epoch {self._epoch}")
-            self._model.given(
-                member_id, sorted(owned), sent_ms=sent_ms, now_ms=self._world.now_ms, until_ms=until_ms
-            )
+            given = dict.fromkeys(sorted(owned), ALL_HASHES)
+            self._model.given(member_id, given, sent_ms=sent_ms, now_ms=self._world.now_ms, until_ms=until_ms)
             if owned != self._owned:
                 self._heartbeat_due_ms = self._world.now_ms  # Clients do so to confirm that they are ready.
             self._owned = owned

@@ -4,10 +4,11 @@ partitions (classic), and in groups whose coordinator divides them (KIP-848).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import HashRange
 from tests.simulation.model import Violation
 
 
@@ -66,9 +67,10 @@ class GenerationModel:
 
 @dataclass(slots=True)
 class Holding:
-    """A partition that a member owns."""
+    """A partition that a member owns, or its share of one."""
 
     member: str
+    hashes: HashRange
     since_ms: float
     until_ms: float
     """The member owns it at least until now, if the broker hears nothing from it."""
@@ -76,8 +78,8 @@ class Holding:
 
 @dataclass(slots=True)
 class ReconciliationModel:
-    """A KIP-848 group: a partition is given to a member after the previous owner has given it up, or
-    is gone.
+    """A KIP-848 group: a partition, or a range of hashes of it, is given to a member after the previous owner
+    has given it up, or is gone.
     """
 
     name: str
@@ -85,7 +87,9 @@ class ReconciliationModel:
     epochs: dict[str, int] = field(default_factory=dict[str, int])
     """By member, from the broker's answers; a member that joins again starts without an epoch."""
     group_epoch: int = 0
-    _holdings: dict[TopicIdPartition, Holding] = field(default_factory=dict[TopicIdPartition, Holding])
+    _holdings: dict[TopicIdPartition, list[Holding]] = field(
+        default_factory=dict[TopicIdPartition, list[Holding]]
+    )
 
     def told_epoch(self, member: str, epoch: int) -> None:
         before = self.epochs.get(member, 0)
@@ -102,34 +106,59 @@ class ReconciliationModel:
     def given(
         self,
         member: str,
-        partitions: Collection[TopicIdPartition],
+        partitions: Mapping[TopicIdPartition, HashRange],
         *,
         sent_ms: float,
         now_ms: float,
         until_ms: float,
     ) -> None:
-        """The answer to a heartbeat sent at `sent_ms` gave these partitions to a member."""
-        for partition in partitions:
-            held = self._holdings.get(partition)
-            if held is None or held.member == member:
-                since_ms = now_ms if held is None else held.since_ms
-            elif held.since_ms < sent_ms and now_ms < held.until_ms:
-                raise Violation(f"{self.name}: {partition} goes to {member} while {held.member} holds it")
-            else:
-                since_ms = now_ms
-            self._holdings[partition] = Holding(member, since_ms, until_ms)
+        """The answer to a heartbeat sent at `sent_ms` gave these hashes of partitions to a member."""
+        for partition, hashes in partitions.items():
+            since_ms = now_ms
+            for held in self._overlapping(member, partition, hashes):
+                if held.since_ms < sent_ms and now_ms < held.until_ms:
+                    raise Violation(f"{self.name}: {partition} goes to {member} while {held.member} holds it")
+                self._holdings[partition].remove(held)
+            holdings = self._holdings.setdefault(partition, [])
+            for held in [one for one in holdings if one.member == member]:
+                since_ms = held.since_ms
+                holdings.remove(held)
+            holdings.append(Holding(member, hashes, since_ms, until_ms))
+
+    def committed(
+        self, member: str, partition: TopicIdPartition, hashes: HashRange, *, sent_ms: float, now_ms: float
+    ) -> None:
+        """A commit of ranges that a member sent at `sent_ms`, with these hashes, was accepted."""
+        for held in self._overlapping(member, partition, hashes):
+            if held.since_ms < sent_ms and now_ms < held.until_ms:
+                raise Violation(f"{self.name}: {member} commits for {partition} while {held.member} holds it")
+
+    def surely_holds(
+        self, member: str, partition: TopicIdPartition, *, sent_ms: float, now_ms: float
+    ) -> bool:
+        """Whether the member has hashes of the partition during all of this time."""
+        return any(
+            held.member == member and held.since_ms < sent_ms and now_ms < held.until_ms
+            for held in self._holdings.get(partition, ())
+        )
 
     def stays(self, member: str, until_ms: float) -> None:
         """The coordinator has heard from the member."""
-        for held in self._holdings.values():
-            if held.member == member:
-                held.until_ms = max(held.until_ms, until_ms)
+        for holdings in self._holdings.values():
+            for held in holdings:
+                if held.member == member:
+                    held.until_ms = max(held.until_ms, until_ms)
 
     def give_up(self, member: str, kept: Collection[TopicIdPartition] = ()) -> None:
         """The member is about to report that it has only these partitions, or that it leaves."""
-        for partition, held in list(self._holdings.items()):
-            if held.member == member and partition not in kept:
-                del self._holdings[partition]
+        for partition, holdings in self._holdings.items():
+            if partition not in kept:
+                holdings[:] = [held for held in holdings if held.member != member]
+
+    def _overlapping(self, member: str, partition: TopicIdPartition, hashes: HashRange) -> list[Holding]:
+        """The holdings of other members."""
+        holdings = self._holdings.get(partition, ())
+        return [held for held in holdings if held.member != member and held.hashes.overlaps(hashes)]
 
     def left(self, member: str) -> None:
         """The member considers itself outside the group: the next answer begins a new membership."""

@@ -18,16 +18,13 @@ from tests.simulation.consumer_members import ConsumerMember
 from tests.simulation.marker_forger import MarkerForger
 from tests.simulation.model import Violation
 from tests.simulation.readers import Reader
+from tests.simulation.sharing_clients import NotYet, SharingClients
 from tests.simulation.transactional_producers import TransactionalProducer
 from tests.simulation.world import World
 
 _CLASSIC_GROUP, _CONSUMER_GROUP = "classic", "reconciled"
 _END_SECONDS_MAX = 60.0
 _AT_REST = ("Empty", "CompleteCommit", "CompleteAbort")
-
-
-class _NotYet(Exception):  # noqa: N818  named as the condition
-    """A condition of the end does not hold yet."""
 
 
 class OrdinaryClients:
@@ -48,21 +45,29 @@ class OrdinaryClients:
         ]
         self._reader = Reader(world) if self._producers else None
         self._forger = MarkerForger(world) if self._producers else None
+        self._sharing = SharingClients(world) if scenario.sharers else None
         self._client = world.client("auditor")
 
     def members(self) -> list[Coroutine[Any, Any, None]]:
         """The clients that work until the end of the run."""
-        return [*(one.run() for one in self._classic), *(one.run() for one in self._consumers)]
+        sharing = [] if self._sharing is None else self._sharing.members()
+        return [*(one.run() for one in self._classic), *(one.run() for one in self._consumers), *sharing]
 
     def producers(self) -> list[Coroutine[Any, Any, None]]:
         """Ends all transactions in the last phase; the observers check the result."""
         others = [one.run() for one in (self._reader, self._forger) if one is not None]
-        return [*(one.run() for one in self._producers), *others]
+        sharing = [] if self._sharing is None else self._sharing.changing()
+        return [*(one.run() for one in self._producers), *others, *sharing]
 
     async def settle(self) -> None:
         """Faults and producers have stopped: every transaction must end by itself, and be visible as a whole
         or not at all.
         """
+        if self._sharing is not None:
+            await self._insistently(self._check_at_rest)
+            self._world.is_calm = True
+            await self._insistently(self._sharing.check_done)
+            await self._insistently(self._sharing.check_results)
         if self._reader is None:
             return
         await self._insistently(self._check_at_rest)
@@ -74,10 +79,10 @@ class OrdinaryClients:
     async def _check_at_rest(self) -> None:
         response = await self._client.ask("list_transactions")
         if response.error_code is not ErrorCode.none:
-            raise _NotYet(response.error_code.name)
+            raise NotYet(response.error_code.name)
         for one in response.transaction_states:
             if one.transaction_state not in _AT_REST:
-                raise _NotYet(f"{one.transactional_id} is in {one.transaction_state}")
+                raise NotYet(f"{one.transactional_id} is in {one.transaction_state}")
         if self._world.ordinary.incarnation:
             await self._abort_forgotten()
         self._check_stable_offsets()
@@ -87,13 +92,13 @@ class OrdinaryClients:
         for partition, model in self._world.model.partitions.items():
             log = None if model.is_deleted else self._world.log(partition)
             if log is not None and log.last_stable_offset < log.high_watermark:
-                raise _NotYet(f"{model.name} is stable below {log.last_stable_offset} alone")
+                raise NotYet(f"{model.name} is stable below {log.last_stable_offset} alone")
 
     async def _abort_forgotten(self) -> None:
         """A power failure without a promise may have removed transactions from the coordinator while
         partitions still have them. An administrator ends those (KIP-664).
         """
-        topics = [one for one in (*self._world.topics.values(), self._world.ledger) if one is not None]
+        topics = [*self._world.topics.values(), *self._world.lasting_topics]
         counts = {one.name: one.partition_count for one in topics} | {
             GROUP_STATE_TOPIC: GROUP_PARTITION_COUNT
         }
@@ -122,7 +127,7 @@ class OrdinaryClients:
         codes = await self._reader.look_up_all_offsets()
         for code in codes:
             if code is not ErrorCode.none:
-                raise _NotYet(f"the answer for offsets is {code.name}")
+                raise NotYet(f"the answer for offsets is {code.name}")
 
     async def _insistently(self, action: Callable[[], Awaitable[None]]) -> None:
         """Repeats it until it succeeds."""
@@ -132,7 +137,7 @@ class OrdinaryClients:
                 while True:
                     try:
                         await action()
-                    except (Disconnected, _NotYet) as error:
+                    except (Disconnected, NotYet) as error:
                         reason = str(error)
                     else:
                         return

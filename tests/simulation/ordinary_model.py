@@ -5,16 +5,19 @@ from __future__ import annotations
 from barnabas.protocol.identity import TopicIdPartition
 from tests.simulation.membership_model import GenerationModel, ReconciliationModel
 from tests.simulation.offset_model import OffsetModel
+from tests.simulation.sharing_model import SharingModel
 from tests.simulation.transaction_model import TransactionsModel
 
 
 class OrdinaryModel:
-    """Offsets, memberships, transactions."""
+    """Offsets, memberships, shares, transactions."""
 
     def __init__(self) -> None:
         self.offsets: dict[tuple[str, TopicIdPartition], OffsetModel] = {}
         self.generations: dict[str, GenerationModel] = {}
         self.reconciliations: dict[str, ReconciliationModel] = {}
+        self.sharing = SharingModel("sharing")
+        """The group whose members share partitions."""
         self.transactions = TransactionsModel()
         self.incarnation = 0
         """Grows when power was lost without a promise. An answer from before no longer counts."""
@@ -33,6 +36,7 @@ class OrdinaryModel:
         """A process has ended, with all its work under way."""
         for offsets in self.offsets.values():
             offsets.end_process(now_ms)
+        self.sharing.end_process(now_ms)
 
     def give_in(self, now_ms: float) -> None:
         """Power was lost without a promise."""
@@ -43,4 +47,5 @@ class OrdinaryModel:
             generations.forget()
         for reconciliation in self.reconciliations.values():
             reconciliation.forget()
+        self.sharing.give_in()
         self.transactions.lose()

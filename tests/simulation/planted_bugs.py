@@ -12,11 +12,17 @@ from unittest.mock import patch
 
 from barnabas.broker.internal_topics import client_markers
 from barnabas.coordinator.consumer import member_change, reconciliation
+from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.consumer.handover import Handover
+from barnabas.coordinator.consumer.offsets import ConsumerOffsetRules
 from barnabas.coordinator.groups import Groups
-from barnabas.coordinator.offsets import commit
+from barnabas.coordinator.offsets import commit, waiting_commits
 from barnabas.coordinator.offsets import coordinator as offset_coordinator
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
+from barnabas.coordinator.offsets.record_factory import deleted_range
 from barnabas.coordinator.transaction.decided_transactions import DecidedTransactions
+from barnabas.protocol import committed_ranges
+from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.share.log_store.state_append import StateAppend
 from barnabas.storage.filesystem import File
@@ -26,6 +32,7 @@ from barnabas.storage.log.pending_append import AppendGroup
 
 # pyright: reportPrivateUsage=false
 
+_join: Callable[[Any, OffsetRange, list[OffsetRange]], None] = committed_ranges._Change.join
 _end_transaction = CommittedOffsets.end_transaction
 _commit_records: Callable[..., list[Any]] = commit.commit_records
 _load_record: Callable[[Groups, int, Any], None] = Groups._load
@@ -160,4 +167,85 @@ def two_owners() -> Generator[None]:
         return _reconcile(member, target, around._replace(is_owned=is_owned))
 
     with patch.object(member_change, "reconcile", reconcile):
+        yield
+
+
+@contextmanager
+def hasty_handover() -> Generator[None]:
+    """A share goes to its new owner while the old owner's transaction is open."""
+
+    def is_taken(_: Handover, group: Any, member_id: str, *share: Any) -> bool:
+        return bool(group.is_owned_by_another(member_id, *share))
+
+    with patch.object(Handover, "is_taken", is_taken):
+        yield
+
+
+@contextmanager
+def forgotten_tombstones() -> Generator[None]:
+    """An ordinary commit leaves the ranges of open transactions alone."""
+
+    def range_tombstones(key: Any, offsets: CommittedOffsets) -> list[Any]:
+        found = offsets.individual.find(key)
+        return [] if found is None else [deleted_range(key, one) for one in sorted(found.logged())]
+
+    with patch.object(commit, "range_tombstones", range_tombstones):
+        yield
+
+
+@contextmanager
+def early_merge() -> Generator[None]:
+    """A range counts when its transaction commits it, and not when the transaction is committed."""
+
+    def replay(self: CommittedOffsets, *arguments: Any) -> None:
+        _, _, key, value, _ = arguments
+        self.replay_range(key, value)
+
+    with patch.object(CommittedOffsets, "replay_pending_range", replay):
+        yield
+
+
+@contextmanager
+def commits_of_strangers() -> Generator[None]:
+    """Commits of members are not checked."""
+
+    def check_commit(*_: object, **__: object) -> None:
+        """Refuses no commit."""
+
+    with patch.object(ConsumerOffsetRules, "check_commit", check_commit):
+        yield
+
+
+@contextmanager
+def jumping_stable_offset() -> Generator[None]:
+    """A commit that leaves one offset out moves the stable offset past it."""
+
+    def join(self: Any, joined: OffsetRange, parts: list[OffsetRange]) -> None:
+        if joined.first_offset == self.stable_offset + 2:
+            joined = OffsetRange(self.stable_offset + 1, joined.last_offset)
+        _join(self, joined, parts)
+
+    with patch.object(committed_ranges._Change, "join", join):
+        yield
+
+
+@contextmanager
+def impatient_commits() -> Generator[None]:
+    """Commits in groups that commit in order are answered at once."""
+
+    def touches(*_: object) -> bool:
+        return True
+
+    with patch.object(waiting_commits, "_touches", touches):
+        yield
+
+
+@contextmanager
+def overlapping_shares() -> Generator[None]:
+    """A share is free as soon as no member has the whole partition."""
+
+    def is_owned(group: ConsumerGroup, member_id: str, topic_id: Any, partition: int, _: object) -> bool:
+        return group._owners.get(topic_id, {}).get(partition, member_id) != member_id
+
+    with patch.object(ConsumerGroup, "is_owned_by_another", is_owned):
         yield

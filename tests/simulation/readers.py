@@ -19,7 +19,7 @@ from tests.simulation.group_offsets import GroupOffsets
 from tests.simulation.model import Violation
 from tests.simulation.world import World
 
-_READ_COMMITTED = 1
+READ_COMMITTED = 1
 _PAUSE_SECONDS_MAX = 0.4
 _MAX_BYTES = (1, 400, 1 << 20)
 
@@ -109,7 +109,7 @@ class Reader:
             "fetch",
             min_bytes=0,
             max_bytes=1 << 20,
-            isolation_level=_READ_COMMITTED,
+            isolation_level=READ_COMMITTED,
             topics=[{"topic_id": partition.topic_id, "partitions": [asked]}],
         )
         if response.error_code is not ErrorCode.none:

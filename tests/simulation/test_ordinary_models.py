@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys.hash_range import ALL_HASHES
 from tests.simulation.membership_model import GenerationModel, ReconciliationModel
 from tests.simulation.model import Violation
 from tests.simulation.offset_model import NO_OFFSET, OffsetModel
@@ -107,24 +108,24 @@ class TestReconciliation:
     def group(self) -> ReconciliationModel:
         """Member a has one partition, by an answer at 2, and is a member until 10 at least."""
         model = ReconciliationModel("group")
-        model.given("a", [PARTITION], sent_ms=1, now_ms=2, until_ms=10)
+        model.given("a", {PARTITION: ALL_HASHES}, sent_ms=1, now_ms=2, until_ms=10)
         return model
 
     def test_a_partition_is_not_given_away_while_a_member_has_it(self, group: ReconciliationModel) -> None:
         with pytest.raises(Violation, match="holds it"):
-            group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
+            group.given("b", {PARTITION: ALL_HASHES}, sent_ms=3, now_ms=4, until_ms=20)
 
     def test_a_partition_is_given_away_after_it_was_given_up(self, group: ReconciliationModel) -> None:
         group.give_up("a")
-        group.given("b", [PARTITION], sent_ms=3, now_ms=4, until_ms=20)
+        group.given("b", {PARTITION: ALL_HASHES}, sent_ms=3, now_ms=4, until_ms=20)
 
     def test_a_partition_is_given_away_after_the_session_may_have_ended(
         self, group: ReconciliationModel
     ) -> None:
-        group.given("b", [PARTITION], sent_ms=3, now_ms=10, until_ms=20)
+        group.given("b", {PARTITION: ALL_HASHES}, sent_ms=3, now_ms=10, until_ms=20)
 
     def test_an_answer_from_an_earlier_incarnation_is_ignored(self, group: ReconciliationModel) -> None:
-        group.given("b", [PARTITION], sent_ms=1, now_ms=4, until_ms=20)
+        group.given("b", {PARTITION: ALL_HASHES}, sent_ms=1, now_ms=4, until_ms=20)
 
     def test_epochs_do_not_go_back_unless_a_member_joins_anew(self, group: ReconciliationModel) -> None:
         group.told_epoch("a", 4)

@@ -6,12 +6,19 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests.simulation.planted_bugs import (
+    commits_of_strangers,
     dropped_fsync,
+    early_merge,
     forged_markers,
     forgotten_back_offset,
     forgotten_marker,
+    forgotten_tombstones,
     generation_begun_anew,
+    hasty_handover,
+    impatient_commits,
+    jumping_stable_offset,
     offsets_of_aborted,
+    overlapping_shares,
     swapped_control_records,
     two_owners,
     unstable_offset,
@@ -48,6 +55,13 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(unwritten_commit, "is in force", id="a commit that isn't written"),
         pytest.param(generation_begun_anew, "classic: ", id="generations that begin again"),
         pytest.param(two_owners, "holds it", id="a partition with two owners"),
+        pytest.param(hasty_handover, "has ended", id="a share handed over before the transaction ended"),
+        pytest.param(overlapping_shares, "holds it", id="shares that overlap"),
+        pytest.param(commits_of_strangers, "commits for", id="a fenced member's commit that is accepted"),
+        pytest.param(forgotten_tombstones, "is committed, but", id="pending ranges that outlive a reset"),
+        pytest.param(early_merge, "is committed, but", id="ranges in force before their transaction ends"),
+        pytest.param(jumping_stable_offset, "is committed, but", id="a stable offset that jumps"),
+        pytest.param(impatient_commits, "did not wait", id="a commit that does not wait for others"),
     ],
 )
 def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[None]], sign: str) -> None:

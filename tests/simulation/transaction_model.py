@@ -13,6 +13,7 @@ from enum import Enum
 from barnabas.protocol.identity import TopicIdPartition
 from tests.simulation.model import Violation
 from tests.simulation.offset_model import Commit, OffsetModel
+from tests.simulation.ranges_model import RangesCommit, RangesModel
 
 
 class Outcome(Enum):
@@ -40,6 +41,9 @@ class Transaction:
     )
     """The time when the record at an offset was confirmed."""
     offsets: list[tuple[OffsetModel, Commit]] = field(default_factory=list[tuple[OffsetModel, Commit]])
+    ranges: list[tuple[RangesModel, RangesCommit]] = field(
+        default_factory=list[tuple[RangesModel, RangesCommit]]
+    )
     pending: dict[OffsetModel, float] = field(default_factory=dict[OffsetModel, float])
     """The time since when offsets are known to wait for its end."""
     is_begun: bool = False
@@ -49,7 +53,7 @@ class Transaction:
         """The request to commit is about to be sent."""
         if self.outcome is Outcome.OPEN:
             self.outcome = Outcome.ENDING
-            for _, commit in self.offsets:
+            for _, commit in self._commits():
                 commit.sent_ms = now_ms
 
     def abort(self) -> None:
@@ -57,7 +61,10 @@ class Transaction:
         self._decide(Outcome.ABORTED)
         for model, commit in self.offsets:
             model.refuse(commit)
+        for ranges_model, ranges_commit in self.ranges:
+            ranges_model.refuse(ranges_commit)
         self.offsets.clear()
+        self.ranges.clear()
 
     def commit(self) -> None:
         """It is committed."""
@@ -68,9 +75,14 @@ class Transaction:
         if self.outcome is Outcome.COMMITTED:
             for model, commit in self.offsets:
                 model.confirm(commit, now_ms)
+            for ranges_model, ranges_commit in self.ranges:
+                ranges_model.confirm(ranges_commit, now_ms)
         elif self.outcome is Outcome.ENDING:
-            for _, commit in self.offsets:
-                commit.ended_ms = min(commit.ended_ms, now_ms)
+            for _, ended in self._commits():
+                ended.ended_ms = min(ended.ended_ms, now_ms)
+
+    def _commits(self) -> list[tuple[object, Commit | RangesCommit]]:
+        return [*self.offsets, *self.ranges]
 
     def saw(self, where: str) -> None:
         """A reader of committed records got one of its records."""
@@ -94,8 +106,11 @@ class Transaction:
 
     def is_surely_open(self, wall_ms: int, clock_changes: int) -> bool:
         """Whether neither its producer nor the coordinator can have ended it."""
-        has_time = wall_ms <= self.begun_wall_ms + self.timeout_ms
-        return self.outcome is Outcome.OPEN and has_time and clock_changes == self.clock_changes
+        return self.outcome is Outcome.OPEN and self.has_time(wall_ms, clock_changes)
+
+    def has_time(self, wall_ms: int, clock_changes: int) -> bool:
+        """Whether its timeout cannot have passed yet."""
+        return wall_ms <= self.begun_wall_ms + self.timeout_ms and clock_changes == self.clock_changes
 
 
 class TransactionsModel:

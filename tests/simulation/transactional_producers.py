@@ -24,11 +24,11 @@ from tests.simulation.transaction_model import Outcome, Transaction
 from tests.simulation.world import LEDGER_TOPIC, World
 
 _PAUSE_SECONDS_MAX = 0.3
-_TRIES_MAX = 6
+TRIES_MAX = 6
 _STEPS_MAX = 4
 _BATCH_SIZES = (1, 1, 2, 5)
-_NOBODY = ProducerIdentity(-1, -1)
-_PASSING = frozenset(
+NOBODY = ProducerIdentity(-1, -1)
+PASSING = frozenset(
     {
         ErrorCode.concurrent_transactions,
         ErrorCode.coordinator_load_in_progress,
@@ -40,7 +40,7 @@ _PASSING = frozenset(
         ErrorCode.request_timed_out,
     }
 )
-_ENDED_BY_OTHERS = frozenset(
+ENDED_BY_OTHERS = frozenset(
     {
         ErrorCode.producer_fenced,
         ErrorCode.invalid_producer_epoch,
@@ -80,7 +80,7 @@ class TransactionalProducer:
         self._timeout_ms = self._random.choice((1000, 2500, 6000))
         self._values = count()
         self._numbers = count()
-        self._producer = _NOBODY
+        self._producer = NOBODY
         self._sequences: dict[TopicIdPartition, int] = {}
         self._transaction: Transaction | None = None
         """The last transaction, until all its effects are done."""
@@ -92,10 +92,10 @@ class TransactionalProducer:
                 await self._work()
             except (Disconnected, _Failed):
                 self._client.disconnect()
-                self._producer = _NOBODY
+                self._producer = NOBODY
 
     async def _work(self) -> None:
-        if self._producer == _NOBODY:
+        if self._producer == NOBODY:
             await self._become_producer()
         chance = self._random.random()
         if chance < 0.08:
@@ -109,7 +109,7 @@ class TransactionalProducer:
         """InitProducerId: an open transaction is aborted, a decided one is finished."""
         if self._transaction is not None and self._transaction.outcome is Outcome.OPEN:
             self._transaction.abort()
-        for _ in range(_TRIES_MAX):
+        for _ in range(TRIES_MAX):
             response = await self._client.ask(
                 "init_producer_id", transactional_id=self._id, transaction_timeout=self._timeout_ms
             )
@@ -171,7 +171,7 @@ class TransactionalProducer:
         generation = known.generation
         request = self._produce_request(partition, values)
         transaction.is_begun = True
-        for _ in range(_TRIES_MAX):
+        for _ in range(TRIES_MAX):
             response = await self._client.ask("produce", self._versions.produce, **request)
             answer = response.responses[0].partition_responses[0]
             self._note(f"{partition.topic_id.hex[:4]}-{partition.partition} {len(values)}", answer.error_code)
@@ -250,7 +250,7 @@ class TransactionalProducer:
         self, api: str, version: int | None, code_of: Callable[[Any], ErrorCode], **values: Any
     ) -> Any:
         """The successful response, after as many tries as a client makes."""
-        for _ in range(_TRIES_MAX):
+        for _ in range(TRIES_MAX):
             response = await self._client.ask(api, version, **values)
             code = code_of(response)
             if code is ErrorCode.none:
@@ -266,7 +266,7 @@ class TransactionalProducer:
         else:
             transaction.abort()
         was_lost = False
-        for _ in range(_TRIES_MAX):
+        for _ in range(TRIES_MAX):
             try:
                 response = await self._client.ask(
                     "end_txn", self._versions.end_txn, **self._who(), committed=commit
@@ -279,7 +279,7 @@ class TransactionalProducer:
             if response.error_code is ErrorCode.none:
                 await self._ended(transaction, response, commit=commit)
                 return
-            if response.error_code in _ENDED_BY_OTHERS and not was_lost:
+            if response.error_code in ENDED_BY_OTHERS and not was_lost:
                 transaction.abort()
             self._check_passing(response.error_code)
             was_lost |= response.error_code is not ErrorCode.concurrent_transactions
@@ -346,7 +346,7 @@ class TransactionalProducer:
         }
 
     def _check_passing(self, code: ErrorCode) -> None:
-        if code not in _PASSING:
+        if code not in PASSING:
             raise _Failed
 
     def _note(self, what: str, code: ErrorCode) -> None:

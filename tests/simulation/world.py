@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
@@ -24,6 +25,8 @@ COLD_TOPIC = "cold"
 LEDGER_TOPIC = "ledger"
 """The administrator leaves it alone, so its name always means the same topic."""
 LEDGER_PARTITIONS = 2
+ORDERS_TOPIC, RESULTS_TOPIC = "orders", "results"
+"""The input and output of the group whose members share partitions; the administrator leaves them alone."""
 
 _UNKNOWN_END = 2**63 - 1
 
@@ -51,6 +54,15 @@ class Scenario:
     producers_of_transactions: int
     groups_of_committed: tuple[str, ...]
     """The share groups that read committed records only."""
+    sharers: int
+    """Members of the group that shares partitions."""
+    orders_partitions: int
+    shares_in_transactions: bool
+    """Its members consume, process and produce in transactions."""
+    shares_in_order: bool
+    """Its commits wait for the stable offset."""
+    sharers_change: bool
+    """Its members sometimes do without individual commits."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -88,7 +100,8 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
         "connections.max.idle.ms": "8000",
     }
     group_ids = ("red", "green", "blue")[: random.randint(1, 3)]
-    scenario = Scenario(
+    scenario = partial(
+        Scenario,
         flush=flush,
         active_ms=active_ms,
         group_ids=group_ids,
@@ -108,7 +121,18 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     )
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
-    return scenario
+    return scenario(**_draw_sharing(random))
+
+
+def _draw_sharing(random: Random) -> dict[str, Any]:
+    in_transactions = random.random() < 0.7
+    return {
+        "sharers": random.choice((0, 0, 0, 0, 0, 2, 3, 4)),
+        "orders_partitions": random.choice((1, 1, 2)),
+        "shares_in_transactions": in_transactions,
+        "shares_in_order": in_transactions and random.random() < 0.5,
+        "sharers_change": random.random() < 0.5,
+    }
 
 
 def _settings_of_ordinary_clients(random: Random) -> dict[str, str]:
@@ -151,6 +175,10 @@ class World:
     ordinary: OrdinaryModel = field(default_factory=OrdinaryModel)
     ledger: LiveTopic | None = None
     """`LEDGER_TOPIC`, if it exists."""
+    orders: LiveTopic | None = None
+    """`ORDERS_TOPIC`, if it exists."""
+    results: LiveTopic | None = None
+    """`RESULTS_TOPIC`, if it exists."""
     topics: dict[str, LiveTopic] = field(default_factory=dict[str, LiveTopic])
     leaving: set[str] = field(default_factory=set[str])
     """Groups whose members have to leave, because an administrator needs the group empty."""
@@ -159,6 +187,13 @@ class World:
     clients: list[SimulatedClient] = field(default_factory=list[SimulatedClient])
     is_ending: bool = False
     """The last phase: producers stop, and consumers accept every record."""
+    is_calm: bool = False
+    """The effects of all faults have passed, too."""
+
+    @property
+    def lasting_topics(self) -> list[LiveTopic]:
+        """The topics that the administrator leaves alone."""
+        return [one for one in (self.ledger, self.orders, self.results) if one is not None]
 
     @property
     def now_ms(self) -> float:

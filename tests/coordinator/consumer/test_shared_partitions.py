@@ -13,7 +13,8 @@ from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even_ranges
-from tests.coordinator.consumer.consumer_bench import SESSION_MS, ConsumerBench
+from tests.coordinator.classic.classic_bench import GROUP, TOPIC
+from tests.coordinator.consumer.consumer_bench import ASSIGNMENT_INTERVAL_MS, SESSION_MS, ConsumerBench
 from tests.coordinator.consumer.sharing_member import PARTITION_COUNT, Member, bench_of, settle
 from tests.coordinator.offsets.individual_commits import (
     commit_ranges,
@@ -70,6 +71,22 @@ def test_members_that_begin_or_cease_to_commit_individually_change_the_assignmen
         member.individual = False
     settle(members)
     assert ranges(members) == {0: [ALL_HASHES], 1: [ALL_HASHES], 2: [ALL_HASHES]}
+
+
+def test_a_member_that_begins_again_to_commit_individually_learns_the_share_that_it_still_has() -> None:
+    bench = ConsumerBench(interval_ms=ASSIGNMENT_INTERVAL_MS)
+    bench.topic_id = bench.create_topic(TOPIC, 1)
+    members = [Member(bench, "a"), Member(bench, "b")]
+    settle(members)
+    bench.advance(ASSIGNMENT_INTERVAL_MS)
+    settle(members)
+    shares = {bench.topic_id: (0,)}
+    epoch = members[0].epoch
+    ceased = bench.start_heartbeat("a", epoch, owned=shares, individual_commit=False).result()
+    assert ceased.assignment == {}
+    began = bench.start_heartbeat("a", epoch, owned={}, individual_commit=True).result()
+    assert began.assignment == shares
+    assert began.shares == members[0].owned
 
 
 def test_a_range_has_to_be_given_up_before_another_member_gets_it() -> None:
@@ -255,3 +272,29 @@ class SharedPartitions(RuleBasedStateMachine):
 
 TestSharedPartitions = SharedPartitions.TestCase
 TestSharedPartitions.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+
+
+def test_a_member_that_joins_again_waits_for_its_own_transaction_before_it_reads_offsets() -> None:
+    bench = bench_of(1)
+    a, b = joined(bench, 2)
+    partition = TopicIdPartition(bench.topic_id, 0)
+    identity = MemberIdentity(a.member_id, None)
+    start = commit_ranges(bench, start=0, member=identity, generation_id=a.epoch, partition=partition)
+    assert start.result() == [ErrorCode.none]
+    pending = commit_ranges_in_transaction(
+        bench, (0, 3), partition=partition, member=identity, generation_id=a.epoch
+    )
+    assert pending.result() == [ErrorCode.none]
+    a.epoch, a.owned = 0, {}
+    a.beat()
+    assert a.owned
+
+    def is_unstable(reader: Member) -> bool:
+        (found,) = bench.offsets.fetch(
+            GROUP, {TOPIC: [0]}, require_stable=True, member_id=reader.member_id, member_epoch=reader.epoch
+        )
+        return found.is_unstable
+
+    assert (is_unstable(a), is_unstable(b)) == (True, False)
+    end_transaction(bench, commit=True)
+    assert not is_unstable(a)
