@@ -5,7 +5,7 @@ record of it. Then its first unfinished record can be delivered, and the next on
 same member; `run_max` bounds this *run*. The next run begins when the whole run has ended. Records without a
 key have no order.
 
-The order knows all unfinished records below `known_until`; all records that it delivers lie below. A batch whose
+The order knows all unfinished records below `known_until`, and delivers no others. A batch whose
 keys are unknown is delivered alone: after all records before it, and before all records behind it. Pure.
 """
 
@@ -87,15 +87,16 @@ class KeyOrder:
         """Add available records, in ascending order, behind all that were added before."""
         if NO_KEY in hashes:
             hashes = [~offset if one == NO_KEY else one for offset, one in zip(offsets, hashes, strict=True)]
-        heads, first_of, last_of, next_of = self._heads, self._first_of, self._last_of, self._next_of
-        for offset, key in zip(offsets, hashes, strict=True):
-            first_offset = first_of.setdefault(key, offset)
-            if first_offset == offset:
-                heads.append(offset)
-            else:
-                next_of[last_of.get(key, first_offset)] = offset
-                last_of[key] = offset
         self._key_of.update(zip(offsets, hashes, strict=True))
+        first_offsets = list(map(self._first_of.setdefault, hashes, offsets))
+        new = [offset for offset, first in zip(offsets, first_offsets, strict=True) if offset == first]
+        self._heads += new
+        if len(new) == len(offsets):
+            return
+        for offset, key, first_offset in zip(offsets, hashes, first_offsets, strict=True):
+            if offset != first_offset:
+                self._next_of[self._last_of.get(key, first_offset)] = offset
+                self._last_of[key] = offset
 
     def next_records(self, count: int, spans: Sequence[tuple[int, int]]) -> list[int]:
         """The lowest records that may be delivered together, ascending, at most `count`.
@@ -164,15 +165,16 @@ class KeyOrder:
         """The same by functions in C: the loop above would cost more than all other work on a fetch."""
         self._held.difference_update(offsets)
         keys = [one for one in map(self._key_of.pop, offsets, repeat(_NONE)) if one != _NONE]
-        first_offsets = list(map(self._first_of.__getitem__, keys))
-        following = list(map(self._next_of.pop, first_offsets, repeat(_NONE)))
-        _consume(map(self._first_of.pop, keys))
-        free = [(key, first) for key, first in zip(keys, following, strict=True) if first != _NONE]
-        if free:
-            self._first_of.update(free)
+        if not self._next_of.keys().isdisjoint(offsets):
+            following = map(self._next_of.pop, map(self._first_of.__getitem__, keys), repeat(_NONE))
+            firsts = list(zip(keys, following, strict=True))
+            free = [(key, first) for key, first in firsts if first != _NONE]
             self._add_heads([first for _, first in free])
-            keys = [key for key, first in zip(keys, following, strict=True) if first == _NONE]
-        _consume(map(self._last_of.pop, keys, repeat(_NONE)))
+            keys = [key for key, first in firsts if first == _NONE]
+            self._first_of.update(free)
+        _consume(map(self._first_of.pop, keys))
+        if not self._last_of.keys().isdisjoint(keys):
+            _consume(map(self._last_of.pop, keys, repeat(_NONE)))
 
     def _finish_any(self, offsets: range, *, was_held: bool) -> None:
         for offset in offsets:

@@ -7,6 +7,7 @@ memory for keys.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -154,24 +155,32 @@ def _archive(in_flight: InFlight, gone: Decision, first_offset: int, last_offset
 
 
 def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: BatchKeys) -> None:
-    assert batch.keys is not None
-    base_offset = batch.base_offset
-    offsets = [base_offset + delta for delta in batch.keys.offset_deltas]
-    if len(offsets) <= batch.last_offset - base_offset:
-        previous = base_offset - 1
-        for offset in (*offsets, batch.last_offset + 1):
-            if offset > previous + 1:
-                _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
-            previous = offset
-    position = 0
-    for _, run in in_flight.runs_between(base_offset, batch.last_offset):
-        first = position
-        while position < len(offsets) and offsets[position] <= run.last_offset:
-            position += 1
+    base_offset, last_offset, keys = batch
+    assert keys is not None
+    deltas, hashes = keys
+    if len(deltas) == last_offset - base_offset + 1:
+        _, run = in_flight.run_of(max(base_offset, in_flight.spso))
+        if run.state is AVAILABLE and run.first_offset <= base_offset and last_offset <= run.last_offset:
+            order.add(range(base_offset, last_offset + 1), hashes)
+            return
+    offsets = [base_offset + delta for delta in deltas]
+    _archive_holes(in_flight, gone, base_offset, offsets, last_offset)
+    for _, run in in_flight.runs_between(base_offset, last_offset):
         if run.state is AVAILABLE:
-            while first < position and offsets[first] < run.first_offset:
-                first += 1
-            order.add(offsets[first:position], batch.keys.hashes[first:position])
+            first = bisect_left(offsets, run.first_offset)
+            end = bisect_right(offsets, run.last_offset, first)
+            order.add(offsets[first:end], hashes[first:end])
+
+
+def _archive_holes(
+    in_flight: InFlight, gone: Decision, base_offset: int, offsets: Sequence[int], last_offset: int
+) -> None:
+    """Archives the offsets of a batch that have no record, because compaction has removed it."""
+    previous = base_offset - 1
+    for offset in (*offsets, last_offset + 1):
+        if offset > previous + 1:
+            _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
+        previous = offset
 
 
 def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:
@@ -185,18 +194,29 @@ def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[Availab
         index = batch.run_index(offsets[position])
         parts: list[AvailablePart] = []
         while position < count and parts_left and offsets[position] <= batch.last_offset:
-            first_offset = last_offset = offsets[position]
+            first_offset = offsets[position]
             while batch.runs[index].last_offset < first_offset:
                 index += 1
             run = batch.runs[index]
             assert run.state is AVAILABLE, (run.state, first_offset)
-            position += 1
-            while position < count and offsets[position] == last_offset + 1 <= run.last_offset:
-                last_offset += 1
-                position += 1
-            parts.append(AvailablePart(batch, first_offset, last_offset, run.delivery_count))
+            position = _end_of_stretch(offsets, position, bisect_right(offsets, run.last_offset, position))
+            parts.append(AvailablePart(batch, first_offset, offsets[position - 1], run.delivery_count))
             parts_left -= 1
         yield parts
+
+
+def _end_of_stretch(offsets: Sequence[int], start: int, end: int) -> int:
+    """The index behind the ascending offsets from `start` on that follow each other, at most `end`."""
+    low, high, ahead = start + 1, end, offsets[start] - start
+    if offsets[end - 1] - end + 1 == ahead:
+        return end
+    while low < high:
+        middle = (low + high) // 2
+        if offsets[middle] - middle == ahead:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _parts_alone(
