@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from barnabas.protocol.batch_body import batch_body
-from barnabas.protocol.compression import LargerThanBound
+from barnabas.protocol.batch_keys import NO_KEYS, keys_of_batch
 from barnabas.protocol.record_batch import read_header
-from barnabas.protocol.record_keys import IS_NATIVE, KeyHashes, key_hashes
-from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.protocol.record_keys import IS_NATIVE, KeyHashes
+from barnabas.protocol.varint import RecordFormatError
 from barnabas.share.leader.unreadable_batches import UnreadableBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan
@@ -22,8 +21,6 @@ HASHED_BYTES_MAX: Final = 4 * 1024 * 1024
 """A compressed batch that inflates to more is delivered alone."""
 HASHED_RECORDS_MAX: Final = 50_000 if IS_NATIVE else 2_000
 """A batch with more records is delivered alone: hashing these takes 10 ms, and their keys up to 10 MB."""
-
-_NO_RECORDS: Final = KeyHashes([], [])
 
 
 def keys_of_batches(
@@ -38,10 +35,16 @@ def keys_of_batches(
     for data, span in _spans(read):
         if span.last_offset < keys_until:
             continue
-        keys: KeyHashes | None = _NO_RECORDS
+        keys: KeyHashes | None = NO_KEYS
         if span.base_offset not in gone:
+            batch = data[span.start : span.end]
             try:
-                keys = _keys(data[span.start : span.end])
+                keys = keys_of_batch(
+                    batch,
+                    read_header(batch),
+                    records_max=HASHED_RECORDS_MAX,
+                    inflated_bytes_max=HASHED_BYTES_MAX,
+                )
             except RecordFormatError as error:
                 reason = str(error).rstrip(".")
                 malformed.append(UnreadableBatch(span.base_offset, span.last_offset, reason))
@@ -53,17 +56,3 @@ def _spans(read: Sequence[BatchSlice]) -> Iterator[tuple[memoryview, BatchSpan]]
     for slice_ in read:
         for span in slice_.batches:
             yield slice_.data, span
-
-
-def _keys(batch: Buffer) -> KeyHashes | None:
-    """None if they are too many or too large. Raises RecordFormatError."""
-    header = read_header(batch)
-    if header.is_control:
-        return _NO_RECORDS
-    if header.record_count > HASHED_RECORDS_MAX:
-        return None
-    try:
-        body = batch_body(batch, header, decompressed_bytes_max=HASHED_BYTES_MAX)
-    except LargerThanBound:
-        return None
-    return key_hashes(body, header.record_count)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.batch_body import batch_body
+from barnabas.protocol.batch_keys import keys_of_batch
 from barnabas.protocol.record_batch import read_header
-from barnabas.protocol.record_keys import key_hashes
-from barnabas.protocol.record_keys.buckets import ALL_BUCKETS, NO_BUCKETS, buckets_of_records
+from barnabas.protocol.record_keys.buckets import ALL_BUCKETS, buckets_of_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 HASHED_RECORDS_MAX: Final = 1_000
@@ -23,12 +22,10 @@ def buckets_of_batch(batch: Buffer) -> int:
     reader must get it. None for control records, which have no keys.
     """
     header = read_header(batch)
-    if header.is_control:
-        return NO_BUCKETS
-    if header.record_count > HASHED_RECORDS_MAX:
-        return ALL_BUCKETS
     try:
-        body = batch_body(batch, header, decompressed_bytes_max=INFLATED_BYTES_MAX)
-        return buckets_of_records(key_hashes(body, header.record_count), header.base_offset)
+        keys = keys_of_batch(
+            batch, header, records_max=HASHED_RECORDS_MAX, inflated_bytes_max=INFLATED_BYTES_MAX
+        )
     except RecordFormatError:
         return ALL_BUCKETS
+    return ALL_BUCKETS if keys is None else buckets_of_records(keys, header.base_offset)

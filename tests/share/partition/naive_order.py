@@ -13,6 +13,7 @@ from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.partition.naive_partition import (
     FINAL,
     NaiveDecision,
+    NaiveDemand,
     NaivePartition,
     NaiveRecord,
     pieces,
@@ -51,28 +52,17 @@ class NaiveOrder(NaivePartition):
 
     # Fetching
 
-    def acquire_in_order(
-        self,
-        covered: set[int],
-        producer_batches: Batches,
-        reads: Iterable[int],
-        member: str,
-        records_max: int,
-        batch_size: int,
-        mode: AcquireMode,
-        limits: ShareLimits,
-        now_ms: int,
+    def acquire(
+        self, covered: set[int], producer_batches: Batches, reads: Iterable[int], demand: NaiveDemand
     ) -> tuple[dict[int, int], NaiveDecision]:
-        """The delivery count of each acquired offset, and the offsets found to be gone."""
+        if not self.run_max:
+            return super().acquire(covered, producer_batches, reads, demand)
         gone = self.archive_gaps(reads, producer_batches)
-        self._look_further(producer_batches, batch_size, gone)
-        taken = self._take_in_order(covered, records_max, mode, limits)
+        self._look_further(producer_batches, demand.batch_size, gone)
+        taken = self._take_in_order(covered, demand.records_max, demand.mode, demand.limits)
         for offset in taken:
-            record = self.records[offset]
-            record.state, record.owner = RecordState.ACQUIRED, member
-            record.delivery_count += 1
-            record.lock_deadline_ms = now_ms + limits.lock_duration_ms
-        return {offset: self.records[offset].delivery_count for offset in taken}, gone
+            self.records[offset].delivery_count += 1
+        return self.lock(taken, demand.member, demand.now_ms + demand.limits.lock_duration_ms), gone
 
     def _look_further(self, producer_batches: Batches, batch_size: int, gone: NaiveDecision) -> None:
         new = [one for one in producer_batches if one[1] >= self.known_until]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
@@ -40,6 +41,17 @@ class NaiveDecision:
     final_offsets: list[int] = field(default_factory=list[int])
 
 
+class NaiveDemand(NamedTuple):
+    """The demand of a fetch."""
+
+    member: str
+    records_max: int
+    batch_size: int
+    mode: AcquireMode
+    limits: ShareLimits
+    now_ms: int
+
+
 @dataclass
 class NaivePartition:
     """The rules of KIP-932 as Apache Kafka 4.3 has them, over one state per offset.
@@ -68,14 +80,10 @@ class NaivePartition:
         covered: set[int],
         producer_batches: Sequence[tuple[int, int]],
         reads: Iterable[int],
-        member: str,
-        records_max: int,
-        batch_size: int,
-        mode: AcquireMode,
-        limits: ShareLimits,
-        now_ms: int,
+        demand: NaiveDemand,
     ) -> tuple[dict[int, int], NaiveDecision]:
         """The delivery count of each acquired offset, and the offsets found to be gone."""
+        member, records_max, batch_size, mode, limits, now_ms = demand
         gone = self.archive_gaps(reads, producer_batches)
         taken, is_throttled = self._take_available(
             covered, producer_batches, records_max, batch_size, mode, limits
@@ -85,11 +93,14 @@ class NaivePartition:
             self.records[offset].delivery_count += 1
         if wanted > 0 and not is_throttled:
             taken += self._take_new(covered, producer_batches, wanted, batch_size, mode)
+        return self.lock(taken, member, now_ms + limits.lock_duration_ms), gone
+
+    def lock(self, taken: Iterable[int], member: str, deadline_ms: int) -> dict[int, int]:
+        """The delivery count of each offset, which the member holds now."""
         for offset in taken:
             record = self.records[offset]
-            record.state, record.owner = RecordState.ACQUIRED, member
-            record.lock_deadline_ms = now_ms + limits.lock_duration_ms
-        return {offset: self.records[offset].delivery_count for offset in taken}, gone
+            record.state, record.owner, record.lock_deadline_ms = RecordState.ACQUIRED, member, deadline_ms
+        return {offset: self.records[offset].delivery_count for offset in taken}
 
     def archive_gaps(
         self, reads: Iterable[int], producer_batches: Sequence[tuple[int, int]]

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
@@ -13,7 +15,7 @@ from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.naive_order import NaiveOrder
-from tests.share.partition.naive_partition import NaivePartition
+from tests.share.partition.naive_partition import NaiveDecision, NaiveDemand, NaivePartition
 from tests.share.partition.test_share_partition_model import MEMBERS, SharePartitionMachine
 
 KEYS = st.sampled_from([None, 1, 2, 3, 4, 5, 6])
@@ -66,46 +68,23 @@ class OrderedPartitionMachine(SharePartitionMachine):
     def fetch(
         self, member: str, records_max: int, batch_size: int, mode: AcquireMode, is_cut_short: bool
     ) -> None:
-        follows = self.naive.follows(self.limits)
-        if follows and not self.naive.run_max:
-            super().fetch(member, records_max, batch_size, mode, is_cut_short)
-            return
-        plan = self.partition.plan_acquire(records_max, self.limits, mode)
-        assert follows or not plan.reads
-        batches, covered = self.read(plan, is_cut_short=is_cut_short)
-        acquisition = self.partition.acquire(
-            plan,
-            member,
-            batches,
-            records_max=records_max,
-            batch_size=batch_size,
-            acquire_mode=mode,
-            limits=self.limits,
-            now_ms=self.now_ms,
-            keys=[self.keys_of(one) for one in batches if one[1] >= (self.partition.keys_until or 0)],
-        )
+        self.awaits_locks = not self.naive.follows(self.limits)
+        super().fetch(member, records_max, batch_size, mode, is_cut_short)
+        if self.naive.run_max and not self.awaits_locks:
+            assert self.partition.keys_until == self.naive.known_until
+
+    def keys_of_read(self, batches: list[tuple[int, int]]) -> Sequence[BatchKeys]:
+        until = self.partition.keys_until
+        return [] if until is None else [self.keys_of(one) for one in batches if one[1] >= until]
+
+    def expected(
+        self, covered: set[int], batches: list[tuple[int, int]], reads: list[int], demand: NaiveDemand
+    ) -> tuple[dict[int, int], NaiveDecision]:
+        if self.awaits_locks:
+            assert not reads
         if not batches:
-            assert not acquisition.acquired
-            return
-        expected, gone = self.naive.acquire_in_order(
-            covered,
-            batches,
-            [first for first, _ in plan.reads],
-            member,
-            records_max,
-            batch_size,
-            mode,
-            self.limits,
-            self.now_ms,
-        )
-        found: dict[int, int] = {}
-        for first, last, count in acquisition.acquired:
-            found |= dict.fromkeys(range(first, last + 1), count)
-        assert found == expected
-        assert self.partition.keys_until == self.naive.known_until
-        assert (acquisition.gaps is not None) == bool(gone.final_offsets)
-        if acquisition.gaps is not None:
-            self.enqueue(acquisition.gaps, gone)
+            return {}, NaiveDecision()
+        return super().expected(covered, batches, reads, demand)
 
     def keys_of(self, batch: tuple[int, int]) -> BatchKeys:
         base_offset, last_offset = batch

@@ -7,6 +7,8 @@ crash may happen at any time: then only the recorded state remains.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -18,11 +20,12 @@ from barnabas.protocol.errors import ApiError
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
-from tests.share.partition.naive_partition import NaiveDecision, NaivePartition
+from tests.share.partition.naive_partition import NaiveDecision, NaiveDemand, NaivePartition
 
 MEMBERS = ("member-1", "member-2", "member-3")
 RECORD_STATES = st.sampled_from([0, 1, 2, 3, 4])
@@ -132,18 +135,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
             acquire_mode=mode,
             limits=self.limits,
             now_ms=self.now_ms,
+            keys=self.keys_of_read(batches),
         )
-        expected, gone = self.naive.acquire(
-            covered,
-            batches,
-            [first for first, _ in plan.reads],
-            member,
-            records_max,
-            batch_size,
-            mode,
-            self.limits,
-            self.now_ms,
-        )
+        reads = [first for first, _ in plan.reads]
+        demand = NaiveDemand(member, records_max, batch_size, mode, self.limits, self.now_ms)
+        expected, gone = self.expected(covered, batches, reads, demand)
         found: dict[int, int] = {}
         for first, last, count in acquisition.acquired:
             assert not found or first > max(found), "ascending"
@@ -152,6 +148,17 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert (acquisition.gaps is not None) == bool(gone.final_offsets)
         if acquisition.gaps is not None:
             self.enqueue(acquisition.gaps, gone)
+
+    def keys_of_read(self, batches: list[tuple[int, int]]) -> Sequence[BatchKeys]:
+        """The keys that the acquisition needs."""
+        del batches
+        return ()
+
+    def expected(
+        self, covered: set[int], batches: list[tuple[int, int]], reads: list[int], demand: NaiveDemand
+    ) -> tuple[dict[int, int], NaiveDecision]:
+        """The result of the naive partition."""
+        return self.naive.acquire(covered, batches, reads, demand)
 
     def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
         """The batches that a log gives for the plan's reads, and the offsets that they cover."""
