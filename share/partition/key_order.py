@@ -116,7 +116,11 @@ class KeyOrder:
         return sorted(records)[:count]
 
     def take(self, first_offset: int, last_offset: int) -> None:
-        """A member holds the records of this range, which were among the next ones."""
+        """A member holds the records of this range, which were among the next ones, or belong to the batch that
+        is delivered alone.
+        """
+        if self.alone is not None:
+            return
         heads = self._heads
         del heads[bisect_left(heads, first_offset) : bisect_right(heads, last_offset)]
         self._held.update(range(first_offset, last_offset + 1))

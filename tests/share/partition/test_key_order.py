@@ -138,6 +138,19 @@ def test_a_run_is_not_free_while_one_of_its_records_is_held() -> None:
     assert free(order) == [11, 12]
 
 
+def test_records_of_a_batch_that_is_delivered_alone_leave_nothing_behind() -> None:
+    order = order_of(A)
+    take(order, 10)
+    order.finish(10, 10, was_held=True)
+    order.alone = (11, 13)
+    order.take(11, 13)
+    order.finish(11, 13, was_held=True)
+    assert order.is_empty
+    order.alone = None
+    order.add([11], [A])
+    assert free(order) == [11]
+
+
 # Many records at once
 
 
