@@ -116,9 +116,7 @@ class KeyOrder:
         return sorted(records)[:count]
 
     def take(self, first_offset: int, last_offset: int) -> None:
-        """A member holds the records of this range, which were among the next ones, or belong to the batch that
-        is delivered alone.
-        """
+        """A member holds the records of this range: some of the next ones, or of a batch that goes alone."""
         if self.alone is not None:
             return
         heads = self._heads
