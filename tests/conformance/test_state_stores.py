@@ -111,6 +111,21 @@ class TestEnds:
         await stage.lab.crash()
         assert await stage.lab.offsets("other", stage.partition) == (2, 4)
 
+    @with_each_end
+    async def test_an_offset_beyond_the_log_holds_unless_another_log_has_it_and_the_broker_starts_again(
+        self, stage: Stage, end: End
+    ) -> None:
+        """Another log cannot tell it from a state of lost records, and skips no new record (decision 9)."""
+        await used(stage)
+        altered = {"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": 100}]}
+        await stage.lab.admin.ask("alter_share_group_offsets", group_id=GROUP, topics=[altered])
+        await end(stage)
+        assert await stage.member(2).take() == []
+        falls_back = stage.lab.broker.share_state is not None and end is not nothing
+        assert (await stage.offsets())[0] == (6 if falls_back else 100)
+        await stage.produce(3)
+        assert await stage.member(3).take() == ([(6, 8, 1)] if falls_back else [])
+
 
 class TestAResetDuringAWrite:
     """The answer holds against all earlier decisions that were not recorded."""

@@ -44,7 +44,8 @@ class Checks:
     def __init__(self, world: World, decisions: Decisions) -> None:
         self._world = world
         self._decisions = decisions
-        self._spso_by_state: dict[_StateKey, int] = {}
+        self._spso_by_state: dict[_StateKey, tuple[int, PartitionLog]] = {}
+        """The last start offset of each state, and the log from which it was seen, as it was opened then."""
         self._power_losses_seen = 0
         self._inspections = 0
 
@@ -65,12 +66,19 @@ class Checks:
             check_offsets(broker, self._world.ordinary.sharing.name)
 
     def _check_start_offset(self, leader: SharePartitionLeader) -> None:
-        """Within one state epoch the start offset never goes back."""
+        """Within one state epoch the start offset never goes back, except to the end of a log that was opened
+        again.
+
+        An administrator may set it beyond that end. A state in another log cannot tell this from lost
+        records, and lets no new record be skipped (docs/decisions/0009).
+        """
         state = leader.key, leader.image.group_incarnation, leader.image.state_epoch
-        seen = self._spso_by_state.get(state, -1)
+        seen, log = self._spso_by_state.get(state, (-1, leader.log))
+        if log is not leader.log and not self._world.scenario.keeps_state_in_log:
+            seen = min(seen, leader.log.opened_end_offset)
         if leader.core.spso < seen:
             raise Violation(f"{_name(leader)}: the start offset went from {seen} to {leader.core.spso}")
-        self._spso_by_state[state] = leader.core.spso
+        self._spso_by_state[state] = leader.core.spso, leader.log
 
     def _check_final_records(self, leader: SharePartitionLeader) -> None:
         """No record that was confirmed as final is available in the live state, so the next fetch does not

@@ -38,6 +38,8 @@ class MachineClock:
         self._wall_offset_ms = self._wall_offset_ms_max = _WALL_START_MS
         self.change_count = 0
         """The number of times that wall time was set."""
+        self.on_set: Callable[[int], None] = lambda _: None
+        """Called with the new wall time."""
 
     def wall_ms(self) -> WallMs:
         return WallMs(self._loop.now_ms + self._wall_offset_ms)
@@ -47,6 +49,7 @@ class MachineClock:
         self.change_count += 1
         self._wall_offset_ms += by_ms
         self._wall_offset_ms_max = max(self._wall_offset_ms, self._wall_offset_ms_max)
+        self.on_set(self.wall_ms())
 
     def catch_up(self) -> None:
         """Sets wall time to its highest value ever, so that no time stamp lies in the future."""

@@ -9,7 +9,8 @@ is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -17,6 +18,11 @@ from uuid import UUID
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from tests.conformance.share_member import RELEASE, RENEW
+
+_TRIES_MS_MAX = 600_000
+"""A producer repeats a batch for less than this time."""
+_PRODUCER_EXPIRATION_MS = 86_400_000
+"""The default of `producer.id.expiration.ms`."""
 
 
 class Violation(AssertionError):  # noqa: N818  named as an event
@@ -34,11 +40,38 @@ class PartitionModel:
     """Confirmed values by offset."""
     offset_by_value: dict[bytes, int] = field(default_factory=dict[bytes, int])
     """The offset at which each value was seen, confirmed or not."""
+    repeated_since: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """The values that idempotent producers send until they are confirmed, and the lowest wall time since the
+    first try.
+    """
+    repeatable: set[bytes] = field(default_factory=set[bytes])
+    """Values that may be in the log several times, because their producer expired between two tries."""
     is_deleted: bool = False
     """A client requested the topic's deletion: nothing is promised any longer."""
     generation: int = 0
     """Grows when records were lost that were not promised to survive. An answer from before no longer counts.
     """
+
+    @contextmanager
+    def repeating(self, values: Sequence[bytes], wall_ms: int) -> Generator[None]:
+        """An idempotent producer sends these values from now on, until this context ends."""
+        self.repeated_since.update(dict.fromkeys(values, wall_ms))
+        try:
+            yield
+        finally:
+            for value in values:
+                del self.repeated_since[value]
+
+    def set_clock(self, wall_ms: int) -> None:
+        """The broker's clock was set to this time.
+
+        As in Apache Kafka, the broker forgets a producer whose last batch is older than
+        `producer.id.expiration.ms`, and takes the next try for a new batch.
+        """
+        for value, since_ms in self.repeated_since.items():
+            self.repeated_since[value] = min(since_ms, wall_ms)
+            if wall_ms + _TRIES_MS_MAX - since_ms >= _PRODUCER_EXPIRATION_MS:
+                self.repeatable.add(value)
 
     def confirm(self, base_offset: int, values: Sequence[bytes]) -> None:
         """A producer got the confirmation that its records are in the log from `base_offset` on."""
@@ -77,7 +110,7 @@ class PartitionModel:
             del self.offset_by_value[value]
 
     def _place(self, offset: int, value: bytes) -> None:
-        if self.offset_by_value.setdefault(value, offset) != offset:
+        if self.offset_by_value.setdefault(value, offset) != offset and value not in self.repeatable:
             where = self.offset_by_value[value]
             raise Violation(f"{self.name}: {value!r} is at {where} and again at {offset}")
 
@@ -273,6 +306,11 @@ class Model:
 
     def group(self, group_id: str) -> GroupModel:
         return self.groups.setdefault(group_id, GroupModel(*self._defaults))
+
+    def set_clock(self, wall_ms: int) -> None:
+        """The broker's clock was set to this time."""
+        for partition in self.partitions.values():
+            partition.set_clock(wall_ms)
 
     def shares_of(self, group_id: str) -> list[ShareModel]:
         return [share for key, share in self.shares.items() if key.group_id == group_id]

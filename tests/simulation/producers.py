@@ -53,8 +53,17 @@ class Producer:
         ]
         model = self._world.model.partition(partition)
         model.sent.update(values)
+        if not self._is_idempotent:
+            await self._try(partition, values, tries_max=1)
+            return
+        with model.repeating(values, self._world.machine.clock.wall_ms()):
+            await self._try(partition, values, tries_max=_TRIES_MAX)
+
+    async def _try(self, partition: TopicIdPartition, values: list[bytes], *, tries_max: int) -> None:
+        """Sends the batch until there is a final answer."""
+        model = self._world.model.partition(partition)
         generation = model.generation
-        for _ in range(_TRIES_MAX if self._is_idempotent else 1):
+        for _ in range(tries_max):
             answer = await self._send(partition, values)
             if answer is not None and answer.error_code in _GONE:
                 return

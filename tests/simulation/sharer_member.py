@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 from typing import NamedTuple
+from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import HashRange
@@ -28,6 +30,26 @@ class Committer(NamedTuple):
     member_id: str
     epoch: int
     individual: bool
+
+
+class MemberIds:
+    """The ids with which one process joins. A client that was fenced may join again with its last one.
+
+    A new group of the same name begins its epochs again. There a late commit of a former membership would
+    count for the new membership, as in Apache Kafka, if both had the same id. So the process takes a new id.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._last = ""
+        self._incarnation = 0
+
+    def next(self, incarnation: int) -> str:
+        """The id for the next membership; `incarnation` changes when the group does."""
+        if not self._last or incarnation != self._incarnation or self._random.random() < 0.5:
+            self._last = UUID(int=self._random.getrandbits(128)).hex
+            self._incarnation = incarnation
+        return self._last
 
 
 @dataclass(slots=True, eq=False)

@@ -19,7 +19,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
 from tests.simulation.client import Disconnected
 from tests.simulation.model import Violation
-from tests.simulation.sharer_member import JOIN_EPOCH, Member
+from tests.simulation.sharer_member import JOIN_EPOCH, Member, MemberIds
 from tests.simulation.sharer_work import SharerWork
 from tests.simulation.world import World
 
@@ -50,8 +50,7 @@ class Sharer:
         self._individual = True
         self._gives_up_hastily = False
         self._member = Member("", individual=True)
-        self._member_id = ""
-        """That of its last membership: a client that was fenced may join again with it."""
+        self._ids = MemberIds(self._random)
         self._heartbeat_due_ms = 0.0
         self._unheard_since_ms = 0.0
         """When it sent the first heartbeat after the last one with an answer; 0 if there is none."""
@@ -69,7 +68,7 @@ class Sharer:
     async def _live(self) -> None:
         """One process: its heartbeats and its work, until it crashes."""
         self._forget()
-        self._member_id = ""
+        self._ids = MemberIds(self._random)
         transactional_id = f"sharer-{self._name}"
         if self._random.random() < 0.5:
             # Then the last transaction stays open until its timeout, and not until this process begins.
@@ -151,9 +150,8 @@ class Sharer:
     async def _heartbeat(self) -> None:
         await self._connect()
         if self._member.epoch == JOIN_EPOCH:
-            if not self._member_id or self._random.random() < 0.5:
-                self._member_id = UUID(int=self._random.getrandbits(128)).hex
-            self._member, self._says_all = Member(self._member_id, individual=self._individual), True
+            member_id = self._ids.next(self._model.members.incarnation)
+            self._member, self._says_all = Member(member_id, individual=self._individual), True
         member, sent_ms = self._member, self._world.now_ms
         self._unheard_since_ms = self._unheard_since_ms or sent_ms
         if self._world.is_ending and self._world.scenario.shares_in_transactions:

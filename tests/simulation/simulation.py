@@ -122,6 +122,7 @@ class _Run:
             disk, network, self._trace, Random(f"{self._seed}/machine"), scenario.settings, self._after_start
         )
         model = Model(scenario.delivery_count_max, scenario.lock_duration_ms)
+        machine.clock.on_set = model.set_clock
         self._world = World(self._seed, scenario, self._trace, network, machine, model)
         self._checks = Checks(self._world, decisions)
 

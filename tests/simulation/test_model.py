@@ -50,6 +50,48 @@ def test_a_consumer_gets_the_values_sent_at_their_offsets(
         records.saw(seen)
 
 
+DAY_MS = 86_400_000
+
+
+def test_a_batch_may_be_in_the_log_twice_if_the_clock_lets_its_producer_expire_between_two_tries(
+    records: PartitionModel,
+) -> None:
+    with records.repeating([b"c"], 1000):
+        records.saw([(6, b"c")])
+        records.set_clock(1000 + DAY_MS)
+    records.confirm(7, [b"c"])
+    assert records.confirmed[7] == b"c"
+
+
+def test_a_try_after_the_clock_was_set_back_has_an_earlier_time_stamp(records: PartitionModel) -> None:
+    with records.repeating([b"c"], 3_600_000):
+        records.set_clock(0)
+        records.saw([(6, b"c")])
+        records.set_clock(DAY_MS)
+    records.confirm(7, [b"c"])
+
+
+@pytest.mark.parametrize("by_ms", [-DAY_MS, 3_600_000])
+def test_a_batch_is_in_the_log_once_while_its_producer_has_not_expired(
+    records: PartitionModel, by_ms: int
+) -> None:
+    with records.repeating([b"c"], 1000):
+        records.saw([(6, b"c")])
+        records.set_clock(1000 + by_ms)
+    with pytest.raises(Violation, match="again"):
+        records.confirm(7, [b"c"])
+
+
+def test_a_batch_that_was_confirmed_before_the_clock_was_set_is_in_the_log_once(
+    records: PartitionModel,
+) -> None:
+    with records.repeating([b"c"], 1000):
+        records.confirm(6, [b"c"])
+    records.set_clock(1000 + DAY_MS)
+    with pytest.raises(Violation, match="again"):
+        records.saw([(7, b"c")])
+
+
 def test_a_recovered_log_holds_all_confirmed_records(records: PartitionModel) -> None:
     records.cut(6, may_lose_confirmed=False)
     with pytest.raises(Violation, match="5 was confirmed"):

@@ -1,6 +1,7 @@
 """The beliefs of the models of sharing groups, and the answers that they call a broken promise."""
 
 from math import inf
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange, even
 from tests.simulation.membership_model import ReconciliationModel
 from tests.simulation.model import Violation
 from tests.simulation.ranges_model import RangesModel
+from tests.simulation.sharer_member import MemberIds
 from tests.simulation.sharing_model import Result, SharingModel
 from tests.simulation.transaction_model import Transaction
 
@@ -19,6 +21,14 @@ LOW, HIGH = even_ranges(2)
 
 def transaction(name: str = "id/0") -> Transaction:
     return Transaction(name, begun_wall_ms=100, timeout_ms=50, clock_changes=0)
+
+
+def test_a_process_keeps_its_member_id_sometimes_but_never_for_a_new_group() -> None:
+    ids = MemberIds(Random(1))
+    in_first = [ids.next(1) for _ in range(20)]
+    in_second = [ids.next(2) for _ in range(20)]
+    assert 1 < len(set(in_first)) < 20
+    assert not set(in_first) & set(in_second)
 
 
 class TestRanges:
