@@ -1,9 +1,9 @@
-"""Copies records from one topic to another with the asyncio client, as a member of a group whose members share
-partitions: each poll in a transaction, with the ranges of offsets that it has read.
+"""Copies records from one topic to another with the asyncio client, as one of several members that share the
+partitions: the records of each poll in a transaction, together with their ranges of offsets.
 
 A program of its own, with its arguments: bootstrap, source topic, target topic, group, transactional id, and
-optionally `ranges` or `commit` and a number: in the transaction with this number it stops itself (SIGSTOP)
-before it commits the ranges, or before it commits the transaction.
+optionally a step and a number. In the transaction with this number it stops itself (SIGSTOP) before the step:
+`ranges`, the commit of the ranges, or `commit`, the commit of the transaction.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from barnabas.client import (
     TransactionAbortedError,
 )
 
-RECORDS_PER_POLL = 5
-ABORT_EVERY = 4
+RECORDS_PER_POLL = 10
+ABORT_EVERY = 5
 TRANSACTION_TIMEOUT_MS = 60_000
 
 Record = ConsumerRecord[bytes | None, bytes | None]
 
 
-class Change(Exception):
+class OwnAbortError(Exception):
     """The program aborts a transaction by itself."""
 
 
@@ -57,7 +57,7 @@ class Copier:
             try:
                 await self._copy(records)
                 print("copied", len(records), flush=True)
-            except (Change, CommitFailedError, TransactionAbortedError) as error:
+            except (OwnAbortError, CommitFailedError, TransactionAbortedError) as error:
                 print(type(error).__name__, flush=True)
                 self._consumer.seek_to_committed()
 
@@ -72,7 +72,7 @@ class Copier:
             await self._producer.send_offsets_to_transaction(ranges, self._consumer.group_metadata())
             self._stop_at("commit")
             if self._turn % ABORT_EVERY == 0:
-                raise Change
+                raise OwnAbortError
 
     def _stop_at(self, step: str) -> None:
         if self._stop == (step, self._turn):
@@ -81,7 +81,13 @@ class Copier:
 
 
 async def copy(
-    bootstrap: str, source: str, target: str, group: str, transactional_id: str, step: str = "", turn: str = "0"
+    bootstrap: str,
+    source: str,
+    target: str,
+    group: str,
+    transactional_id: str,
+    step: str = "",
+    turn: str = "0",
 ) -> None:
     async with (
         Producer(
