@@ -33,6 +33,7 @@ from barnabas.client.errors import (
     WakeupError,
 )
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.record import Outcome, ShareRecord
@@ -70,6 +71,7 @@ __all__ = [
     "SecurityOptionError",
     "ShareConsumer",
     "ShareRecord",
+    "TakenRanges",
     "TopicAuthorizationError",
     "TopicGoneError",
     "TopicPartition",

@@ -23,11 +23,11 @@ from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import ConsumerClosedError, MisuseError
 from barnabas.client.group_consumer import Bytes, GroupConsumer, as_it_is, named, topic_names
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, with_metadata
+from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import EARLIEST, LATEST
-from barnabas.protocol.committed_ranges import OffsetRange
 
 _OnlyValueT = TypeVar("_OnlyValueT")
 """The type of the values if keys stay bytes."""
@@ -193,15 +193,14 @@ class Consumer(
         """
         await self._entered().commit_ranges(ranges)
 
-    def take_ranges(
-        self, partitions: Collection[TopicPartition] | None = None
-    ) -> dict[TopicPartition, list[OffsetRange]]:
+    def take_ranges(self, partitions: Collection[TopicPartition] | None = None) -> TakenRanges:
         """The offsets to commit, with individual commits, for `Producer.send_offsets_to_transaction`.
 
         They are those that `commit` would commit. From now on they count as committed; if the transaction is
-        aborted, call `seek_to_committed`. Raises `MisuseError`.
+        aborted, call `seek_to_committed`. If a partition is given up meanwhile, they are refused. Raises
+        `MisuseError`.
         """
-        return self._entered().individual.take_ranges(partitions)
+        return self._entered().take_ranges(partitions)
 
     async def committed(
         self, partitions: Collection[TopicPartition]

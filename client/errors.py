@@ -272,6 +272,7 @@ _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
         ErrorCode.group_id_not_found: NotAShareGroupError,
         ErrorCode.producer_fenced: ProducerFencedError,
         ErrorCode.invalid_producer_epoch: ProducerFencedError,
+        ErrorCode.invalid_producer_id_mapping: ProducerFencedError,
     }
 )
 

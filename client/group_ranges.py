@@ -14,6 +14,7 @@ from kio.schema.offset_fetch.v10.request import OffsetFetchRequestTopics
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerError, broker_error
 from barnabas.client.group_offsets import GroupMetadata
+from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.client.individual_apis import COMMIT_RANGES, FETCH_RANGES
 from barnabas.protocol.committed_ranges import CommittedRanges, OffsetRange
 from barnabas.protocol.errors import ErrorCode
@@ -49,6 +50,18 @@ class RangesToCommit(NamedTuple):
     ranges: Sequence[OffsetRange] = ()
     begins_at: int | None = None
     """Where the group begins if it has committed no offset; only the first such commit counts."""
+
+
+class TakenRanges(dict[TopicPartition, list[OffsetRange]]):
+    """Ranges to commit in a transaction, and the epoch of the member at the time when it had the partitions.
+
+    With a later epoch, a commit for a share that the member has lost since would count for the one that has
+    replaced it.
+    """
+
+    def __init__(self, ranges: Mapping[TopicPartition, list[OffsetRange]], member_epoch: int) -> None:
+        super().__init__(ranges)
+        self.member_epoch = member_epoch
 
 
 async def fetch_group_ranges(

@@ -25,7 +25,8 @@ from barnabas.client.errors import (
     ConsumerError,
     MisuseError,
 )
-from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, OffsetToCommit, with_metadata
+from barnabas.client.group_offsets import GroupMetadata, OffsetToCommit, with_metadata
+from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.loop_turn import LoopTurn
 from barnabas.client.open_batch import NO_HEADERS
 from barnabas.client.partitioner import KeylessTurns, partition_of_key
@@ -38,7 +39,6 @@ from barnabas.client.tasks import find_cluster
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Retries, Topic
 from barnabas.client.transactions import Transactions, Writer
-from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Header, encode_headers
 
@@ -249,12 +249,12 @@ class Producer:
 
     async def send_offsets_to_transaction(
         self,
-        offsets: Mapping[TopicPartition, OffsetToCommit] | Mapping[TopicPartition, Sequence[OffsetRange]],
+        offsets: Mapping[TopicPartition, OffsetToCommit] | TakenRanges,
         group: GroupMetadata,
     ) -> None:
         """Commit a consumer's offsets with the transaction; `group` is `Consumer.group_metadata()`.
 
-        With individual commits the offsets are ranges, from `Consumer.take_ranges()`. In groups with
+        With individual commits the offsets are the result of `Consumer.take_ranges()`. In groups with
         `individual.commit.order=partition` this waits until the ranges reach the stable offset, and raises
         `TransactionAbortedError` if they do not in time.
 
@@ -262,17 +262,11 @@ class Producer:
         error only an abort is possible.
         """
         self._transactional()
-        ordered: dict[TopicPartition, OffsetToCommit] = {}
-        ranges: dict[TopicPartition, Sequence[OffsetRange]] = {}
-        for partition, one in offsets.items():
-            if isinstance(one, int | CommittedOffset):
-                ordered[partition] = one
-            else:
-                ranges[partition] = one
-        if ordered or not ranges:
-            await self._transaction.add_offsets(with_metadata(ordered), group)
-        if ranges:
-            await self._transaction.add_ranges(ranges, group)
+        if isinstance(offsets, TakenRanges):
+            reader = group._replace(member_epoch=offsets.member_epoch)
+            await self._transaction.add_ranges(offsets, reader)
+        else:
+            await self._transaction.add_offsets(with_metadata(offsets), group)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:

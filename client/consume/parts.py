@@ -33,6 +33,7 @@ from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import ConsumerClosedError, MisuseError, UnsupportedBrokerError
 from barnabas.client.group_offsets import CommittedOffset, fetch_group_offsets
 from barnabas.client.group_parts import GroupParts, Identity
+from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.leader_tasks import LeaderTasks
 from barnabas.client.record import KeyT, ValueT
@@ -220,6 +221,10 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         for name in given:
             await self.positions.wait(self.assignment.named(name))
         await self.individual.commit_ranges(given)
+
+    def take_ranges(self, names: Collection[TopicPartition] | None) -> TakenRanges:
+        """The ranges to commit in a transaction."""
+        return TakenRanges(self.individual.take_ranges(names), self.membership.member_epoch)
 
     async def committed(
         self, partitions: Collection[TopicPartition]

@@ -21,7 +21,8 @@ from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.individual_progress import IndividualProgress
 from barnabas.client.consume.offset_commits import OffsetCommits
 from barnabas.client.coordinators import Coordinators
-from barnabas.client.errors import BrokerError, ConsumerError
+from barnabas.client.errors import BrokerError, CommitFailedError, ConsumerError
+from barnabas.client.group_offsets import GroupMetadata
 from barnabas.client.group_ranges import REQUEST_RANGES_MAX, RangesToCommit, commit_group_ranges
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.signal import Signal
@@ -144,12 +145,8 @@ class RangeCommits(Generic[KeyT, ValueT]):
             return refused
 
     async def _send(self, lot: Collection[_Portion], portions: deque[_Portion]) -> BrokerError | None:
-        # A group keeps its committed offset. The position counts only if an administrator has deleted it.
-        commits = {one.partition: RangesToCommit(one.ranges, one.progress.begins_at) for one in lot}
         try:
-            refusals = await self._commits.as_member(
-                lambda member: commit_group_ranges(self._coordinators, member, commits)
-            )
+            refusals = await self._commits.as_member(lambda member: self._request(member, lot))
         except BaseException:
             for portion in lot:
                 portion.give_back()
@@ -166,6 +163,18 @@ class RangeCommits(Generic[KeyT, ValueT]):
                 full = refusal
                 self._note_full(portion, portions)
         return full
+
+    async def _request(
+        self, member: GroupMetadata, lot: Collection[_Portion]
+    ) -> dict[TopicIdPartition, BrokerError]:
+        """One attempt. The member's present epoch stands for its present shares: with it, ranges of a share
+        that was lost would count for the one that has replaced it.
+        """
+        if any(one.progress.is_given_up for one in lot):
+            raise CommitFailedError(member.group_id, "the consumer has given up partitions meanwhile")
+        # A group keeps its committed offset. The position counts only if an administrator has deleted it.
+        commits = {one.partition: RangesToCommit(one.ranges, one.progress.begins_at) for one in lot}
+        return await commit_group_ranges(self._coordinators, member, commits)
 
     def _note_committed(self, portion: _Portion) -> None:
         portion.progress.note_committed_ranges(portion.ranges)

@@ -160,8 +160,11 @@ class Reconciliation(Generic[KeyT, ValueT]):
         self._assignment.remove([one for one in revoked if one in list(self._assignment)])
 
     async def _commit_late(self, revoked: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
-        """Commit single records that were processed while the listener waited for them."""
-        if any(one.individual is not None and one.individual.processed_count for one in revoked):
+        """Commit single records that were processed while the listener waited for them.
+
+        That also waits for a commit that the application has begun meanwhile. It would be refused later.
+        """
+        if any(one.individual is not None for one in revoked):
             await self._parts.commit(revoked)
 
     async def _lose(self) -> None:

@@ -35,7 +35,14 @@ from barnabas.client.transactions import Transactions, Writer
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
 
-_FENCED: Final = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch})
+_FENCED: Final = frozenset(
+    {
+        ErrorCode.producer_fenced,
+        ErrorCode.invalid_producer_epoch,
+        # After the broker was killed, the next producer of a transactional id gets a new producer id.
+        ErrorCode.invalid_producer_id_mapping,
+    }
+)
 _REMOVED: Final = frozenset(
     {
         ErrorCode.illegal_generation,
@@ -45,8 +52,9 @@ _REMOVED: Final = frozenset(
     }
 )
 _FENCED_BECAUSE: Final = (
-    "another producer uses this transactional id, or the transaction was open for longer than "
-    "transaction_timeout_ms; close this producer"
+    "another producer uses this transactional id, the transaction was open for longer than "
+    "transaction_timeout_ms, or the broker has forgotten the id, which was not used for a long time; "
+    "close this producer"
 )
 
 

@@ -192,13 +192,17 @@ async def test_a_transaction_with_a_refused_record_can_only_be_aborted(world: Wo
     assert values(await read_all(world, isolation="read_committed")) == ["c"]
 
 
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "after_a_kill_of_the_broker"])
 @virtually
-async def test_a_new_producer_with_the_same_id_fences_the_old_one(world: World) -> None:
+async def test_a_new_producer_with_the_same_id_fences_the_old_one(world: World, is_killed: bool) -> None:
     await world.topic()
     async with producer(world, transactional_id="t") as old, producer(world, transactional_id="t") as new:
         await old.init_transactions()
         old.begin_transaction()
         await old.send_and_wait(TOPIC, b"old")
+        if is_killed:
+            world.kill()
+            await world.start()
         await new.init_transactions()
         with pytest.raises(ProducerFencedError, match="another producer uses this transactional id"):
             await old.commit_transaction()
@@ -304,5 +308,9 @@ async def test_a_consumer_waits_for_offsets_of_an_open_transaction(world: World)
 def test_the_codes_of_a_fenced_producer_have_one_error() -> None:
     from barnabas.client.errors import broker_error
 
-    for code in (ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch):
+    for code in (
+        ErrorCode.producer_fenced,
+        ErrorCode.invalid_producer_epoch,
+        ErrorCode.invalid_producer_id_mapping,
+    ):
         assert isinstance(broker_error(code, None), ProducerFencedError)

@@ -1,0 +1,225 @@
+"""Members of a group share partitions, and copy the records in transactions. Programs are killed, or stopped
+for too long, and the broker is killed. Each record is copied once, and the records of a key in their order.
+
+A program that was stopped for longer than its session believes that it still has its share. It goes on after
+others have copied its records, and its commit is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.__main__ import main
+from tests.clients import sharing_copier
+from tests.clients.broker_process import BrokerProcess, started
+from tests.clients.cluster import Cluster, unique
+from tests.clients.committed_records import committed_records
+from tests.clients.polling import eventually
+from tests.clients.program import Program, running
+
+pytestmark = pytest.mark.barnabas
+
+KEYS = 40
+KILLED = ("a", "b", "c")
+KILLS = 6
+WITHIN_SECONDS = 60.0
+SESSION_MS = 2_000
+SETTINGS = {
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": "300",
+    "group.consumer.heartbeat.interval.ms": "300",
+    "group.consumer.assignment.interval.ms": "0",
+}
+
+
+class Group:
+    """The copiers of one group, with the records that they copy."""
+
+    def __init__(self, broker: BrokerProcess, stack: ExitStack, *, partition_count: int, order: str) -> None:
+        self._broker = broker
+        self._stack = stack
+        self._name = unique("copiers")
+        self._partition_count = partition_count
+        self._programs: list[Program] = []
+        self._written: list[list[int]] = [[] for _ in range(partition_count)]
+        """The keys of all records, by partition."""
+        cluster = Cluster(broker.address)
+        self._source, self._target = cluster.topic(partition_count), cluster.topic(partition_count)
+        cluster.set_group(self._name, {"individual.commit.order": order})
+
+    def start(self, member: str, *stop: str) -> Program:
+        """A copier whose client id and transactional id is `member`; `stop` says where it stops itself."""
+        command = [sys.executable, str(Path(sharing_copier.__file__)), self._broker.address]
+        command += [self._source, self._target, self._name, member, *stop]
+        program = self._stack.enter_context(running(command))
+        self._programs.append(program)
+        return program
+
+    def produce(self, count: int) -> None:
+        """Write records whose keys take turns, each key in one partition."""
+        producer = Producer({"bootstrap.servers": self._broker.address, "linger.ms": 1})
+        for number in range(count):
+            key = number % KEYS
+            partition = key % self._partition_count
+            producer.produce(self._source, b"value", key=b"key-%d" % key, partition=partition)
+            self._written[partition].append(key)
+        assert producer.flush(20) == 0
+
+    def wait_for_members(self, *members: str) -> None:
+        """Wait until exactly these members read the topic."""
+        eventually(
+            lambda: sorted(self._sharers()) == sorted(members),
+            awaited=f"{members} are the members",
+            deadline_seconds=WITHIN_SECONDS,
+        )
+
+    def wait_without(self, member: str) -> None:
+        """Wait until others have the share of this member."""
+
+        def is_gone() -> bool:
+            sharers = self._sharers()
+            return bool(sharers) and member not in sharers
+
+        eventually(is_gone, awaited=f"{member} is removed", deadline_seconds=WITHIN_SECONDS)
+
+    def produce_under_way(self, count: int) -> None:
+        """Write records, and return as soon as more are copied; the others are under way."""
+        before = self._copied_count
+        self.produce(count)
+        eventually(
+            lambda: self._copied_count > before, awaited="copies are made", deadline_seconds=WITHIN_SECONDS
+        )
+
+    def wait_for_commits(self) -> None:
+        """Wait until the group has committed all records, and no range is left beyond them."""
+        ends = [(len(keys), []) for keys in self._written]
+        eventually(
+            lambda: [(one["committed_offset"], one["ranges"]) for one in self._report()] == ends,
+            awaited="all records are committed",
+            deadline_seconds=WITHIN_SECONDS,
+        )
+
+    def check_copies(self) -> None:
+        """Each record was copied once, and the records of a key in their order. No program has failed."""
+        assert not any(program.has_failed for program in self._programs)
+        count = sum(map(len, self._written))
+        copies = committed_records(self._broker.address, self._target, count, within_seconds=WITHIN_SECONDS)
+        places = [_place(copy.value()) for copy in copies]
+        assert Counter(places) == Counter(
+            (partition, offset) for partition, keys in enumerate(self._written) for offset in range(len(keys))
+        )
+        last: dict[int, int] = {}
+        for partition, offset in places:
+            key = self._written[partition][offset]
+            assert last.get(key, -1) < offset, f"key {key} of partition {partition} is out of order"
+            last[key] = offset
+
+    @property
+    def _copied_count(self) -> int:
+        lines = [line.split() for program in self._programs for line in program.lines]
+        return sum(int(words[1]) for words in lines if words[0] == "copied")
+
+    def _sharers(self) -> list[str]:
+        return [sharer["client_id"] for partition in self._report() for sharer in partition["sharers"]]
+
+    def _report(self) -> list[dict[str, Any]]:
+        """The partitions as `barnabas ranges` shows them; empty before the group exists."""
+        arguments = ["--bootstrap", self._broker.address, "--topic", self._source, "--json"]
+        output = io.StringIO()
+        with redirect_stdout(output):
+            if main(["ranges", self._name, *arguments]):
+                return []
+        return [one for one in map(json.loads, output.getvalue().splitlines()) if one["type"] == "partition"]
+
+
+def _place(value: bytes | None) -> tuple[int, int]:
+    """The partition and the offset that a copier has written."""
+    assert value is not None
+    partition, offset = value.decode().split("-")
+    return int(partition), int(offset)
+
+
+def wait_for_stop(program: Program) -> None:
+    """Wait until it has stopped itself."""
+    eventually(lambda: program.is_stopped, awaited="it stops", deadline_seconds=WITHIN_SECONDS)
+
+
+def go_on_until(program: Program, line: str) -> None:
+    """Continue it. The transaction in which it was stopped ends with this line."""
+    assert program.lines[-1] == "stops"
+    count = len(program.lines)
+    program.go_on()
+    eventually(lambda: len(program.lines) > count, awaited=line, deadline_seconds=WITHIN_SECONDS)
+    assert program.lines[count] == line
+
+
+@pytest.fixture
+def broker(barnabas_command: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+    with started(BrokerProcess(barnabas_command, tmp_path / "data", SETTINGS)) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("order", ["none", "partition"])
+def test_members_of_one_partition_copy_each_record_once_after_kills_and_a_stop(
+    broker: BrokerProcess, order: str
+) -> None:
+    with ExitStack() as stack:
+        group = Group(broker, stack, partition_count=1, order=order)
+        killed, zombie = group.start("a"), group.start("z", "ranges", "2")
+        group.start("b")
+        group.wait_for_members("a", "b", "z")
+        group.produce(120)
+        wait_for_stop(zombie)
+        killed.kill()
+        group.start("a")
+        group.produce_under_way(100)
+        broker.kill()
+        broker.start()
+        group.wait_without("z")
+        group.wait_for_commits()
+        go_on_until(zombie, "CommitFailedError")
+        group.produce(40)
+        group.wait_for_commits()
+        group.check_copies()
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("order", ["none", "partition"])
+def test_five_members_of_three_partitions_copy_each_record_once_after_many_kills_and_two_stops(
+    broker: BrokerProcess, order: str
+) -> None:
+    with ExitStack() as stack:
+        group = Group(broker, stack, partition_count=3, order=order)
+        killed = [group.start(name) for name in KILLED]
+        early, late = group.start("y", "commit", "2"), group.start("z", "ranges", "3")
+        group.wait_for_members(*KILLED, "y", "z")
+        group.produce(400)
+        wait_for_stop(early)
+        wait_for_stop(late)
+        group.start("y")
+        for kill in range(KILLS):
+            group.produce_under_way(200)
+            number = kill % len(KILLED)
+            killed[number].kill()
+            killed[number] = group.start(KILLED[number])
+            if kill % 2:
+                broker.kill()
+                broker.start()
+        group.wait_without("z")
+        group.wait_for_commits()
+        go_on_until(late, "CommitFailedError")
+        go_on_until(early, "ProducerFencedError")
+        group.produce(200)
+        group.wait_for_commits()
+        group.check_copies()
