@@ -2,8 +2,9 @@
 partitions: the records of each poll in a transaction, together with their ranges of offsets.
 
 A program of its own, with its arguments: bootstrap, source topic, target topic, group, transactional id, and
-optionally a step and a number. In the transaction with this number it stops itself (SIGSTOP) before the step:
-`ranges`, the commit of the ranges, or `commit`, the commit of the transaction.
+optionally a step and a number. When it reaches the step in the transaction with this number, or in a later
+one, it stops itself (SIGSTOP). The steps are `ranges`, before the commit of the ranges, and `commit`, before
+the commit of the transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from barnabas.client import (
 
 RECORDS_PER_POLL = 10
 ABORT_EVERY = 5
-TRANSACTION_TIMEOUT_MS = 60_000
+TRANSACTION_TIMEOUT_MS = 120_000
+
+NEVER = ("", 0)
 
 Record = ConsumerRecord[bytes | None, bytes | None]
 
@@ -70,12 +73,14 @@ class Copier:
             self._stop_at("ranges")
             ranges = self._consumer.take_ranges()
             await self._producer.send_offsets_to_transaction(ranges, self._consumer.group_metadata())
-            self._stop_at("commit")
             if self._turn % ABORT_EVERY == 0:
                 raise OwnAbortError
+            self._stop_at("commit")
 
     def _stop_at(self, step: str) -> None:
-        if self._stop == (step, self._turn):
+        stop_step, stop_turn = self._stop
+        if step == stop_step and self._turn >= stop_turn:
+            self._stop = NEVER
             print("stops", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
 
