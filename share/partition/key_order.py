@@ -57,6 +57,7 @@ class KeyOrder:
         "has_news",
         "known_until",
         "run_max",
+        "waits_until_empty",
     )
 
     def __init__(self, known_until: int, run_max: int) -> None:
@@ -65,6 +66,8 @@ class KeyOrder:
         self.alone: tuple[int, int] | None = None
         self.has_news = False
         """Whether keys have become free. The owner sets it back."""
+        self.waits_until_empty = False
+        """Whether the batch at `known_until` is delivered alone, and waits for the records before it."""
         self._key_of: dict[int, int] = {}
         """The key of each unfinished record, by its offset."""
         self._first_of: dict[int, int] = {}
@@ -136,7 +139,7 @@ class KeyOrder:
             self._finish_many_first(offsets)
         else:
             self._finish_first(offsets)
-        if self.alone is not None:
+        if self.alone is not None or (self.waits_until_empty and self.is_empty):
             self.has_news = True
 
     def records_behind(self, offset: int) -> list[int]:
@@ -146,11 +149,11 @@ class KeyOrder:
     def _finish_first(self, offsets: range) -> None:
         """Held records have become final, each the first one of its key."""
         free: list[int] = []
+        self._held.difference_update(offsets)
         for offset in offsets:
             key = self._key_of.pop(offset, None)
             if key is None:
                 continue
-            self._held.discard(offset)
             following = self._next_of.pop(offset, None)
             if following is None:
                 del self._first_of[key]
@@ -176,10 +179,10 @@ class KeyOrder:
 
     def _finish_any(self, offsets: range, *, was_held: bool) -> None:
         for offset in offsets:
+            self._held.discard(offset)
             key = self._key_of.get(offset)
             if key is None:
                 continue
-            self._held.discard(offset)
             was_free = not was_held and self._is_free(key)
             was_head = was_free and self._first_of[key] == offset
             if was_head:
