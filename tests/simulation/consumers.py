@@ -30,7 +30,7 @@ from tests.conformance.share_member import (
 )
 from tests.simulation.client import Disconnected, Pending
 from tests.simulation.model import Lease, ShareModel
-from tests.simulation.order_model import Answer, OrderModel
+from tests.simulation.order_model import Answer, OrderModel, Sending, Types
 from tests.simulation.simulated_network import Link
 from tests.simulation.world import World
 
@@ -52,6 +52,7 @@ class _Sent:
         self.types: dict[TopicIdPartition, dict[int, tuple[int, int]]] = {}
         """Type and delivery count by offset."""
         self.generations: dict[TopicIdPartition, int] = {}
+        self.to_orders: dict[TopicIdPartition, Sending] = {}
 
     def batches(self, random: Random) -> dict[TopicIdPartition, AckBatches]:
         return {partition: _batches(types, random) for partition, types in self.types.items()}
@@ -314,7 +315,8 @@ class Consumer:
         if not answer.error and not answer.partitions.get(partition, -1):
             order = self._order(partition)
             if order is not None:
-                held = order.renewed(self._name, held, pending.sent_ms, self._world.now_ms)
+                kept = order.renewed(self._name, held, pending.sent_ms, self._world.now_ms)
+                held = {one: held[one] for one in kept}
             self._share(partition).renewed(held, self._lease(partition, pending, link, log))
 
     async def _read_slowly(self) -> None:
@@ -340,19 +342,20 @@ class Consumer:
                     types[offset] = self._random.choice(_TYPES), count
             if types:
                 sent.types[partition] = types
-                self._note_sent(partition, types)
+                self._note_sent(sent, partition, types)
         for partition, types in sent.types.items():
             for offset in types:
                 del self._held[partition][offset]
         sent.generations = self._generations(sent.types)
         return sent
 
-    def _note_sent(self, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
+    def _note_sent(self, sent: _Sent, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
         share = self._share(partition)
         share.give_up(self._name, types)
         order = self._order(partition)
         if order is not None:
-            share.give_up(self._name, order.sent(types))
+            sent.to_orders[partition] = order.sent(types, sent.sent_ms)
+            share.give_up(self._name, sent.to_orders[partition].behind)
         for offset, (ack_type, _) in types.items():
             share.acknowledged.setdefault(offset, set()).add(ack_type)
 
@@ -376,9 +379,10 @@ class Consumer:
                 incarnation = self._world.group_incarnation(self._group_id)
                 share.incarnation = share.incarnation if incarnation is None else incarnation
                 order = self._order(partition)
-                if order is not None:
-                    types = order.confirmed(self._name, types, sent.sent_ms)
-                share.confirm(types, self._world.now_ms, self._world.log_end_offset(partition))
+                in_force: Types = types
+                if order is not None and partition in sent.to_orders:
+                    in_force = order.confirmed(sent.to_orders[partition])
+                share.confirm(in_force, self._world.now_ms, self._world.log_end_offset(partition))
 
     def _share(self, partition: TopicIdPartition) -> ShareModel:
         return self._world.model.share(self._group_id, partition)

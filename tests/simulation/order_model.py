@@ -55,6 +55,19 @@ class Answer(NamedTuple):
     answered_ms: float
 
 
+class Sending(NamedTuple):
+    """Acknowledgements that a member has sent."""
+
+    types: Types
+    sent_ms: float
+    runs: Mapping[int, Run]
+    """The runs in which the member got the records, by offset."""
+    behind: set[int]
+    """The records behind released ones of their runs. The member may lose them; if the request succeeds,
+    those that it names count as released.
+    """
+
+
 class OrderModel:
     """The deliveries of one group from one partition, by key."""
 
@@ -89,9 +102,7 @@ class OrderModel:
             if key is not None:
                 self._key_of[offset] = key
                 by_key.setdefault(key, []).append(offset)
-        locked_until_ms = answer.answered_ms + max(
-            self._group.lock_duration_ms.values_since(answer.sent_ms)
-        )
+        locked_until_ms = answer.answered_ms + max(self._group.lock_duration_ms.values_since(answer.sent_ms))
         has_order = 0 not in self._group.key_run_max.values_since(answer.sent_ms)
         if has_order:
             self._check_complete(answer)
@@ -110,18 +121,15 @@ class OrderModel:
         if has_order:
             self._check_held(answer)
 
-    def sent(self, types: Types) -> set[int]:
-        """A member has sent these acknowledgements, so that the ends of their locks are unknown. Returns the
-        records behind the released ones of their runs, which the member may lose.
-        """
+    def sent(self, types: Types, sent_ms: float) -> Sending:
+        """A member sends these acknowledgements, so the ends of their locks are unknown from now on."""
+        runs = {offset: self._last_run[offset] for offset in types if offset in self._last_run}
         behind: set[int] = set()
-        for offset, (ack_type, _) in types.items():
-            run = self._last_run.get(offset)
-            if run is not None:
-                run.locked_until_ms.pop(offset, None)
-                if ack_type == RELEASE:
-                    behind.update(one for one in run.offsets if one > offset)
-        return behind
+        for offset, run in runs.items():
+            run.locked_until_ms.pop(offset, None)
+            if types[offset][0] == RELEASE:
+                behind.update(one for one in run.offsets if one > offset)
+        return Sending(types, sent_ms, runs, behind)
 
     def renewed(
         self, member_id: str, offsets: Iterable[int], sent_ms: float, answered_ms: float
@@ -140,32 +148,19 @@ class OrderModel:
                 kept.append(offset)
         return kept
 
-    def confirmed(self, member_id: str, types: Types, sent_ms: float) -> Types:
-        """The acknowledgements that a member sent at this time have succeeded; returns those that are in
-        force. Behind a released record of its run, a record counts as released in the same request.
-        """
-        self._forget_outdated()
-        taken_back = self._taken_back(member_id, types)
-        in_force = {offset: one for offset, one in types.items() if offset not in taken_back}
-        runs = {offset: self._last_run[offset] for offset in in_force if offset in self._last_run}
+    def confirmed(self, sending: Sending) -> Types:
+        """The acknowledgements have succeeded; returns those that are in force."""
+        in_force = {one: ack for one, ack in sending.types.items() if one not in sending.behind}
+        runs = {offset: run for offset, run in sending.runs.items() if offset in in_force}
         for offset, run in runs.items():
-            ack_type, _ = types[offset]
-            if ack_type not in (RENEW, RELEASE) and run.member_id == member_id:
-                self._check_not_taken_back(run, offset, sent_ms)
+            if in_force[offset][0] not in (RENEW, RELEASE):
+                self._check_not_taken_back(run, offset, sending.sent_ms)
         for offset, run in runs.items():
-            ack_type, delivery_count = types[offset]
+            ack_type, delivery_count = in_force[offset]
             limits = self._group.delivery_count_max.values_since(run.sent_ms)
-            if ack_type == RELEASE and run.member_id == member_id and delivery_count < min(limits):
+            if ack_type == RELEASE and delivery_count < min(limits):
                 run.released.add(offset)
         return in_force
-
-    def _taken_back(self, member_id: str, types: Types) -> set[int]:
-        found: set[int] = set()
-        for offset, (ack_type, _) in types.items():
-            run = self._last_run.get(offset)
-            if ack_type == RELEASE and run is not None and run.member_id == member_id:
-                found.update(one for one in run.offsets if one > offset)
-        return found
 
     def _check_complete(self, answer: Answer) -> None:
         """Each record that the member acquired is in the answer, unless compaction has removed it."""
@@ -225,10 +220,12 @@ class OrderModel:
             return
         log_start_offset = self._log_start_offset()
         for earlier in run.offsets:
-            if not log_start_offset <= earlier < offset or self._last_run[earlier] is not run:
+            if not log_start_offset <= earlier < offset:
                 continue
             if earlier in run.released:
-                raise Violation(f"{self._share.name}: {offset} is final, but {earlier} before it was released")
+                raise Violation(
+                    f"{self._share.name}: {offset} is final, but {earlier} before it was released"
+                )
             until_ms = run.locked_until_ms.get(earlier)
             if until_ms is not None and until_ms < sent_ms:
                 raise Violation(
