@@ -5,8 +5,9 @@ record of it. Then its first unfinished record can be delivered, and the next on
 same member; `run_max` bounds this *run*. The next run begins when the whole run has ended. Records without a
 key have no order.
 
-The order knows all unfinished records below `known_until`; all records that it delivers lie below. A batch whose
-keys are unknown is delivered alone: after all records before it, and before all records behind it. Pure.
+The order knows all unfinished records below `known_until`; all records that it delivers lie below. A batch
+whose keys are unknown is delivered alone: after all records before it, and before all records behind it.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Share groups with `share.order=key` over compacted logs: compaction removes records whose keys are known."""
+"""Share groups with `share.order=key` over compacted logs: compaction may remove records whose keys are known
+already.
+"""
 
 from __future__ import annotations
 

@@ -33,10 +33,13 @@ class OrderSettings(NamedTuple):
     """A batch of more records is delivered alone."""
 
 
+NO_ORDER = OrderSettings()
+
+
 def draw_order(random: Random) -> OrderSettings:
     """Three of ten runs have a group in the order of keys."""
     if random.random() >= 0.3:
-        return OrderSettings()
+        return NO_ORDER
     compacts = random.random() < 0.3
     return OrderSettings(
         ("red",),

@@ -84,7 +84,7 @@ class OrderModel:
         self._last_run: dict[int, Run] = {}
         """By offset, the run of its last delivery."""
         self._key_of: dict[int, bytes] = {}
-        """The key of each delivered record that has one, by offset; the batch's name instead if it is large."""
+        """By offset, the key of each delivered record that has one, or the name of its large batch."""
         self._alone: set[int] = set()
         """The delivered records of batches that are delivered alone."""
 
@@ -215,7 +215,7 @@ class OrderModel:
             )
 
     def _check_not_taken_back(self, run: Run, offset: int, sent_ms: float) -> None:
-        """The acknowledgement of this record succeeded, so no record before it in its run had been given up."""
+        """The acknowledgement of this record succeeded, so no record before it in its run was given up."""
         if 0 in self._group.key_run_max.values_since(run.sent_ms):
             return
         log_start_offset = self._log_start_offset()

@@ -13,7 +13,7 @@ from uuid import UUID
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.client import SimulatedClient
-from tests.simulation.keyed_records import KeyedRecords, OrderSettings, draw_order
+from tests.simulation.keyed_records import NO_ORDER, KeyedRecords, OrderSettings, draw_order
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model
 from tests.simulation.order_model import OrderModel
@@ -53,7 +53,7 @@ class Scenario:
     producers_of_transactions: int
     groups_of_committed: tuple[str, ...]
     """The share groups that read committed records only."""
-    order: OrderSettings = OrderSettings()
+    order: OrderSettings = NO_ORDER
     """The share groups in the order of keys, and the keys of the records."""
     partitions_max: int = 3
     """The most partitions of a topic."""
