@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from typing import Final, NamedTuple
 
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
@@ -146,6 +146,15 @@ class KeyOrder:
     def records_behind(self, offset: int) -> list[int]:
         """The records behind this one that may belong to its run."""
         return list(islice(self._records_behind(offset), self.run_max - 1))
+
+    def available_before(self, offset: int) -> list[int]:
+        """The available records before a held one of its key."""
+        key = self._key_of.get(offset)
+        if key is None:
+            return []
+        first_offset = self._first_of[key]
+        before = takewhile(offset.__gt__, chain((first_offset,), self._records_behind(first_offset)))
+        return [one for one in before if one not in self._held]
 
     def _finish_first(self, offsets: range) -> None:
         """Held records have become final, each the first one of its key."""

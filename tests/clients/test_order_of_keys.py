@@ -22,7 +22,7 @@ pytestmark = pytest.mark.barnabas
 
 COUNT = 8
 """Records of each key."""
-MODES = [
+MODES: list[dict[str, object]] = [
     {"share_acquire_mode": "record_limit", "max_poll_records": 5},
     {"share_acquire_mode": "batch_optimized"},
 ]

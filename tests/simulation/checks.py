@@ -15,6 +15,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import PartitionModel, ShareModel, Violation
+from tests.simulation.order_checks import check_order
 from tests.simulation.transaction_model import Outcome
 from tests.simulation.world import LiveTopic, World
 
@@ -53,6 +54,7 @@ class Checks:
             if leader.log.offline is None and not leader.closed:
                 self._check_start_offset(leader)
                 self._check_final_records(leader)
+                check_order(self._world, leader)
                 if self._world.scenario.keeps_state_in_log:
                     self._check_replay(leader)
         self._check_logs()
