@@ -91,6 +91,8 @@ def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> 
         if in_flight.spso <= order.alone[1]:
             return 0
         order.alone = None
+    if order.waits_until_empty and not order.is_empty:
+        return 0
     window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
     return limits.record_locks_max - window
 
@@ -106,10 +108,15 @@ def add_keys(
     """Adds the batches that were read from `known_until` on, up to one that must be delivered alone.
 
     Records of aborted batches, and offsets without a record, are archived; `gone` has that, to be recorded.
-    Returns the new batches in flight.
+    So are the available records of earlier batches from which compaction has removed them meanwhile. Returns
+    the new batches in flight.
     """
-    added = [one for one in batches if one.last_offset >= order.known_until]
-    added = added[: _addable_count(order, added)]
+    for one in batches:
+        if one.last_offset < order.known_until:
+            _archive_missing(in_flight, gone, one)
+    found = [one for one in batches if one.last_offset >= order.known_until]
+    added = found[: _addable_count(order, found)]
+    order.waits_until_empty = len(added) < len(found)
     new = _put_in_flight(in_flight, added, batch_size)
     without_effect = frozenset(aborted)
     for one in added:
@@ -163,8 +170,8 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
         if run.state is AVAILABLE and run.first_offset <= base_offset and last_offset <= run.last_offset:
             order.add(range(base_offset, last_offset + 1), hashes)
             return
-    offsets = [base_offset + delta for delta in deltas]
-    _archive_holes(in_flight, gone, base_offset, offsets, last_offset)
+    _archive_missing(in_flight, gone, batch)
+    offsets = _offsets(batch)
     for _, run in in_flight.runs_between(base_offset, last_offset):
         if run.state is AVAILABLE:
             first = bisect_left(offsets, run.first_offset)
@@ -172,15 +179,21 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
             order.add(offsets[first:end], hashes[first:end])
 
 
-def _archive_holes(
-    in_flight: InFlight, gone: Decision, base_offset: int, offsets: Sequence[int], last_offset: int
-) -> None:
-    """Archives the offsets of a batch that have no record, because compaction has removed it."""
-    previous = base_offset - 1
-    for offset in (*offsets, last_offset + 1):
+def _archive_missing(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
+    """Archives the available offsets of a batch that have no record."""
+    offsets = _offsets(batch)
+    if batch.keys is None or len(offsets) > batch.last_offset - batch.base_offset:
+        return
+    previous = batch.base_offset - 1
+    for offset in (*offsets, batch.last_offset + 1):
         if offset > previous + 1:
             _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
         previous = offset
+
+
+def _offsets(batch: BatchKeys) -> list[int]:
+    deltas = () if batch.keys is None else batch.keys.offset_deltas
+    return [batch.base_offset + delta for delta in deltas]
 
 
 def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:

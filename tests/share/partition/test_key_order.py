@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from barnabas.protocol.record_keys import NO_KEY
 from barnabas.share.partition.key_order import KeyOrder
 
+# pyright: reportPrivateUsage=false
+
 EVERYWHERE = ((0, 1 << 40),)
 A, B, C = 1, 2, 3
 
@@ -138,17 +140,27 @@ def test_a_run_is_not_free_while_one_of_its_records_is_held() -> None:
     assert free(order) == [11, 12]
 
 
-def test_records_of_a_batch_that_is_delivered_alone_leave_nothing_behind() -> None:
-    order = order_of(A)
-    take(order, 10)
+# Batches that are delivered alone
+
+
+def test_nothing_is_left_of_the_records_of_a_batch_that_was_delivered_alone() -> None:
+    for run_max in (1, 3):
+        order = KeyOrder(10, run_max)
+        order.alone = (10, 40)
+        order.take(10, 40)
+        order.finish(10, 11, was_held=True)
+        order.finish(12, 40, was_held=True)
+        assert not order._held
+
+
+def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_final() -> None:
+    order = order_of(A, B)
+    order.waits_until_empty = True
+    take(order, 10, 11)
     order.finish(10, 10, was_held=True)
-    order.alone = (11, 13)
-    order.take(11, 13)
-    order.finish(11, 13, was_held=True)
-    assert order.is_empty
-    order.alone = None
-    order.add([11], [A])
-    assert free(order) == [11]
+    assert not order.has_news
+    order.finish(11, 11, was_held=True)
+    assert order.has_news
 
 
 # Many records at once
