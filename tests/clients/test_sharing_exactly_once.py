@@ -102,7 +102,7 @@ class Group:
 
     def wait_for_commits(self) -> None:
         """Wait until the group has committed all records, and no range is left beyond them."""
-        ends = [(len(keys), []) for keys in self._written]
+        ends: list[tuple[int, list[object]]] = [(len(keys), []) for keys in self._written]
         eventually(
             lambda: [(one["committed_offset"], one["ranges"]) for one in self._report()] == ends,
             awaited="all records are committed",
