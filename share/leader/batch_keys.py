@@ -28,12 +28,14 @@ def keys_of_batches(
 ) -> tuple[list[BatchKeys], list[UnreadableBatch]]:
     """The keys of the batches that were read and end at or behind `keys_until`, and those of these batches
     that turn out to be malformed. `unreadable` are known to be malformed. Both kinds have no keys.
+
+    An earlier batch is included if it lacks records: compaction may have removed them since it was hashed.
     """
     found: list[BatchKeys] = []
     malformed: list[UnreadableBatch] = []
     gone = {one.base_offset for one in unreadable}
     for data, span in _spans(read):
-        if span.last_offset < keys_until:
+        if span.last_offset < keys_until and not _has_gaps(data, span):
             continue
         keys: KeyHashes | None = NO_KEYS
         if span.base_offset not in gone:
@@ -56,3 +58,7 @@ def _spans(read: Sequence[BatchSlice]) -> Iterator[tuple[memoryview, BatchSpan]]
     for slice_ in read:
         for span in slice_.batches:
             yield slice_.data, span
+
+
+def _has_gaps(data: memoryview, span: BatchSpan) -> bool:
+    return read_header(data, span.start).record_count <= span.last_offset - span.base_offset

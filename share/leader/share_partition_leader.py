@@ -356,8 +356,7 @@ class SharePartitionLeader:
             self.follow_log_start()
 
     def _abort(self, decision: Decision, error: Exception) -> None:
-        self.core.abort(decision)
-        self._schedule_deadline()
+        self._announce(self.core.abort(decision))
         if isinstance(error, ApiError) and error.code in _FENCED and not self.closed:
             self.closed = True
             self._surroundings.purgatory.wake(self.key)

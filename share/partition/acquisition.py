@@ -71,7 +71,7 @@ class Acquisition(NamedTuple):
     gaps: Decision | None
     batches: Sequence[InFlightBatch] = ()
     was_passed_over: bool = False
-    """Whether records were acquired and all of them archived, so that none goes to the client."""
+    """Whether all records that were found have been archived, so that none goes to the client."""
 
 
 HasNoData = Callable[[int], bool]
@@ -130,6 +130,7 @@ def acquire(
     gone = Decision()
     taking = Taking(in_flight, batches, request)
     order = in_flight.key_order
+    keys_until = None if order is None else order.known_until
     if in_flight.available_from is not None or order is not None:
         _archive_gaps(in_flight, gone, planned, batches)
     if order is None:
@@ -145,7 +146,8 @@ def acquire(
     if order is None:
         ranges = _for_client(in_flight.control_runs, ranges)
         ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
-    was_passed_over = is_any_taken and not ranges
+    has_looked_on = order is not None and order.known_until != keys_until
+    was_passed_over = not ranges and (is_any_taken or not (gone.is_empty or has_looked_on))
     return Acquisition(ranges, None if gone.is_empty else gone, taking.batches, was_passed_over)
 
 

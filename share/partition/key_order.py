@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, takewhile
 from typing import Final, NamedTuple
 
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
@@ -57,6 +57,7 @@ class KeyOrder:
         "has_news",
         "known_until",
         "run_max",
+        "waits_until_empty",
     )
 
     def __init__(self, known_until: int, run_max: int) -> None:
@@ -65,6 +66,8 @@ class KeyOrder:
         self.alone: tuple[int, int] | None = None
         self.has_news = False
         """Whether keys have become free. The owner sets it back."""
+        self.waits_until_empty = False
+        """Whether the batch at `known_until` is delivered alone, and waits for the records before it."""
         self._key_of: dict[int, int] = {}
         """The key of each unfinished record, by its offset."""
         self._first_of: dict[int, int] = {}
@@ -139,12 +142,21 @@ class KeyOrder:
             self._finish_many_first(offsets)
         else:
             self._finish_first(offsets)
-        if self.alone is not None:
+        if self.alone is not None or (self.waits_until_empty and self.is_empty):
             self.has_news = True
 
     def records_behind(self, offset: int) -> list[int]:
         """The records behind this one that may belong to its run."""
         return list(islice(self._records_behind(offset), self.run_max - 1))
+
+    def available_before(self, offset: int) -> list[int]:
+        """The available records before a held one of its key."""
+        key = self._key_of.get(offset)
+        if key is None:
+            return []
+        first_offset = self._first_of[key]
+        before = takewhile(offset.__gt__, chain((first_offset,), self._records_behind(first_offset)))
+        return [one for one in before if one not in self._held]
 
     def _finish_first(self, offsets: range) -> None:
         """Held records have become final, each the first one of its key."""

@@ -91,6 +91,8 @@ def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> 
         if in_flight.spso <= order.alone[1]:
             return 0
         order.alone = None
+    if order.waits_until_empty and not order.is_empty:
+        return 0
     window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
     return limits.record_locks_max - window
 
@@ -106,10 +108,15 @@ def add_keys(
     """Adds the batches that were read from `known_until` on, up to one that must be delivered alone.
 
     Records of aborted batches, and offsets without a record, are archived; `gone` has that, to be recorded.
-    Returns the new batches in flight.
+    So are the available records of earlier batches from which compaction has removed them meanwhile. Returns
+    the new batches in flight.
     """
-    added = [one for one in batches if one.last_offset >= order.known_until]
-    added = added[: _addable_count(order, added)]
+    for one in batches:
+        if one.last_offset < order.known_until:
+            _archive_holes(in_flight, gone, one)
+    found = [one for one in batches if one.last_offset >= order.known_until]
+    added = found[: _addable_count(order, found)]
+    order.waits_until_empty = len(added) < len(found)
     new = _put_in_flight(in_flight, added, batch_size)
     without_effect = frozenset(aborted)
     for one in added:
@@ -164,7 +171,7 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
             order.add(range(base_offset, last_offset + 1), hashes)
             return
     offsets = [base_offset + delta for delta in deltas]
-    _archive_holes(in_flight, gone, base_offset, offsets, last_offset)
+    _archive_holes(in_flight, gone, batch)
     for _, run in in_flight.runs_between(base_offset, last_offset):
         if run.state is AVAILABLE:
             first = bisect_left(offsets, run.first_offset)
@@ -172,12 +179,13 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
             order.add(offsets[first:end], hashes[first:end])
 
 
-def _archive_holes(
-    in_flight: InFlight, gone: Decision, base_offset: int, offsets: Sequence[int], last_offset: int
-) -> None:
-    """Archives the offsets of a batch that have no record, because compaction has removed it."""
+def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
+    """Archives the available offsets of a batch that have no record, because compaction has removed it."""
+    base_offset, last_offset, keys = batch
+    if keys is None or len(keys.offset_deltas) > last_offset - base_offset:
+        return
     previous = base_offset - 1
-    for offset in (*offsets, last_offset + 1):
+    for offset in (*(base_offset + delta for delta in keys.offset_deltas), last_offset + 1):
         if offset > previous + 1:
             _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
         previous = offset

@@ -37,6 +37,23 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
     ]
 
 
+def left_behind(in_flight: InFlight, acknowledged: Iterable[Span]) -> list[Span]:
+    """Held records whose acknowledgement could not be recorded, and before which a record of their key has
+    become available meanwhile.
+    """
+    order = in_flight.key_order
+    if order is None or (order.run_max == 1 and order.alone is None):
+        return []
+    available: list[Span] = []
+    for first_offset, last_offset in acknowledged:
+        if order.alone is not None and order.alone[0] <= first_offset <= order.alone[1]:
+            runs = in_flight.runs_between(order.alone[0], last_offset)
+            available += ((run.first_offset, run.last_offset) for _, run in runs if run.state is AVAILABLE)
+        for offset in range(first_offset, last_offset + 1):
+            available += ((one, one) for one in order.available_before(offset))
+    return overtaken(in_flight, available)
+
+
 def take_back(in_flight: InFlight, taken_back: Iterable[Span]) -> None:
     """These held records become available immediately."""
     for _, run in isolated(in_flight, taken_back):

@@ -21,6 +21,7 @@ from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatc
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
+from barnabas.share.partition.overtaken import left_behind, take_back
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
 from barnabas.share.partition.taking import AcquireRequest
 from barnabas.storage.format.control_runs import ControlRuns
@@ -210,17 +211,22 @@ class SharePartition:
             batch.join(run.first_offset, run.last_offset)
         return Outcome(in_flight.take_news() or released, in_flight.advance())
 
-    def abort(self, decision: Decision) -> None:
+    def abort(self, decision: Decision) -> Outcome:
         """Handles a decision that could not be recorded.
 
         Acknowledged records are as they were before. A lock whose deadline passed meanwhile ends with the
         next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
+        A record is taken back if one before it, of the same key, has become available meanwhile.
         """
         held = [run for _, run, _ in decision.targets] + [run for _, run in decision.taken_back]
         for run in held:
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
+        acknowledged = [(run.first_offset, run.last_offset) for _, run, _ in decision.targets]
+        taken_back = left_behind(self._in_flight, acknowledged)
+        take_back(self._in_flight, taken_back)
         self._unrecorded.keep(decision)
+        return Outcome(self._in_flight.take_news() or bool(taken_back))
 
     def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
         """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""

@@ -20,7 +20,7 @@ from barnabas.protocol.record_batch import (
 from barnabas.share.leader import batch_keys
 from tests.conformance.conftest import Stage
 from tests.conformance.harness import produce_fields, settle
-from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember
+from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember, fetched
 from tests.conformance.transacting import OK, Transacting
 
 Keys = Sequence[str | None]
@@ -207,6 +207,24 @@ async def test_a_batch_that_inflates_beyond_the_bound_is_delivered_alone(
     assert await taken(one) == [large + 2, large + 3, large + 4]
     await one.accept(large + 2, large + 4)
     assert await taken(other) == [behind]
+
+
+async def test_a_batch_that_waits_to_be_delivered_alone_is_not_read_again_and_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_keys, "HASHED_RECORDS_MAX", 4)
+    one, other = await members(stage)
+    before, large = await produce(stage, ["a"], ["b"] * 5)
+    assert await taken(one) == [before]
+    assert await taken(other) == []
+    (leader,) = stage.lab.broker.share_partitions
+    limits = stage.lab.broker.share_partitions.limits(GROUP)
+    assert leader.core.plan_acquire(500, limits).reads == []
+    waiting = other.start_fetch(max_wait=60_000)
+    await one.accept(before, before)
+    await settle()
+    assert waiting.done
+    assert fetched(waiting.response()).acquired == [(large, large + 4, 1)]
 
 
 @pytest.mark.parametrize("codec", list(Compression))

@@ -199,6 +199,17 @@ class NaiveOrder(NaivePartition):
     def abort(self, decision: NaiveDecision) -> None:
         self.taken_back.difference_update(decision.targets)
         super().abort(decision)
+        for offset in decision.targets:
+            if offset in self.records and self._is_left_behind(offset):
+                self._give_back(self.records[offset])
+
+    def _is_left_behind(self, offset: int) -> bool:
+        """Whether a record before this held one, of the same key, is available."""
+        return self.records[offset].state is RecordState.ACQUIRED and any(
+            self.records[one].is_available() and self._is_of_one_run(one, offset)
+            for one in self._unfinished()
+            if one < offset
+        )
 
     def _give_back(self, record: NaiveRecord) -> None:
         record.state, record.owner = RecordState.AVAILABLE, None

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from barnabas.protocol.record_keys import NO_KEY
 from barnabas.share.partition.key_order import KeyOrder
 
+# pyright: reportPrivateUsage=false
+
 EVERYWHERE = ((0, 1 << 40),)
 A, B, C = 1, 2, 3
 
@@ -151,6 +153,16 @@ def test_records_of_a_batch_that_is_delivered_alone_leave_nothing_behind() -> No
     assert free(order) == [11]
 
 
+def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_final() -> None:
+    order = order_of(A, B)
+    order.waits_until_empty = True
+    take(order, 10, 11)
+    order.finish(10, 10, was_held=True)
+    assert not order.has_news
+    order.finish(11, 11, was_held=True)
+    assert order.has_news
+
+
 # Many records at once
 
 
@@ -184,3 +196,11 @@ def _runs(offsets: list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((offset, offset))
     return runs
+
+
+def test_the_available_records_before_a_held_one_of_its_key_are_known() -> None:
+    order = order_of(A, B, A, A, run_max=3)
+    take(order, 10, 12, 13)
+    order.release(10, 10)
+    assert order.available_before(13) == [10]
+    assert order.available_before(11) == []
