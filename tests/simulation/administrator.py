@@ -28,7 +28,6 @@ from tests.simulation.world import (
 )
 
 _TOPICS_MAX = 3
-_PARTITIONS_MAX = 3
 _LEAVE_SECONDS_MAX = 8.0
 _LASTING_TOPICS = (COLD_TOPIC, LEDGER_TOPIC, ORDERS_TOPIC, RESULTS_TOPIC)
 _TOPIC_CONFIGS: tuple[Mapping[str, str | None], ...] = (
@@ -36,6 +35,8 @@ _TOPIC_CONFIGS: tuple[Mapping[str, str | None], ...] = (
     {"retention.ms": "4000", "segment.ms": "800"},
     {"retention.ms": None},
 )
+_COMPACTED: Mapping[str, str | None] = {"cleanup.policy": "compact", "segment.ms": "800"}
+_NOT_COMPACTED: Mapping[str, str | None] = {"cleanup.policy": None}
 
 
 class Administrator:
@@ -61,7 +62,7 @@ class Administrator:
 
     async def run(self) -> None:
         """Changes something from time to time, until the last phase of the run."""
-        actions: tuple[Callable[[], Awaitable[object]], ...] = (
+        actions: list[Callable[[], Awaitable[object]]] = [
             self.create_topic,
             self.delete_topic,
             self.create_partitions,
@@ -73,7 +74,9 @@ class Administrator:
             self.alter_offsets,
             self.delete_offsets,
             self.delete_group,
-        )
+        ]
+        if self._world.scenario.order.group_ids:
+            actions += [self.alter_order, self.alter_order]
         while not self._world.is_ending:
             await asyncio.sleep(self._random.uniform(0, 2 * self._world.scenario.admin_pause_ms) / 1000)
             with suppress(Disconnected):
@@ -99,7 +102,7 @@ class Administrator:
         if len(self._world.topics) >= _TOPICS_MAX:
             return
         name = f"topic-{self._random.randrange(_TOPICS_MAX)}"
-        partition_count = self._random.randint(1, _PARTITIONS_MAX)
+        partition_count = self._random.randint(1, self._world.scenario.partitions_max)
         topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
         response = await self._ask("create_topics", topics=[topic])
         created = response.topics[0]
@@ -148,7 +151,7 @@ class Administrator:
 
     async def create_partitions(self) -> None:
         topic = self._any_topic()
-        if topic is None or topic.partition_count >= _PARTITIONS_MAX:
+        if topic is None or topic.partition_count >= self._world.scenario.partitions_max:
             return
         asked = {"name": topic.name, "count": topic.partition_count + 1}
         response = await self._ask("create_partitions", topics=[asked])
@@ -176,7 +179,10 @@ class Administrator:
         topic = self._any_topic()
         if topic is None:
             return
-        await self._alter(2, topic.name, self._random.choice(_TOPIC_CONFIGS))
+        configs = list(_TOPIC_CONFIGS)
+        if self._world.scenario.order.compacts:
+            configs += [_COMPACTED, _COMPACTED, _NOT_COMPACTED]
+        await self._alter(2, topic.name, self._random.choice(configs))
 
     async def alter_internal_topic(self) -> None:
         """Makes the coordinators' topics compact early, or as usual."""
@@ -199,11 +205,25 @@ class Administrator:
         model.delivery_count_max.settle(count_max, self._world.now_ms)
         model.lock_duration_ms.settle(lock_ms, self._world.now_ms)
 
+    async def alter_order(self) -> None:
+        """Most changes are from one order of keys to another."""
+        group_id = self._random.choice(self._world.scenario.order.group_ids)
+        await self._set_order(group_id, self._random.choice((0, 1, 1, 3)))
+
+    async def _set_order(self, group_id: str, key_run_max: int) -> None:
+        model = self._world.model.group(group_id).key_run_max
+        model.change(key_run_max)
+        values = {"share.order": "key", "share.order.key.in.flight.max": str(key_run_max)}
+        await self._alter(32, group_id, values if key_run_max else {"share.order": "none"})
+        model.settle(key_run_max, self._world.now_ms)
+
     async def _configure_group(self, group_id: str) -> None:
         is_committed = group_id in self._world.scenario.groups_of_committed
         isolation = "read_committed" if is_committed else "read_uncommitted"
         values = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
         await self._alter(32, group_id, values)
+        if group_id in self._world.scenario.order.group_ids:
+            await self._set_order(group_id, self._random.choice((1, 1, 3)))
 
     async def alter_offsets(self) -> None:
         topic = self._any_topic()

@@ -16,6 +16,7 @@ from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import PartitionModel, ShareModel, Violation
 from tests.simulation.offset_checks import check_offsets
+from tests.simulation.order_checks import check_order
 from tests.simulation.transaction_model import Outcome
 from tests.simulation.world import LiveTopic, World
 
@@ -58,6 +59,7 @@ class Checks:
             if leader.log.offline is None and not leader.closed:
                 self._check_start_offset(leader)
                 self._check_final_records(leader)
+                check_order(self._world, leader)
                 if self._world.scenario.keeps_state_in_log:
                     self._check_replay(leader)
         self._check_logs()
@@ -158,6 +160,7 @@ class Checks:
         for group in self._world.model.groups.values():
             group.delivery_count_max.unsettle()
             group.lock_duration_ms.unsettle()
+            group.key_run_max.unsettle()
 
     async def _check_recovered(
         self, broker: Broker, partition: TopicIdPartition, model: PartitionModel, *, may_lose: bool
@@ -204,9 +207,9 @@ class Checks:
         assert log is not None, share.name
         first_offset = max(log.log_start_offset, share.skipped_until, self._decisions.gone_below.get(key, 0))
         for offset in self._world.model.partition(partition).confirmed:
-            if offset >= first_offset and not any(
-                self._is_explained(key, share, offset, why) for why in ended.get(offset, ())
-            ):
+            if offset < first_offset or self._is_compacted(partition, offset):
+                continue
+            if not any(self._is_explained(key, share, offset, why) for why in ended.get(offset, ())):
                 raise Violation(f"{share.name}: no known reason why {offset} is final: {ended.get(offset)}")
 
     def _is_explained(self, key: SharePartitionKey, share: ShareModel, offset: int, why: Ended) -> bool:
@@ -220,6 +223,13 @@ class Checks:
             is_of_committed = key.group_id in self._world.scenario.groups_of_committed
             return is_of_committed and self._may_be_aborted(key.topic_id_partition, offset)
         return _TYPE_OF_CAUSE.get(why.cause) in share.acknowledged.get(offset, ())
+
+    def _is_compacted(self, partition: TopicIdPartition, offset: int) -> bool:
+        """Whether compaction may have removed the record, because a later one has its key."""
+        keys, model = self._world.keys, self._world.model.partition(partition)
+        key = keys.key_of(model.confirmed[offset]) if keys.compacts else None
+        later = (value for value, other in model.offset_by_value.items() if other > offset)
+        return key is not None and key in map(keys.key_of, later)
 
     def _may_be_aborted(self, partition: TopicIdPartition, offset: int) -> bool:
         value = self._world.model.partition(partition).confirmed[offset]

@@ -30,6 +30,7 @@ from tests.conformance.share_member import (
 )
 from tests.simulation.client import Disconnected, Pending
 from tests.simulation.model import Lease, ShareModel
+from tests.simulation.order_model import Answer, OrderModel, Sending, Types
 from tests.simulation.simulated_network import Link
 from tests.simulation.world import World
 
@@ -37,6 +38,8 @@ _HEARTBEAT_MS = 1000
 _FETCH_WAIT_MS = 400
 _ERROR_PAUSE_SECONDS = 0.05
 _EMPTY_PAUSE_SECONDS_MAX = 0.1
+_LOCK_MS = 1800
+"""Longer than the shortest locks."""
 _TYPES = (ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP)
 
 Held = dict[int, int]
@@ -46,10 +49,12 @@ Held = dict[int, int]
 class _Sent:
     """Acknowledgements under way: the partitions, the records, and the model's generations."""
 
-    def __init__(self) -> None:
+    def __init__(self, sent_ms: float) -> None:
+        self.sent_ms = sent_ms
         self.types: dict[TopicIdPartition, dict[int, tuple[int, int]]] = {}
         """Type and delivery count by offset."""
         self.generations: dict[TopicIdPartition, int] = {}
+        self.to_orders: dict[TopicIdPartition, Sending] = {}
 
     def batches(self, random: Random) -> dict[TopicIdPartition, AckBatches]:
         return {partition: _batches(types, random) for partition, types in self.types.items()}
@@ -85,6 +90,7 @@ class Consumer:
         self._assigned: list[TopicIdPartition] = []
         self._held: dict[TopicIdPartition, Held] = {}
         self._heartbeat_due_ms = 0.0
+        self._is_in_order = group_id in world.scenario.order.group_ids
 
     async def run(self) -> None:
         while True:
@@ -183,7 +189,7 @@ class Consumer:
         link = await self._client.connect()
         if self._member.epoch == 0:
             self._lose_session()
-        sent = self._choose() if self._member.epoch else _Sent()
+        sent = self._choose() if self._member.epoch else _Sent(self._world.now_ms)
         self._member.partitions = self._assigned
         pending = self._member.start_fetch(
             sent.batches(self._random),
@@ -239,6 +245,13 @@ class Consumer:
                 now_ms=self._world.now_ms,
                 count_limit=self._world.model.group(self._group_id).delivery_count_max,
             )
+            self._note_order(partition, one, pending.sent_ms)
+
+    def _note_order(self, partition: TopicIdPartition, one: FetchedPartition, sent_ms: float) -> None:
+        order = self._order(partition)
+        if order is not None:
+            offsets = [offset for first, last, _ in one.acquired for offset in range(first, last + 1)]
+            order.delivered(Answer(self._name, offsets, dict(one.records), sent_ms, self._world.now_ms))
 
     def _check_committed(self, partition: TopicIdPartition, one: FetchedPartition) -> None:
         """A group that reads committed records gets no others."""
@@ -288,11 +301,26 @@ class Consumer:
     async def _renew(self) -> None:
         if self._member.epoch == 0 or not self._held:
             return
-        link = await self._client.connect()
         partition, held = self._random.choice(list(self._held.items()))
+        if self._is_in_order and self._random.random() < 0.5:
+            await self._renew_all_but_the_first(partition, held)
+        else:
+            await self._renew_records(partition, held)
+
+    async def _renew_all_but_the_first(self, partition: TopicIdPartition, held: Held) -> None:
+        """The lock of the first record ends, and those of the others do not."""
+        if held:
+            del held[min(held)]
+        end_ms = self._world.now_ms + _LOCK_MS
+        while self._world.now_ms < end_ms and self._member.epoch and not self._world.is_ending:
+            await self._renew_records(partition, self._held.get(partition, {}))
+            await asyncio.sleep(self._random.uniform(200, 500) / 1000)
+
+    async def _renew_records(self, partition: TopicIdPartition, held: Held) -> None:
+        link = await self._client.connect()
         if not held:
             return
-        sent = _Sent()
+        sent = _Sent(self._world.now_ms)
         sent.types[partition] = {offset: (RENEW, count) for offset, count in held.items()}
         sent.generations = self._generations([partition])
         log = self._world.log(partition)
@@ -300,6 +328,10 @@ class Consumer:
         answer = acknowledged(await self._client.answered(pending))
         self._note_answer(sent, answer)
         if not answer.error and not answer.partitions.get(partition, -1):
+            order = self._order(partition)
+            if order is not None:
+                kept = order.renewed(self._name, held, pending.sent_ms, self._world.now_ms)
+                held = {one: held[one] for one in kept}
             self._share(partition).renewed(held, self._lease(partition, pending, link, log))
 
     async def _read_slowly(self) -> None:
@@ -315,7 +347,7 @@ class Consumer:
 
     def _choose(self) -> _Sent:
         """Acknowledgements for some of the held records, which are no longer held afterwards."""
-        sent = _Sent()
+        sent = _Sent(self._world.now_ms)
         for partition, held in self._held.items():
             types: dict[int, tuple[int, int]] = {}
             for offset, count in held.items():
@@ -325,16 +357,20 @@ class Consumer:
                     types[offset] = self._random.choice(_TYPES), count
             if types:
                 sent.types[partition] = types
-                self._note_sent(partition, types)
+                self._note_sent(sent, partition, types)
         for partition, types in sent.types.items():
             for offset in types:
                 del self._held[partition][offset]
         sent.generations = self._generations(sent.types)
         return sent
 
-    def _note_sent(self, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
+    def _note_sent(self, sent: _Sent, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
         share = self._share(partition)
         share.give_up(self._name, types)
+        order = self._order(partition)
+        if order is not None:
+            sent.to_orders[partition] = order.sent(types, sent.sent_ms)
+            share.give_up(self._name, sent.to_orders[partition].behind)
         for offset, (ack_type, _) in types.items():
             share.acknowledged.setdefault(offset, set()).add(ack_type)
 
@@ -357,10 +393,18 @@ class Consumer:
                 # An answer may also arrive after the broker has ended.
                 incarnation = self._world.group_incarnation(self._group_id)
                 share.incarnation = share.incarnation if incarnation is None else incarnation
-                share.confirm(types, self._world.now_ms, self._world.log_end_offset(partition))
+                order = self._order(partition)
+                in_force: Types = types
+                if order is not None and partition in sent.to_orders:
+                    in_force = order.confirmed(sent.to_orders[partition])
+                share.confirm(in_force, self._world.now_ms, self._world.log_end_offset(partition))
 
     def _share(self, partition: TopicIdPartition) -> ShareModel:
         return self._world.model.share(self._group_id, partition)
+
+    def _order(self, partition: TopicIdPartition) -> OrderModel | None:
+        """None if the group never has an order of keys."""
+        return self._world.order(self._group_id, partition) if self._is_in_order else None
 
     def _generations(self, partitions: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, int]:
         return {partition: self._share(partition).generation for partition in partitions}

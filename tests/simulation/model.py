@@ -283,6 +283,8 @@ class GroupModel:
     def __init__(self, delivery_count_max: int, lock_duration_ms: int) -> None:
         self.delivery_count_max = Limit(delivery_count_max)
         self.lock_duration_ms = Limit(lock_duration_ms)
+        self.key_run_max = Limit(0)
+        """As in `ShareLimits`: 0 without an order of keys."""
 
 
 class Model:

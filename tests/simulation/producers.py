@@ -110,8 +110,9 @@ class Producer:
                 "base_sequence": self._sequences.get(partition, 0),
             }
         wall_ms = self._world.machine.clock.wall_ms()
-        records = build_batch(
-            0, [(None, value) for value in values], leader_epoch=-1, timestamp_ms=wall_ms, **options
+        keyed = self._world.keys.records(values)
+        records = self._world.keys.packed(
+            build_batch(0, keyed, leader_epoch=-1, timestamp_ms=wall_ms, **options)
         )
         data = {
             "topic_id": partition.topic_id,

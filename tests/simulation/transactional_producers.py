@@ -190,7 +190,7 @@ class TransactionalProducer:
     def _produce_request(self, partition: TopicIdPartition, values: list[bytes]) -> dict[str, Any]:
         records = build_batch(
             0,
-            [(None, value) for value in values],
+            self._world.keys.records(values),
             leader_epoch=-1,
             timestamp_ms=self._world.machine.clock.wall_ms(),
             attributes=TRANSACTIONAL_FLAG,

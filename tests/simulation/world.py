@@ -5,17 +5,19 @@ the topics known to exist.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.client import SimulatedClient
+from tests.simulation.keyed_records import NO_ORDER, KeyedRecords, OrderSettings, draw_order
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model
+from tests.simulation.order_model import OrderModel
 from tests.simulation.ordinary_model import OrdinaryModel
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.trace import Trace
@@ -63,6 +65,10 @@ class Scenario:
     """Its commits wait for the stable offset."""
     sharers_change: bool
     """Its members sometimes do without individual commits."""
+    order: OrderSettings = NO_ORDER
+    """The share groups in the order of keys, and the keys of the records."""
+    partitions_max: int = 3
+    """The most partitions of a topic."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -121,7 +127,9 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     )
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
-    return scenario(**_draw_sharing(random))
+    drawn = scenario(**_draw_sharing(random))
+    order = draw_order(random)
+    return _with_order(drawn, order, random) if order.group_ids else drawn
 
 
 def _draw_sharing(random: Random) -> dict[str, Any]:
@@ -133,6 +141,19 @@ def _draw_sharing(random: Random) -> dict[str, Any]:
         "shares_in_order": in_transactions and random.random() < 0.5,
         "sharers_change": random.random() < 0.5,
     }
+
+
+def _with_order(scenario: Scenario, order: OrderSettings, random: Random) -> Scenario:
+    """Many members share few partitions, and the in-flight window is small."""
+    scenario.settings["group.share.partition.max.record.locks"] = "100"
+    return replace(
+        scenario,
+        order=order,
+        group_ids=scenario.group_ids[:2],
+        members_per_group=random.choice((2, 5, 16)),
+        partitions_max=random.choice((1, 1, 3)),
+        producers_of_transactions=0 if order.compacts else scenario.producers_of_transactions,
+    )
 
 
 def _settings_of_ordinary_clients(random: Random) -> dict[str, str]:
@@ -172,6 +193,7 @@ class World:
     network: SimulatedNetwork
     machine: Machine
     model: Model
+    keys: KeyedRecords
     ordinary: OrdinaryModel = field(default_factory=OrdinaryModel)
     ledger: LiveTopic | None = None
     """`LEDGER_TOPIC`, if it exists."""
@@ -185,6 +207,9 @@ class World:
     left: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The members that have left, by group."""
     clients: list[SimulatedClient] = field(default_factory=list[SimulatedClient])
+    orders_of_keys: dict[SharePartitionKey, OrderModel] = field(
+        default_factory=dict[SharePartitionKey, OrderModel]
+    )
     is_ending: bool = False
     """The last phase: producers stop, and consumers accept every record."""
     is_calm: bool = False
@@ -208,10 +233,25 @@ class World:
         self.clients.append(client)
         return client
 
+    def order(self, group_id: str, partition: TopicIdPartition) -> OrderModel:
+        """The group's order of keys in the partition."""
+        key = SharePartitionKey(group_id, *partition)
+        if key not in self.orders_of_keys:
+            share, group = self.model.share(group_id, partition), self.model.group(group_id)
+            self.orders_of_keys[key] = OrderModel(
+                share, group, self.keys, lambda: self.log_start_offset(partition)
+            )
+        return self.orders_of_keys[key]
+
     def log_end_offset(self, partition: TopicIdPartition) -> int:
         """The current end of the partition's log; infinite if no broker serves it."""
         log = self.log(partition)
         return _UNKNOWN_END if log is None else log.log_end_offset
+
+    def log_start_offset(self, partition: TopicIdPartition) -> int:
+        """The present start of the partition's log; 0 if no broker serves it."""
+        log = self.log(partition)
+        return 0 if log is None else log.log_start_offset
 
     def log(self, partition: TopicIdPartition) -> PartitionLog | None:
         """The log, if there is a broker and it has it open."""

@@ -1,0 +1,67 @@
+"""The order of keys inside the broker: the records that its leaders regard as held, by the producers' keys.
+
+It does not look at the leader's own order (`KeyOrder`), except for the setting in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE
+from tests.simulation.model import Violation
+from tests.simulation.world import World
+
+# pyright: reportPrivateUsage=false
+
+
+class _Unfinished(NamedTuple):
+    """A record that is available or held."""
+
+    offset: int
+    owner: str | None
+    is_pending: bool
+
+
+def check_order(world: World, leader: SharePartitionLeader) -> None:
+    """The held records of a key are its first unfinished ones, of one member, and few enough.
+
+    An available record before a held one was released, so the broker had to take back the held one; except
+    while its acknowledgement is being recorded.
+    """
+    order = leader.core._in_flight.key_order
+    if order is None:
+        return
+    for key, records in _by_key(world, leader).items():
+        held = [one for one in records if one.owner is not None]
+        name = f"{leader.group_id}: the key {key!r} has the records {records}"
+        if len(held) > order.run_max or len({one.owner for one in held}) > 1:
+            raise Violation(f"{name}, and too many are held")
+        first_available = next((one.offset for one in records if one.owner is None), None)
+        if any(
+            first_available is not None and one.offset > first_available and not one.is_pending
+            for one in held
+        ):
+            raise Violation(f"{name}, and a later one than {first_available} is held")
+
+
+def _by_key(world: World, leader: SharePartitionLeader) -> dict[bytes, list[_Unfinished]]:
+    """The unfinished records with known keys, ascending; without those of large batches."""
+    model = world.model.partition(leader.key.topic_id_partition)
+    value_at = {offset: value for value, offset in model.offset_by_value.items()}
+    by_key: dict[bytes, list[_Unfinished]] = {}
+    for one in _unfinished(leader):
+        value = value_at.get(one.offset)
+        key = world.keys.key_of(value)
+        if key is not None and world.keys.large_batch_of(value) is None:
+            by_key.setdefault(key, []).append(one)
+    return by_key
+
+
+def _unfinished(leader: SharePartitionLeader) -> Iterator[_Unfinished]:
+    in_flight = leader.core._in_flight
+    for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo - 1):
+        if run.state is ACQUIRED or run.state is AVAILABLE:
+            for offset in range(max(run.first_offset, in_flight.spso), run.last_offset + 1):
+                yield _Unfinished(offset, run.owner, run.pending)

@@ -1,0 +1,88 @@
+"""Bugs in the order of keys that the broker does not have, planted like those in `planted_bugs`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.share.partition import locks, ordered_acquisition
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.in_flight import AVAILABLE, InFlight
+from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.share_partition import SharePartition
+
+# pyright: reportPrivateUsage=false
+
+_decide_acknowledge = SharePartition.decide_acknowledge
+
+
+@contextmanager
+def released_behind_its_successor() -> Generator[None]:
+    """A released record goes to the end of its key, as in an ordinary queue."""
+
+    def release(self: KeyOrder, first_offset: int, last_offset: int) -> None:
+        for offset in range(first_offset, last_offset + 1):
+            key = self._key_of.get(offset)
+            self._held.discard(offset)
+            if key is None:
+                continue
+            first_left = self._remove(key, offset)
+            if first_left is None:
+                self._first_of[key] = first_left = offset
+            else:
+                self._next_of[self._last_of.get(key, first_left)] = offset
+                self._last_of[key] = offset
+            if self._is_free(key):
+                self._add_heads([first_left])
+
+    with patch.object(KeyOrder, "release", release):
+        yield
+
+
+@contextmanager
+def key_freed_too_early() -> Generator[None]:
+    """A key is free when the acknowledgement of its record is decided, not when it is recorded."""
+
+    def decide(
+        self: SharePartition, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+    ) -> Decision:
+        decision = _decide_acknowledge(self, member_id, batches, limits, now_ms)
+        order = self._in_flight.key_order
+        for _, run, state in decision.targets:
+            if order is not None and state is not AVAILABLE:
+                order.finish(run.first_offset, run.last_offset, was_held=True)
+        return decision
+
+    with patch.object(SharePartition, "decide_acknowledge", decide):
+        yield
+
+
+@contextmanager
+def forgotten_unfinished_records() -> Generator[None]:
+    """An order that begins, as after a restart, does not look at the records below the end offset."""
+
+    def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
+        before = in_flight.key_order
+        follows = _follows_order(in_flight, limits)
+        if in_flight.key_order is not None and in_flight.key_order is not before:
+            in_flight.key_order.known_until = in_flight.speo
+        return follows
+
+    _follows_order = ordered_acquisition.follows_order
+    with patch("barnabas.share.partition.acquisition.follows_order", follows_order):
+        yield
+
+
+@contextmanager
+def run_kept_after_an_expiry() -> Generator[None]:
+    """When the lock of a record ends, its member keeps the later records of the run."""
+
+    def overtaken(_in_flight: InFlight, _released: Iterable[Any]) -> list[Any]:
+        return []
+
+    with patch.object(locks, "overtaken", overtaken):
+        yield
