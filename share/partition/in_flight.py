@@ -317,6 +317,8 @@ class InFlight:
                 break
             done += 1
         del self.batches[:done]
+        if self.key_order is not None:
+            self.key_order.known_until = max(self.key_order.known_until, self.spso)
         return self.spso != before
 
     def drop_below(self, offset: int) -> None:

@@ -113,7 +113,7 @@ def add_keys(
     """
     for one in batches:
         if one.last_offset < order.known_until:
-            _archive_missing(in_flight, gone, one)
+            _archive_holes(in_flight, gone, one)
     found = [one for one in batches if one.last_offset >= order.known_until]
     added = found[: _addable_count(order, found)]
     order.waits_until_empty = len(added) < len(found)
@@ -170,8 +170,8 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
         if run.state is AVAILABLE and run.first_offset <= base_offset and last_offset <= run.last_offset:
             order.add(range(base_offset, last_offset + 1), hashes)
             return
-    _archive_missing(in_flight, gone, batch)
-    offsets = _offsets(batch)
+    offsets = [base_offset + delta for delta in deltas]
+    _archive_holes(in_flight, gone, batch)
     for _, run in in_flight.runs_between(base_offset, last_offset):
         if run.state is AVAILABLE:
             first = bisect_left(offsets, run.first_offset)
@@ -179,13 +179,13 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
             order.add(offsets[first:end], hashes[first:end])
 
 
-def _archive_missing(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
-    """Archives the available offsets of a batch that have no record."""
-    offsets = _offsets(batch)
-    if batch.keys is None or len(offsets) > batch.last_offset - batch.base_offset:
+def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
+    """Archives the available offsets of a batch that have no record, because compaction has removed it."""
+    base_offset, last_offset, keys = batch
+    if keys is None or len(keys.offset_deltas) > last_offset - base_offset:
         return
-    previous = batch.base_offset - 1
-    for offset in (*offsets, batch.last_offset + 1):
+    previous = base_offset - 1
+    for offset in (*(base_offset + delta for delta in keys.offset_deltas), last_offset + 1):
         if offset > previous + 1:
             _archive(in_flight, gone, previous + 1, offset - 1, Cause.GAP)
         previous = offset

@@ -223,9 +223,10 @@ class SharePartition:
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
         acknowledged = [(run.first_offset, run.last_offset) for _, run, _ in decision.targets]
-        take_back(self._in_flight, left_behind(self._in_flight, acknowledged))
+        taken_back = left_behind(self._in_flight, acknowledged)
+        take_back(self._in_flight, taken_back)
         self._unrecorded.keep(decision)
-        return Outcome(self._in_flight.take_news())
+        return Outcome(self._in_flight.take_news() or bool(taken_back))
 
     def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
         """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""

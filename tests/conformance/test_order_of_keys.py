@@ -151,6 +151,24 @@ async def test_after_a_restart_the_first_unfinished_record_of_each_key_comes_fir
     assert from_base(await taken(again), base) == [1, 2]
 
 
+async def test_records_that_were_final_before_the_restart_are_not_looked_at_again(stage: Stage) -> None:
+    one, _ = await members(stage)
+    (first, second, third) = await produce(stage, ["a", "a"], ["b"], ["c"])
+    assert await taken(one, max_records=1) == [first]
+    await stage.lab.configure_group(GROUP, order="none")
+    await one.accept(first, first)
+    assert await taken(one) == [first + 1, second, third]
+    await one.accept(second, third)
+    await stage.lab.configure_group(GROUP, order="key")
+    await stage.lab.crash()
+    again = stage.member(1)
+    await again.join("t")
+    assert await taken(again, max_records=1) == [first + 1]
+    await again.accept(first + 1, first + 1)
+    (last,) = await produce(stage, ["a"])
+    assert await taken(again, max_records=1) == [last]
+
+
 async def test_a_change_of_the_order_waits_for_the_present_locks(stage: Stage) -> None:
     one = stage.member(1)
     (base,) = await produce(stage, ["a", "a", "b"])

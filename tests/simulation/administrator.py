@@ -223,7 +223,7 @@ class Administrator:
         values = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
         await self._alter(32, group_id, values)
         if group_id in self._world.scenario.order.group_ids:
-            await self._set_order(group_id, self._random.choice((1, 1, 1, 3)))
+            await self._set_order(group_id, self._random.choice((1, 1, 3)))
 
     async def alter_offsets(self) -> None:
         topic = self._any_topic()

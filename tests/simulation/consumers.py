@@ -38,6 +38,8 @@ _HEARTBEAT_MS = 1000
 _FETCH_WAIT_MS = 400
 _ERROR_PAUSE_SECONDS = 0.05
 _EMPTY_PAUSE_SECONDS_MAX = 0.1
+_LOCK_MS = 1800
+"""Longer than the shortest locks."""
 _TYPES = (ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP)
 
 Held = dict[int, int]
@@ -299,13 +301,26 @@ class Consumer:
     async def _renew(self) -> None:
         if self._member.epoch == 0 or not self._held:
             return
-        link = await self._client.connect()
         partition, held = self._random.choice(list(self._held.items()))
+        if self._is_in_order and self._random.random() < 0.5:
+            await self._renew_all_but_the_first(partition, held)
+        else:
+            await self._renew_records(partition, held)
+
+    async def _renew_all_but_the_first(self, partition: TopicIdPartition, held: Held) -> None:
+        """The lock of the first record ends, and those of the others do not."""
+        if held:
+            del held[min(held)]
+        end_ms = self._world.now_ms + _LOCK_MS
+        while self._world.now_ms < end_ms and self._member.epoch and not self._world.is_ending:
+            await self._renew_records(partition, self._held.get(partition, {}))
+            await asyncio.sleep(self._random.uniform(200, 500) / 1000)
+
+    async def _renew_records(self, partition: TopicIdPartition, held: Held) -> None:
+        link = await self._client.connect()
         if not held:
             return
         sent = _Sent(self._world.now_ms)
-        if self._is_in_order:
-            held = {offset: count for offset, count in held.items() if self._random.random() < 0.5}
         sent.types[partition] = {offset: (RENEW, count) for offset, count in held.items()}
         sent.generations = self._generations([partition])
         log = self._world.log(partition)

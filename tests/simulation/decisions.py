@@ -5,12 +5,20 @@ An `ObservedLeader` is the real leader with an observer in front of its store.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.protocol.control_record import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import (
+    DecisionStore,
+    FetchDemand,
+    Handout,
+    SharePartitionLeader,
+    Surroundings,
+)
+from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
@@ -33,6 +41,8 @@ class Decisions:
         """The highest log start that a leader has applied. Records below it were given up, even if a crash
         brings them back into the log.
         """
+        self.on_acquired: Callable[[SharePartitionLeader], None] = _ignore
+        """Called after each acquisition."""
 
     def note(self, key: SharePartitionKey, decision: Decision) -> None:
         ended = self.ended.setdefault(key, {})
@@ -70,4 +80,13 @@ class Decisions:
                 decisions.gone_below[self.key] = max(before, self.log.log_start_offset)
                 super().follow_log_start()
 
+            def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
+                handout = super().acquire(plan, demand)
+                decisions.on_acquired(self)
+                return handout
+
         return ObservedLeader
+
+
+def _ignore(_leader: SharePartitionLeader) -> None:
+    """No observer yet."""

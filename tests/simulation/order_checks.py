@@ -1,4 +1,4 @@
-"""The order of keys inside the broker: records that its leaders regard as held, and the producers' keys.
+"""The order of keys inside the broker: the records that its leaders regard as held, by the producers' keys.
 
 It does not look at the leader's own order (`KeyOrder`), except for the setting in force.
 """
@@ -43,7 +43,7 @@ def check_order(world: World, leader: SharePartitionLeader) -> None:
             first_available is not None and one.offset > first_available and not one.is_pending
             for one in held
         ):
-            raise Violation(f"{name}, and {first_available} is not taken back with those behind it")
+            raise Violation(f"{name}, and a later one than {first_available} is held")
 
 
 def _by_key(world: World, leader: SharePartitionLeader) -> dict[bytes, list[_Unfinished]]:

@@ -20,6 +20,7 @@ from unittest.mock import patch
 from barnabas.broker.node.broker import Broker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.leader import batch_keys
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks
 from tests.simulation.client import Disconnected
@@ -29,6 +30,7 @@ from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.keyed_records import KeyedRecords
 from tests.simulation.machine import DATA_DIRECTORY, Machine
 from tests.simulation.model import Model, Violation
+from tests.simulation.order_checks import check_order
 from tests.simulation.ordinary_clients import OrdinaryClients
 from tests.simulation.producers import Producer
 from tests.simulation.simulated_disk import Disk
@@ -131,6 +133,14 @@ class _Run:
         keys = KeyedRecords(Random(f"{self._seed}/keys"), scenario.order)
         self._world = World(self._seed, scenario, self._trace, network, machine, model, keys)
         self._checks = Checks(self._world, decisions)
+        decisions.on_acquired = self._check_order
+
+    def _check_order(self, leader: SharePartitionLeader) -> None:
+        """After an acquisition, within the broker's own code, which must not see the error."""
+        try:
+            check_order(self._world, leader)
+        except Violation as error:
+            self._fail(str(error))
 
     async def _after_start(self, broker: Broker) -> None:
         await self._checks.after_start(broker)

@@ -24,6 +24,12 @@ from tests.simulation.planted_bugs import (
     unstable_offset,
     unwritten_commit,
 )
+from tests.simulation.planted_order_bugs import (
+    forgotten_unfinished_records,
+    key_freed_too_early,
+    released_behind_its_successor,
+    run_kept_after_an_expiry,
+)
 from tests.simulation.simulation import SHORT_MS, Failure, simulate
 
 _SEEDS_MAX = 200
@@ -62,6 +68,18 @@ def first_failure(plant: Callable[[], AbstractContextManager[None]]) -> str:
         pytest.param(early_merge, "is committed, but", id="ranges in force before their transaction ends"),
         pytest.param(jumping_stable_offset, "is committed, but", id="a stable offset that jumps"),
         pytest.param(impatient_commits, "did not wait", id="a commit that does not wait for others"),
+        pytest.param(
+            released_behind_its_successor, "and a later one than", id="a released record that goes last"
+        ),
+        pytest.param(key_freed_too_early, "too many are held", id="a key that is freed too early"),
+        pytest.param(
+            forgotten_unfinished_records,
+            "and a later one than",
+            id="a restart that forgets records",
+        ),
+        pytest.param(
+            run_kept_after_an_expiry, "and a later one than", id="a run that is kept after an expiry"
+        ),
     ],
 )
 def test_a_planted_bug_is_found(plant: Callable[[], AbstractContextManager[None]], sign: str) -> None:

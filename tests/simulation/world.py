@@ -127,9 +127,9 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     )
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
-    complete = scenario(**_draw_sharing(random))
+    drawn = scenario(**_draw_sharing(random))
     order = draw_order(random)
-    return complete if not order.group_ids else _with_order(complete, order, random)
+    return _with_order(drawn, order, random) if order.group_ids else drawn
 
 
 def _draw_sharing(random: Random) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class World:
     left: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The members that have left, by group."""
     clients: list[SimulatedClient] = field(default_factory=list[SimulatedClient])
-    order_models: dict[SharePartitionKey, OrderModel] = field(
+    orders_of_keys: dict[SharePartitionKey, OrderModel] = field(
         default_factory=dict[SharePartitionKey, OrderModel]
     )
     is_ending: bool = False
@@ -236,12 +236,12 @@ class World:
     def order(self, group_id: str, partition: TopicIdPartition) -> OrderModel:
         """The group's order of keys in the partition."""
         key = SharePartitionKey(group_id, *partition)
-        if key not in self.order_models:
+        if key not in self.orders_of_keys:
             share, group = self.model.share(group_id, partition), self.model.group(group_id)
-            self.order_models[key] = OrderModel(
+            self.orders_of_keys[key] = OrderModel(
                 share, group, self.keys, lambda: self.log_start_offset(partition)
             )
-        return self.order_models[key]
+        return self.orders_of_keys[key]
 
     def log_end_offset(self, partition: TopicIdPartition) -> int:
         """The current end of the partition's log; infinite if no broker serves it."""

@@ -144,6 +144,10 @@ class NaiveOrder(NaivePartition):
                 break
         return taken
 
+    def advance(self) -> None:
+        super().advance()
+        self.known_until = max(self.known_until, self.spso)
+
     def move_log_start(self, log_start_offset: int) -> None:
         self.known_until = max(self.known_until, log_start_offset)
         super().move_log_start(log_start_offset)

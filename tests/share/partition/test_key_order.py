@@ -163,6 +163,16 @@ def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_fina
     assert order.has_news
 
 
+def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_final() -> None:
+    order = order_of(A, B)
+    order.waits_until_empty = True
+    take(order, 10, 11)
+    order.finish(10, 10, was_held=True)
+    assert not order.has_news
+    order.finish(11, 11, was_held=True)
+    assert order.has_news
+
+
 # Many records at once
 
 
@@ -196,3 +206,11 @@ def _runs(offsets: list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((offset, offset))
     return runs
+
+
+def test_the_available_records_before_a_held_one_of_its_key_are_known() -> None:
+    order = order_of(A, B, A, A, run_max=3)
+    take(order, 10, 12, 13)
+    order.release(10, 10)
+    assert order.available_before(13) == [10]
+    assert order.available_before(11) == []

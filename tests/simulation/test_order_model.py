@@ -1,0 +1,98 @@
+"""The answers that the model of the order of keys calls a broken promise."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.conformance.share_member import ACCEPT, RELEASE
+from tests.simulation.keyed_records import KeyedRecords, OrderSettings
+from tests.simulation.model import GroupModel, Lease, ShareModel, Violation
+from tests.simulation.order_model import Answer, OrderModel
+
+LOCK_MS = 1000
+
+
+class Stage:
+    """Records of one key, whose values are their offsets; those from 3 on are one large batch."""
+
+    def __init__(self, run_max: int) -> None:
+        keys = KeyedRecords(Random(0), OrderSettings(("group",), 1, compacts=True, hashed_records_max=3))
+        keys.records([b"0", b"1", b"2"])
+        keys.records([b"3", b"4", b"5", b"6"])
+        self.share = ShareModel("group/t-0")
+        group = GroupModel(5, LOCK_MS)
+        group.key_run_max.change(run_max)
+        group.key_run_max.settle(run_max, -1)
+        self.order = OrderModel(self.share, group, keys, lambda: 0)
+
+    def take(self, member_id: str, *offsets: int, at_ms: int) -> None:
+        """A member gets records with the answer to a request that it sends at this time."""
+        lease = Lease(member_id, at_ms + LOCK_MS, lambda: True)
+        self.share.leases |= dict.fromkeys(offsets, lease)
+        values: dict[int, bytes | None] = {offset: b"%d" % offset for offset in offsets}
+        self.order.delivered(Answer(member_id, list(offsets), values, at_ms, at_ms))
+
+    def acknowledge(self, member_id: str, ack_type: int, *offsets: int, at_ms: int) -> list[int]:
+        """It succeeds; the records for which that is in force."""
+        self.share.give_up(member_id, offsets)
+        sending = self.order.sent(dict.fromkeys(offsets, (ack_type, 1)), at_ms)
+        return list(self.order.confirmed(sending))
+
+
+def test_two_members_do_not_hold_one_key() -> None:
+    stage = Stage(1)
+    stage.take("a", 0, at_ms=0)
+    with pytest.raises(Violation, match="hold"):
+        stage.take("b", 1, at_ms=1)
+
+
+def test_a_member_holds_no_more_than_the_limit() -> None:
+    Stage(2).take("a", 0, 1, at_ms=0)
+    with pytest.raises(Violation, match="more than 2"):
+        Stage(2).take("a", 0, 1, 2, at_ms=0)
+
+
+def test_an_earlier_record_does_not_come_after_a_later_one() -> None:
+    stage = Stage(1)
+    stage.take("a", 1, at_ms=0)
+    with pytest.raises(Violation, match="0 is delivered after 1"):
+        stage.take("b", 0, at_ms=2 * LOCK_MS)
+
+
+def test_a_record_of_the_same_run_may_come_again() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    assert stage.acknowledge("a", ACCEPT, 1, at_ms=1) == [1]
+    stage.take("b", 0, at_ms=2 * LOCK_MS)
+
+
+def test_a_record_behind_a_released_one_is_not_accepted_later() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.acknowledge("a", RELEASE, 0, at_ms=1)
+    with pytest.raises(Violation, match="was released"):
+        stage.acknowledge("a", ACCEPT, 1, at_ms=2)
+
+
+def test_a_record_is_not_accepted_after_the_lock_of_an_earlier_one_has_expired() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.order.renewed("a", [1], LOCK_MS // 2, LOCK_MS // 2)
+    with pytest.raises(Violation, match="has expired"):
+        stage.acknowledge("a", ACCEPT, 1, at_ms=LOCK_MS + 1)
+
+
+def test_other_records_are_not_held_beside_a_large_batch() -> None:
+    stage = Stage(1)
+    stage.take("a", 2, at_ms=0)
+    with pytest.raises(Violation, match="delivered alone"):
+        stage.take("b", 3, 4, 5, 6, at_ms=1)
+
+
+def test_a_reset_is_forgotten_history() -> None:
+    stage = Stage(1)
+    stage.take("a", 1, at_ms=0)
+    stage.share.reset()
+    stage.take("b", 0, at_ms=1)
