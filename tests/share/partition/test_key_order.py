@@ -163,16 +163,6 @@ def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_fina
     assert order.has_news
 
 
-def test_a_batch_that_waits_for_the_records_before_it_is_news_when_they_are_final() -> None:
-    order = order_of(A, B)
-    order.waits_until_empty = True
-    take(order, 10, 11)
-    order.finish(10, 10, was_held=True)
-    assert not order.has_news
-    order.finish(11, 11, was_held=True)
-    assert order.has_news
-
-
 # Many records at once
 
 
