@@ -37,8 +37,8 @@ NO_ORDER = OrderSettings()
 
 
 def draw_order(random: Random) -> OrderSettings:
-    """Three of ten runs have a group in the order of keys."""
-    if random.random() >= 0.3:
+    """Four of ten runs have a group in the order of keys."""
+    if random.random() >= 0.4:
         return NO_ORDER
     compacts = random.random() < 0.3
     return OrderSettings(

@@ -128,7 +128,8 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
     drawn = scenario(**_draw_sharing(random))
-    order = draw_order(random)
+    # Not both in one run: many members of a share group would leave the sharers little time.
+    order = NO_ORDER if drawn.sharers else draw_order(random)
     return _with_order(drawn, order, random) if order.group_ids else drawn
 
 
