@@ -191,11 +191,6 @@ def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> Non
         previous = offset
 
 
-def _offsets(batch: BatchKeys) -> list[int]:
-    deltas = () if batch.keys is None else batch.keys.offset_deltas
-    return [batch.base_offset + delta for delta in deltas]
-
-
 def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:
     """Available records, ascending, as parts of the runs that hold them, for each in-flight batch; the first
     `PARTS_MAX` parts.
