@@ -162,7 +162,7 @@ class ShareStateImage:
         ]
         if changes:
             overlay_ranges(self.ranges, changes)
-            self.end_offset = max(self.end_offset, changes[-1].last_offset + 1)
+            self.end_offset = max(self.end_offset, *(one.last_offset + 1 for one in changes))
         self._pass_final_prefix()
 
     def _pass_final_prefix(self) -> None:

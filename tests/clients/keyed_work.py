@@ -112,6 +112,10 @@ class KeyedWork:
     """By key, the number of records whose acceptance the broker has confirmed."""
     accepted: dict[str, int] = field(default_factory=dict[str, int])
     """The same, with those whose acceptance was sent."""
+    was_killed: bool = False
+    """The broker was killed. A client may still return records that it had fetched before; the broker refuses
+    their acknowledgements. So from now on only confirmed acceptances show the order.
+    """
 
     def finish(self, count: int) -> None:
         """Works until `count` records of each key are accepted."""
@@ -150,14 +154,18 @@ class KeyedWork:
     def settle(self, index: int, accepted: int) -> None:
         """This worker accepts some of its records, and releases the others."""
         records = self.held.pop(index)[:accepted]
+        before = dict(self.accepted)
         for key, number in records:
             self.accepted[key] = max(self.accepted.get(key, 0), number + 1)
         if self.workers[index].settle(accepted):
             for key, number in records:
-                self.confirmed[key] = max(self.confirmed.get(key, 0), number + 1)
+                assert number <= max(self.confirmed.get(key, 0), before.get(key, 0)), (key, number)
+                assert number >= self.confirmed.get(key, 0), "a record is accepted once"
+                self.confirmed[key] = number + 1
 
     def outlive(self) -> None:
         """The broker is down: each worker gives up the records that it has or had fetched."""
+        self.was_killed = True
         for index, worker in enumerate(self.workers):
             while index in self.held:
                 self.settle(index, 0)
@@ -166,6 +174,8 @@ class KeyedWork:
                     self.held[index] = records
 
     def _check(self, records: Sequence[KeyedRecord]) -> None:
+        if self.was_killed:
+            return
         held_keys = {record.key for others in self.held.values() for record in others}
         assert held_keys.isdisjoint(record.key for record in records), "a key is held by another consumer"
         by_key: dict[str, list[int]] = {}
