@@ -35,7 +35,9 @@ def keys_of_batches(
     malformed: list[UnreadableBatch] = []
     gone = {one.base_offset for one in unreadable}
     for data, span in _spans(read):
-        if span.last_offset < keys_until and not _has_gaps(data, span):
+        header = read_header(data, span.start)
+        has_gaps = header.record_count <= span.last_offset - span.base_offset
+        if span.last_offset < keys_until and not has_gaps:
             continue
         keys: KeyHashes | None = NO_KEYS
         if span.base_offset not in gone:
@@ -43,7 +45,7 @@ def keys_of_batches(
             try:
                 keys = keys_of_batch(
                     batch,
-                    read_header(batch),
+                    header,
                     records_max=HASHED_RECORDS_MAX,
                     inflated_bytes_max=HASHED_BYTES_MAX,
                 )
@@ -58,7 +60,3 @@ def _spans(read: Sequence[BatchSlice]) -> Iterator[tuple[memoryview, BatchSpan]]
     for slice_ in read:
         for span in slice_.batches:
             yield slice_.data, span
-
-
-def _has_gaps(data: memoryview, span: BatchSpan) -> bool:
-    return read_header(data, span.start).record_count <= span.last_offset - span.base_offset

@@ -22,7 +22,6 @@ from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 _MANY_MIN: Final = 16
 """From this number of records on, `_finish_many_first` is faster."""
 
-
 _NONE: Final = -(1 << 63)
 """Neither a key nor an offset."""
 

@@ -95,7 +95,7 @@ def share_group(key_run_max: int) -> Sequence[Step]:
 
 
 def shared_partition() -> Sequence[Step]:
-    """Two members with half of the hashes each; they commit what they have processed."""
+    """Two members with half of the hashes each; they commit the records that they have processed."""
     halves = even_ranges(2)
     owner = {
         key: next(number for number, half in enumerate(halves, 1) if half.has_record(hashed, 0))
