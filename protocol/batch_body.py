@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, decompress
-from barnabas.protocol.record_batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader, Compression
+from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 SMALL_RECORDS_MAX = 100
@@ -18,11 +18,8 @@ def batch_body(
     batch: Buffer, header: BatchHeader, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 ) -> bytes:
     """The uncompressed records of a whole batch; RecordFormatError if they cannot be decompressed."""
-    codec = header.attributes & COMPRESSION_MASK
-    if codec > Compression.ZSTD:
-        raise RecordFormatError(f"The batch at {header.base_offset} has the unknown codec {codec}.")
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
-    return decompress(Compression(codec), body, bytes_max=decompressed_bytes_max)
+    return decompress(header.compression, body, bytes_max=decompressed_bytes_max)
 
 
 def small_body(batch: Buffer, header: BatchHeader) -> bytes | None:

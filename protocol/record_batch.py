@@ -112,8 +112,11 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """The codec; ValueError for the ids 5 to 7, which `validate_produced` refuses."""
-        return Compression(self.attributes & COMPRESSION_MASK)
+        """The codec; RecordFormatError for the ids 5 to 7, which `validate_produced` refuses."""
+        codec = self.attributes & COMPRESSION_MASK
+        if codec > Compression.ZSTD:
+            raise RecordFormatError(f"The batch at {self.base_offset} has the unknown codec {codec}.")
+        return Compression(codec)
 
 
 class ProducedBatch(NamedTuple):

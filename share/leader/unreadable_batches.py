@@ -16,13 +16,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.protocol.compression import LargerThanBound, unpack_stored
-from barnabas.protocol.record_batch import (
-    COMPRESSION_MASK,
-    HEADER_BYTES,
-    BatchHeader,
-    Compression,
-    read_header,
-)
+from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
 from barnabas.protocol.record_walk import IS_NATIVE, RecordRules, check_records, faults
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.storage.log.partition_log import BatchSlice, PartitionLog
@@ -95,7 +89,4 @@ def _fault(batch: Buffer) -> str | None:
 
 def _body(batch: Buffer, header: BatchHeader) -> Buffer:
     packed = memoryview(batch)[HEADER_BYTES:]
-    codec = header.attributes & COMPRESSION_MASK
-    if codec > Compression.ZSTD:
-        raise RecordFormatError(f"its codec {codec} is unknown.")
-    return unpack_stored(Compression(codec), packed, bytes_max=CHECKED_UNPACKED_BYTES_MAX)
+    return unpack_stored(header.compression, packed, bytes_max=CHECKED_UNPACKED_BYTES_MAX)

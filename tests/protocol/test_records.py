@@ -141,6 +141,13 @@ def test_a_batch_that_is_cut_short_or_damaged_is_refused() -> None:
             list(iterate_records(malformed))
 
 
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_batch_with_an_unknown_codec_is_refused(codec: int) -> None:
+    batch = encode_records(RECORDS, attributes=codec)
+    with pytest.raises(RecordFormatError, match=f"has the unknown codec {codec}"):
+        iterate_records(batch)
+
+
 def test_a_batch_larger_than_allowed_is_refused() -> None:
     batch = encode_records([Record(0, 0, None, bytes(100_000))], compression=Compression.ZSTD)
     with pytest.raises(RecordFormatError, match="larger than"):

@@ -38,7 +38,7 @@ from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.surroundings import surroundings
 from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import Deadlock, Killed, Livelock, VirtualLoop
-from tests.simulation.world import World, draw_scenario
+from tests.simulation.world import Scenario, World, draw_scenario
 
 SHORT_MS = 4_000
 """The length of a run in the test suite."""
@@ -72,6 +72,13 @@ def simulate(seed: str, active_ms: int = SHORT_MS, fault_names: tuple[str, ...] 
         loop.bury_tasks()
         loop.close()
     return Result(trace.hexdigest(), trace.event_count, loop.now_ms - started_ms)
+
+
+def scenario_of(
+    seed: str, active_ms: int = SHORT_MS, fault_names: tuple[str, ...] = tuple(FAULTS)
+) -> Scenario:
+    """The parameters that the seed draws for its run."""
+    return draw_scenario(Random(f"{seed}/scenario"), active_ms, fault_names)
 
 
 def _report(
@@ -119,8 +126,7 @@ class _Run:
                 await self._tear_down()
 
     def _build(self, decisions: Decisions) -> None:
-        chance = Random(f"{self._seed}/scenario")
-        scenario = draw_scenario(chance, self._active_ms, self._fault_names)
+        scenario = scenario_of(self._seed, self._active_ms, self._fault_names)
         self._trace.event(f"{scenario}")
         disk = Disk(Random(f"{self._seed}/disk"), self._trace)
         disk.make_durable_directory(DATA_DIRECTORY)
