@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from barnabas.protocol.control_record import (
-    Cause,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch
 from barnabas.storage.format.offset_index import OffsetIndex
 

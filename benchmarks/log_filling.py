@@ -9,16 +9,14 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch, validate_produced
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem

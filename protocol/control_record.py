@@ -6,13 +6,16 @@ The records follow the "Recovery and log cleaning" draft beside KIP-932, in a la
 with lengths and counts as in Kafka's flexible versions (unsigned varint of n + 1):
 
     key         version i16 = 0, type i16
-    value       version i16 = 1, guard 01 00 00, group_id string, group_incarnation i64, checkpoint_epoch i32,
-                decided_at_ms i64, then
+    value       version i16 = 1 or 2, guard 01 00 00, group_id string, group_incarnation i64,
+                checkpoint_epoch i32, decided_at_ms i64, then
     checkpoint  flags i8 (1 = deleted), state_epoch i32, leader_epoch i32, start_offset i64, end_offset i64
                 (exclusive), delivery_complete_count i32, members array of string, states array, tagged fields
     delta       back_offset i64, members array of string, states array, tagged fields
     state       base_offset i64, last_offset i64 (inclusive), state i8, delivery_count i16, cause i8,
-                member i16 (index into members, -1 for none), tagged fields
+                member i16 (index into members, -1 for none), tagged fields (version 2: 0 is the condition)
+
+Version 2 is written only for records that need it: those with a condition (`delivery_state`), or with a cause
+behind ADMIN. A broker that knows only version 1 refuses them.
 
 Apache Kafka uses both types with another meaning, but only in its metadata log. The guard bytes make its dump
 tool read an empty record of that kind and continue. Unknown tagged fields are skipped. `storage.format`
@@ -28,6 +31,14 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from barnabas.protocol.delivery_state import (
+    Cause,
+    Condition,
+    RecordState,
+    StateRange,
+    decode_condition,
+    encode_condition,
+)
 from barnabas.protocol.record_batch import CONTROL_FLAG, CRC_START, LOG_OVERHEAD, MAGIC
 from barnabas.protocol.varint import (
     Buffer,
@@ -38,7 +49,8 @@ from barnabas.protocol.varint import (
     zigzag_varint,
 )
 
-VALUE_VERSION = 1
+VALUE_VERSION = 2
+"""The newest version that this broker understands."""
 
 
 class ControlType(IntEnum):
@@ -48,42 +60,6 @@ class ControlType(IntEnum):
     COMMIT = 1
     SHARE_CHECKPOINT = 5
     SHARE_DELTA = 6
-
-
-class RecordState(IntEnum):
-    """A record's delivery state, with KIP-932's ids. ACQUIRED exists only in memory and is never written."""
-
-    AVAILABLE = 0
-    ACQUIRED = 1
-    ACKNOWLEDGED = 2
-    ARCHIVED = 4
-
-
-class Cause(IntEnum):
-    """The cause of a range's state; NONE if it has none, as for skipped records."""
-
-    NONE = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    GAP = 4
-    LOCK_EXPIRED = 5
-    SESSION_ENDED = 6
-    DELIVERY_LIMIT = 7
-    LOG_START = 8
-    TRANSACTION_ABORTED = 9
-    ADMIN = 10
-
-
-class StateRange(NamedTuple):
-    """Neighbouring offsets with equal state, both ends inclusive; `member` is the member that caused it."""
-
-    base_offset: int
-    last_offset: int
-    state: RecordState
-    delivery_count: int
-    cause: Cause = Cause.NONE
-    member: str | None = None
 
 
 class ShareCheckpoint(NamedTuple):
@@ -114,7 +90,11 @@ class ShareDelta(NamedTuple):
 
 
 _KEY = struct.Struct(">hh")
-_VERSION_AND_GUARD = VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00"
+_GUARD = b"\x01\x00\x00"
+_PLAIN_START = (1).to_bytes(2, "big") + _GUARD
+_CONDITION_START = (2).to_bytes(2, "big") + _GUARD
+"""The starts of values of version 1 and of version 2, which may have conditions."""
+VALUE_START_BYTES = len(_PLAIN_START)
 _CHECKPOINT = struct.Struct(">qiqbiiqqi")
 _DELTA = struct.Struct(">qiqq")
 _STATE = struct.Struct(">qqbhbhB")
@@ -126,6 +106,9 @@ _ONE_ENTRY = b"\x02"
 _NO_ENTRIES = b"\x01"
 _NO_TAGS = b"\x00"
 
+_CONDITION_TAG = 0
+_PLAIN_CAUSE_MAX = Cause.ADMIN
+"""The last cause that version 1 knows."""
 _STATES = {int(state): state for state in RecordState if state is not RecordState.ACQUIRED}
 _CAUSES = {int(cause): cause for cause in Cause}
 
@@ -161,27 +144,44 @@ def _value(group_id: str, fixed: bytes, states: Sequence[StateRange]) -> bytes:
         members, body = _one_state(states[0])
     else:
         members, body = _many_states(states)
-    return b"".join((_VERSION_AND_GUARD, _string(group_id), fixed, members, body, _NO_TAGS))
+    start = _CONDITION_START if any(map(_needs_version_2, states)) else _PLAIN_START
+    return b"".join((start, _string(group_id), fixed, members, body, _NO_TAGS))
+
+
+def _needs_version_2(state: StateRange) -> bool:
+    return state.condition is not None or state.cause > _PLAIN_CAUSE_MAX
 
 
 def _one_state(state: StateRange) -> tuple[bytes, bytes]:
-    base_offset, last_offset, record_state, delivery_count, cause, member = state
-    assert record_state != RecordState.ACQUIRED, state
-    index, members = (_NO_MEMBER, _NO_ENTRIES) if member is None else (0, _ONE_ENTRY + _string(member))
-    encoded = _STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, index, 0)
-    return members, _ONE_ENTRY + encoded
+    if state.member is None:
+        return _NO_ENTRIES, _ONE_ENTRY + _state(state, _NO_MEMBER)
+    return _ONE_ENTRY + _string(state.member), _ONE_ENTRY + _state(state, 0)
 
 
 def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
     indexes: dict[str | None, int] = {}
     encoded: list[bytes] = []
-    for base_offset, last_offset, record_state, delivery_count, cause, member in states:
-        assert record_state != RecordState.ACQUIRED, states
+    for state in states:
+        member = state.member
         index = _NO_MEMBER if member is None else indexes.setdefault(member, len(indexes))
-        encoded.append(_STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, index, 0))
+        encoded.append(_state(state, index))
     names = [_string(member) for member in indexes if member is not None]
     members = unsigned_varint(len(names) + 1) + b"".join(names)
     return members, unsigned_varint(len(encoded) + 1) + b"".join(encoded)
+
+
+def _state(state: StateRange, member_index: int) -> bytes:
+    base_offset, last_offset, record_state, delivery_count, cause, _, condition = state
+    assert record_state != RecordState.ACQUIRED, state
+    assert record_state != RecordState.ARCHIVING or condition is not None, state
+    tag_count = 0 if condition is None else 1
+    encoded = _STATE.pack(
+        base_offset, last_offset, record_state, delivery_count, cause, member_index, tag_count
+    )
+    if condition is None:
+        return encoded
+    data = encode_condition(condition)
+    return b"".join((encoded, unsigned_varint(_CONDITION_TAG), unsigned_varint(len(data)), data))
 
 
 def _string(text: str) -> bytes:
@@ -233,13 +233,13 @@ def check_version(value: bytes) -> None:
             f"The share state has version {version}, and this broker understands version {VALUE_VERSION}: "
             "start a newer one."
         )
-    if value[: len(_VERSION_AND_GUARD)] != _VERSION_AND_GUARD:
-        raise RecordFormatError(f"A share control record begins with {value[:5].hex()}, not version 1.")
+    if value[:VALUE_START_BYTES] not in (_PLAIN_START, _CONDITION_START):
+        raise RecordFormatError(f"A share control record begins with {value[:5].hex()}, not version 1 or 2.")
 
 
 def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDelta:
     check_version(value)
-    group_id, position = _read_string(value, len(_VERSION_AND_GUARD))
+    group_id, position = _read_string(value, VALUE_START_BYTES)
     if control_type == ControlType.SHARE_DELTA:
         incarnation, checkpoint_epoch, decided_at_ms, back_offset = _DELTA.unpack_from(value, position)
         states = _read_states(value, position + _DELTA.size)
@@ -255,6 +255,8 @@ def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDel
 def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
     members, position = _read_members(value, position)
     count, position = _read_count(value, position)
+    has_conditions = value.startswith(_CONDITION_START)
+    cause_max = max(Cause) if has_conditions else _PLAIN_CAUSE_MAX
     states: list[StateRange] = []
     unpack_from = _STATE.unpack_from
     for _ in range(count):
@@ -262,17 +264,23 @@ def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
             value, position
         )
         position += _STATE.size
+        condition: Condition | None = None
         if tag_count:
-            position = _skip_tags(value, position - 1)
-        if state not in _STATES or cause not in _CAUSES:
+            tags, position = _read_tags(value, position - 1)
+            if has_conditions and _CONDITION_TAG in tags:
+                condition = decode_condition(tags[_CONDITION_TAG])
+        is_without_letter = state == RecordState.ARCHIVING and condition is None
+        if state not in _STATES or is_without_letter or cause not in _CAUSES or cause > cause_max:
             raise RecordFormatError(f"A share control record names the state {state} and cause {cause}.")
         if not _NO_MEMBER <= index < len(members):
             raise RecordFormatError(f"A share control record names member {index} of {len(members)}.")
         member = None if index == _NO_MEMBER else members[int(index)]
         states.append(
-            StateRange(base_offset, last_offset, _STATES[state], delivery_count, _CAUSES[cause], member)
+            StateRange(
+                base_offset, last_offset, _STATES[state], delivery_count, _CAUSES[cause], member, condition
+            )
         )
-    if _skip_tags(value, position) != len(value):
+    if _read_tags(value, position)[1] != len(value):
         raise RecordFormatError("A share control record has bytes after its end.")
     return tuple(states)
 
@@ -299,13 +307,16 @@ def _read_string(value: bytes, position: int) -> tuple[str, int]:
     return value[position : position + size].decode(), position + size
 
 
-def _skip_tags(value: bytes, position: int) -> int:
+def _read_tags(value: bytes, position: int) -> tuple[dict[int, bytes], int]:
+    """The tagged fields, and the position behind them."""
     count, position = read_unsigned_varint(value, position)
+    tags: dict[int, bytes] = {}
     for _ in range(count):
-        _, position = read_unsigned_varint(value, position)
+        tag, position = read_unsigned_varint(value, position)
         size, position = read_unsigned_varint(value, position)
+        tags[tag] = value[position : position + size]
         position += size
-    return position
+    return tags, position
 
 
 _RECORD_START = b"\x00\x00\x00"

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from barnabas.protocol import schema
 from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
-from barnabas.protocol.schema import Int8, Int16, Int32, Int64, String, Tag, Uuid
+from barnabas.protocol.schema import Bytes, Int8, Int16, Int32, Int64, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _VALUE_VERSION = 0
@@ -36,12 +36,16 @@ class ShareUpdateKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBatchValue:
-    """Offsets, both inclusive, and their state: 0 Available, 2 Acknowledged, 4 Archived."""
+    """Offsets, both inclusive, and their state: 0 Available, 2 Acknowledged, 3 Archiving, 4 Archived.
+
+    `condition` is an extension: the encoded condition of the state (`delivery_state`), empty without one.
+    """
 
     first_offset: Int64
     last_offset: Int64
     delivery_state: Int8
     delivery_count: Int16
+    condition: Annotated[Bytes, Tag(10_000)] = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
-from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import (
     ShareGroupKey,
@@ -31,7 +31,6 @@ from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdat
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.format.share_partition_state import SharePartitionState, state_of_snapshot
-from barnabas.storage.format.state_batches import ARCHIVING
 
 _GROUP_RECORDS = (
     ShareGroupMetadataKey,
@@ -118,7 +117,7 @@ def image_of(
 
 
 def _recorded_state(delivery_state: int) -> RecordState:
-    return RecordState.ARCHIVED if delivery_state == ARCHIVING else RecordState(delivery_state)
+    return RecordState.ARCHIVED if delivery_state == RecordState.ARCHIVING else RecordState(delivery_state)
 
 
 def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) -> ShareGroupValue:

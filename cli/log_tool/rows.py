@@ -16,10 +16,10 @@ from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     decode_control_record,
     read_control_type,
 )
+from barnabas.protocol.delivery_state import StateRange
 from barnabas.protocol.metadata_records import decode_metadata_control, decode_metadata_record
 from barnabas.protocol.record_batch import COMPRESSION_MASK, Compression
 from barnabas.protocol.records import Record, iterate_records

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 

@@ -14,6 +14,7 @@ import array
 
 from crc32c import crc32c
 
+from barnabas.pipeline.audit.control_columns import decode_delta
 from barnabas.pipeline.audit.control_walk import BadBatch, Pack
 
 cdef enum:
@@ -262,6 +263,31 @@ cdef class _Filling:
             return 0
         return 1
 
+    cdef int add_decoded(self, delta) except -1:
+        """Adds a delta of version 2: such records are rare, and the pure decoder reads their conditions."""
+        cdef Py_ssize_t row = self.record_count
+        cdef Py_ssize_t slot
+        if delta is None:
+            return 0
+        self.incarnations.data.as_longlongs[row] = delta.group_incarnation
+        self.checkpoint_epochs.data.as_ints[row] = delta.checkpoint_epoch
+        self.decided_at_ms.data.as_longlongs[row] = delta.decided_at_ms
+        self.back_offsets.data.as_longlongs[row] = delta.back_offset
+        self.record_members = list({state.member: None for state in delta.states if state.member is not None})
+        for state in delta.states:
+            slot = self.state_count
+            self.record_indexes.data.as_longlongs[slot] = row
+            self.first_offsets.data.as_longlongs[slot] = state.base_offset
+            self.last_offsets.data.as_longlongs[slot] = state.last_offset
+            self.states.data.as_schars[slot] = state.state
+            self.delivery_counts.data.as_shorts[slot] = state.delivery_count
+            self.causes.data.as_schars[slot] = state.cause
+            self.members.data.as_ints[slot] = (
+                -1 if state.member is None else self.record_members.index(state.member)
+            )
+            self.state_count += 1
+        return 1
+
     cdef int read_members(self, const uint8_t* data, Py_ssize_t end, Py_ssize_t* position) except -1:
         cdef Py_ssize_t count, size, index
         self.record_members = []
@@ -345,6 +371,7 @@ def fill_columns(columns):
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t start, row, states_before
     cdef int8_t kind
+    cdef bint is_read
     cdef _Filling filling = _Filling(end)
     while position < end:
         row = filling.record_count
@@ -356,7 +383,11 @@ def fill_columns(columns):
         states_before = filling.state_count
         filling.value_starts.data.as_longlongs[row] = start
         filling.value_ends.data.as_longlongs[row] = position
-        if kind == DELTA and filling.add_delta(data, start, position):
+        if kind == DELTA and position - start > 1 and data[start] == 0 and data[start + 1] == 2:
+            is_read = filling.add_decoded(decode_delta(payload[start:position]))
+        else:
+            is_read = kind == DELTA and filling.add_delta(data, start, position)
+        if is_read:
             filling.number_members(states_before)
         else:
             if kind == DELTA:

@@ -101,7 +101,7 @@ def fill_columns(columns: ControlColumns) -> None:
         position = start + size_bytes
         delta = None
         if kind == DELTA:
-            delta = _decode_delta(payload[start:position])
+            delta = decode_delta(payload[start:position])
             kind = MALFORMED if delta is None else DELTA
         columns.offsets.append(offset)
         columns.leader_epochs.append(leader_epoch)
@@ -118,7 +118,8 @@ def fill_columns(columns: ControlColumns) -> None:
     columns.member_names.extend(member_numbers)
 
 
-def _decode_delta(value: bytes) -> ShareDelta | None:
+def decode_delta(value: bytes) -> ShareDelta | None:
+    """The delta in a value, or None if it is malformed."""
     try:
         record = decode_control_record(control_key(DELTA), value)
     except RecordFormatError:
@@ -128,7 +129,7 @@ def _decode_delta(value: bytes) -> ShareDelta | None:
 
 
 def _fill_states(columns: ControlColumns, delta: ShareDelta, member_numbers: dict[str, int]) -> None:
-    for first, last, state, count, cause, member in delta.states:
+    for first, last, state, count, cause, member, _ in delta.states:
         columns.record_indexes.append(len(columns.offsets) - 1)
         columns.first_offsets.append(first)
         columns.last_offsets.append(last)

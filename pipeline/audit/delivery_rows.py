@@ -14,7 +14,7 @@ from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.share_history import Delivery, Replayed
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.pipeline.columnar import RecordBatch
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 
 _ARROW_TYPES: Final[Any] = {"q": pa.int64(), "i": pa.int32(), "h": pa.int16(), "b": pa.int8()}
 

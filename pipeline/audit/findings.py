@@ -17,7 +17,7 @@ from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
 from barnabas.pipeline.audit.share_history import CheckpointTaken, ShareHistory
 from barnabas.pipeline.columnar import RecordBatch
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 
 POISON_MAX: Final = 100
 MINUTE_MS: Final = 60_000

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState, is_final
 
 RANGES_MAX: Final = 500_000
 """Ranges held at most, some 60 MB; the broker's largest window has far fewer."""
@@ -31,8 +31,12 @@ class Range(NamedTuple):
 
 
 def mark_of(state: int, delivery_count: int) -> int:
-    """State and count as one integer: Available with a count is from 1 to 0xFFFF, final states are above."""
+    """State and count as one integer."""
     return state << 16 | delivery_count & _COUNT_MASK
+
+
+def _is_final(mark: int) -> bool:
+    return is_final(RecordState(mark >> 16))
 
 
 class LiveRanges:
@@ -97,7 +101,7 @@ class LiveRanges:
         contradicted = [
             _range(max(firsts[slot], first_offset), min(lasts[slot], last_offset), marks[slot])
             for slot in range(low, high)
-            if marks[slot] > _COUNT_MASK or mark & _COUNT_MASK < marks[slot]
+            if _is_final(marks[slot]) or mark & _COUNT_MASK < marks[slot] & _COUNT_MASK
         ]
         self._splice(low, high, first_offset, last_offset, mark)
         return contradicted
@@ -106,7 +110,7 @@ class LiveRanges:
         """Moves the start over the final ranges that begin at it."""
         passed = 0
         for first, last, mark in zip(self.firsts, self.lasts, self.marks, strict=True):
-            if first != self.start_offset or mark <= _COUNT_MASK:
+            if first != self.start_offset or not _is_final(mark):
                 break
             self.start_offset = last + 1
             passed += 1

@@ -20,7 +20,8 @@ from barnabas.pipeline.audit.checks import Check, Violation
 from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, ControlColumns
 from barnabas.pipeline.audit.data_offsets import DataOffsets
 from barnabas.pipeline.audit.live_ranges import RANGES_MAX, LiveRanges, Range, laid, mark_of
-from barnabas.protocol.control_record import Cause, RecordState, ShareCheckpoint, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.varint import RecordFormatError
 
 FIRST_CHECKPOINT_EPOCH: Final = 1
@@ -321,7 +322,7 @@ class ShareHistory:
         self, checkpoint: ShareCheckpoint, offset: int, change: StateRange, live: LiveRanges | None
     ) -> None:
         """An outcome that the checkpoint's own append decided, with its cause."""
-        first, last, state, count, cause, member = change
+        first, last, state, count, cause, member, _ = change
         if live is not None:
             self._lay(live, offset, first, last, state, count)
         self._deliver(checkpoint, offset, (first, last), state, count, cause, member)

@@ -18,20 +18,19 @@ from typing import Final
 from barnabas.pipeline.audit.control_walk import ENTRY_HEAD
 from barnabas.protocol.control_record import (
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
     SharePartitionState,
     state_of_snapshot,
 )
-from barnabas.storage.format.state_batches import ARCHIVING, StateBatch, clip_below
+from barnabas.storage.format.state_batches import StateBatch, clip_below
 
 _FINAL: Final = frozenset({int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)})
 _NO_INCARNATION: Final = 0
@@ -129,13 +128,14 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
             and one.rank >= batch.rank
             for one in before.state_batches
         )
-        if not is_known and batch.delivery_state != ARCHIVING:
+        if not is_known and batch.delivery_state != RecordState.ARCHIVING:
             yield _range(batch)
 
 
 def _range(batch: StateBatch) -> StateRange:
     """The range of a batch. A record that waits for its copy in the dead letter topic is not finished yet."""
-    state = RecordState.AVAILABLE if batch.delivery_state == ARCHIVING else RecordState(batch.delivery_state)
+    state = RecordState(batch.delivery_state)
+    state = RecordState.AVAILABLE if state is RecordState.ARCHIVING else state
     return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count)
 
 

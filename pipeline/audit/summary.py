@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
 
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

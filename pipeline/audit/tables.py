@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 
 OUTCOMES: Final = {
     RecordState.AVAILABLE: "available",
     RecordState.ACKNOWLEDGED: "acknowledged",
+    RecordState.ARCHIVING: "archiving",
     RecordState.ARCHIVED: "archived",
 }
 UNKNOWN_OUTCOME: Final = "unknown"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from barnabas.protocol.control_record import Cause
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.varint import Buffer

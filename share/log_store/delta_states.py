@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from barnabas.protocol.control_record import StateRange
+from barnabas.protocol.delivery_state import StateRange
 from barnabas.storage.format.share_image import ShareStateImage, overlay_ranges
 
 

@@ -14,11 +14,11 @@ from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import StateRange
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store.delta_states import delta_states

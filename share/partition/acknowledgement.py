@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from operator import eq, gt, lt
 
-from barnabas.protocol.control_record import Cause
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (

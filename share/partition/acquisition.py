@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from barnabas.protocol.control_record import Cause
+from barnabas.protocol.delivery_state import Cause
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.protocol.control_record import Cause, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, Condition, RecordState, StateRange
 from barnabas.share.partition.in_flight import InFlightBatch, InFlightRun
 
 
@@ -80,12 +80,13 @@ class Decision:
         count: int,
         cause: Cause,
         member: str | None,
+        condition: Condition | None = None,
     ) -> None:
         """Adds a change, and joins it to the newest one if they touch and are alike in everything."""
         changes = self.changes
         if changes and changes[-1].last_offset + 1 == base_offset:
             newest = changes[-1]
-            if newest[2:] == (state, count, cause, member):
-                changes[-1] = StateRange(newest.base_offset, last_offset, state, count, cause, member)
+            if newest[2:] == (state, count, cause, member, condition):
+                changes[-1] = newest._replace(last_offset=last_offset)
                 return
-        changes.append(StateRange(base_offset, last_offset, state, count, cause, member))
+        changes.append(StateRange(base_offset, last_offset, state, count, cause, member, condition))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.storage.format.control_runs import ControlRuns
 

@@ -8,7 +8,7 @@ list when it is reached.
 
 from __future__ import annotations
 
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import (
     ACQUIRED,

@@ -13,7 +13,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final
 
-from barnabas.protocol.control_record import Cause
+from barnabas.protocol.delivery_state import Cause
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,

@@ -4,7 +4,7 @@ written as Available with one delivery less. Pure.
 
 from __future__ import annotations
 
-from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,

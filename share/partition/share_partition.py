@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
@@ -30,7 +30,7 @@ from barnabas.storage.format.share_partition_state import (
     SharePartitionState,
     StateWrite,
 )
-from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
+from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
 
 _T = TypeVar("_T")
@@ -84,7 +84,7 @@ class TopicStateLoad:
         if self._may_speak_of_lost_records and _end_offset(state) > self._log.opened_end_offset:
             kept = _what_is_left(state, self._log)
             reply = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
-        elif any(one.delivery_state == ARCHIVING for one in state.state_batches):
+        elif any(one.delivery_state == RecordState.ARCHIVING for one in state.state_batches):
             reply = self._coordinator.write(self._key, _archived(state, self._log), now_ms=self._wall_ms())
         else:
             self.loaded.complete(state)
@@ -131,7 +131,7 @@ def _archived(state: SharePartitionState, log: PartitionLog) -> StateWrite:
     archived = [
         one._replace(delivery_state=RecordState.ARCHIVED)
         for one in state.state_batches
-        if one.delivery_state == ARCHIVING
+        if one.delivery_state == RecordState.ARCHIVING
     ]
     complete_count = _complete_count(state.state_batches, log)
     return StateWrite(state.state_epoch, log.leader_epoch, state.start_offset, complete_count, archived)

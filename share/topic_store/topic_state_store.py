@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.control_record import RecordState, StateRange
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import StateRange, is_final
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNDECIDED_OFFSET = -1
 """The start offset of a share-partition before its first fetch."""
-
-_AVAILABLE = RecordState.AVAILABLE
 
 _SINGLY_MAX: Final = 4
 """More changes than this are laid over the ranges in one pass."""
@@ -29,8 +28,8 @@ class ShareStateImage:
     """Start, end and ranges of one share-partition, with the offset of its newest control record.
 
     `ranges` covers [start_offset, end_offset), except holes that a checkpoint may leave (they are Available,
-    count 0). It is sorted and disjoint, and neighbours differ in state or count. Its ranges have no cause or
-    member. `control_runs` are the log's, so that counts leave control offsets out.
+    count 0). It is sorted and disjoint, and neighbours differ in state, count or condition. Its ranges have
+    no cause or member. `control_runs` are the log's, so that counts leave control offsets out.
     """
 
     __slots__ = (
@@ -71,7 +70,7 @@ class ShareStateImage:
         return sum(
             self.control_runs.data_count(one.base_offset, one.last_offset)
             for one in self.ranges
-            if one.state is not _AVAILABLE
+            if is_final(one.state)
         )
 
     def replay_checkpoint(self, checkpoint: ShareCheckpoint, offset: int) -> None:
@@ -156,8 +155,10 @@ class ShareStateImage:
 
     def _lay_over(self, states: Iterable[StateRange]) -> None:
         changes = [
-            StateRange(max(base_offset, self.start_offset), last_offset, state, delivery_count)
-            for base_offset, last_offset, state, delivery_count, _cause, _member in states
+            StateRange(
+                max(base_offset, self.start_offset), last_offset, state, delivery_count, condition=condition
+            )
+            for base_offset, last_offset, state, delivery_count, _cause, _member, condition in states
             if last_offset >= self.start_offset
         ]
         if changes:
@@ -169,7 +170,7 @@ class ShareStateImage:
         """Moves the start offset behind the final ranges that begin at it."""
         passed = 0
         for one in self.ranges:
-            if one.base_offset != self.start_offset or one.state is _AVAILABLE:
+            if one.base_offset != self.start_offset or not is_final(one.state):
                 break
             self.start_offset = one.last_offset + 1
             passed += 1

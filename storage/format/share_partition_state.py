@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from barnabas.protocol.delivery_state import decode_condition, encode_condition
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import (
     ShareSnapshotKey,
@@ -177,7 +178,13 @@ def _snapshot_key(key: SharePartitionKey) -> ShareSnapshotKey:
 
 def _batches(values: Sequence[StateBatchValue]) -> list[StateBatch]:
     return [
-        StateBatch(value.first_offset, value.last_offset, value.delivery_count, value.delivery_state)
+        StateBatch(
+            value.first_offset,
+            value.last_offset,
+            value.delivery_count,
+            value.delivery_state,
+            decode_condition(value.condition) if value.condition else None,
+        )
         for value in values
     ]
 
@@ -189,6 +196,7 @@ def _values(batches: Sequence[StateBatch]) -> tuple[StateBatchValue, ...]:
             last_offset=batch.last_offset,
             delivery_state=batch.delivery_state,
             delivery_count=batch.delivery_count,
+            condition=b"" if batch.condition is None else encode_condition(batch.condition),
         )
         for batch in batches
     )

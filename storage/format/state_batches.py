@@ -2,7 +2,8 @@
 
 Where two overlap, the one with the higher delivery count wins, or at equal counts the one with the later
 state (Available, Acknowledged, Archiving, Archived). So a late write never reverts a record. Equal neighbours
-are merged. This is Kafka's combination of state batches. Pure.
+are merged. This is Kafka's combination of state batches. Kafka has no conditions: between batches of equal
+rank the newer one wins, with its condition. Pure.
 """
 
 from __future__ import annotations
@@ -14,28 +15,24 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-ARCHIVING = 3
-"""The delivery state of a record that Apache Kafka will copy to a dead letter topic (KIP-1191). Barnabas
-never writes it; records that Kafka has written may have it.
-"""
+from barnabas.protocol.delivery_state import Condition
 
 
 class StateBatch(NamedTuple):
-    """Offsets, both inclusive, with delivery count and state (0 Available, 2 Acknowledged, 3 Archiving, 4
-    Archived).
-
-    Batches compare field by field.
+    """Offsets, both inclusive, with delivery count, state (0 Available, 2 Acknowledged, 3 Archiving, 4
+    Archived) and condition.
     """
 
     first_offset: int
     last_offset: int
     delivery_count: int
     delivery_state: int
+    condition: Condition | None = None
 
     @property
     def rank(self) -> tuple[int, int]:
         """(delivery count, delivery state): the batch with the higher rank wins an overlap."""
-        return self[2:]
+        return self[2:4]
 
 
 _first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offset")
@@ -66,34 +63,37 @@ def clip_below(batches: Iterable[StateBatch], start_offset: int) -> list[StateBa
     ]
 
 
-def _combined(batches: Iterable[StateBatch]) -> list[StateBatch]:
-    """Sweeps over the offsets at which a batch begins or has ended.
+def _combined(batches: Sequence[StateBatch]) -> list[StateBatch]:
+    """Sweeps over the offsets at which a batch begins or has ended; a batch behind another one is newer.
 
-    Between two of these offsets the batch with the highest rank wins. Neighbours of equal rank are merged.
+    Between two of these offsets the batch with the highest rank wins. Equal neighbours are merged.
     """
-    ascending = sorted(batches)
-    bounds = sorted({bound for one in ascending for bound in (one.first_offset, one.last_offset + 1)})
+    ascending = sorted(enumerate(batches), key=_first_offset_of_second)
+    bounds = sorted({bound for one in batches for bound in (one.first_offset, one.last_offset + 1)})
     combined: list[StateBatch] = []
     # The batches that have begun, the highest rank first. One that has ended stays until it is at the top.
-    begun: list[tuple[int, int, int]] = []
+    begun: list[tuple[int, int, int, StateBatch]] = []
     next_index = 0
     for first_offset, end_offset in pairwise(bounds):
-        while next_index < len(ascending) and ascending[next_index].first_offset == first_offset:
-            one = ascending[next_index]
-            heappush(begun, (-one.delivery_count, -one.delivery_state, -one.last_offset))
+        while next_index < len(ascending) and ascending[next_index][1].first_offset == first_offset:
+            age, one = ascending[next_index]
+            heappush(begun, (-one.delivery_count, -one.delivery_state, -age, one))
             next_index += 1
-        while begun and -begun[0][2] < first_offset:
+        while begun and begun[0][3].last_offset < first_offset:
             heappop(begun)
         if begun:
-            count, state, _ = begun[0]
-            _append(combined, StateBatch(first_offset, end_offset - 1, -count, -state))
+            _append(combined, StateBatch(first_offset, end_offset - 1, *begun[0][3][2:]))
     return combined
 
 
+def _first_offset_of_second(numbered: tuple[int, StateBatch]) -> int:
+    return numbered[1].first_offset
+
+
 def _append(combined: list[StateBatch], piece: StateBatch) -> None:
-    """Adds a piece behind the others, or extends the last one if they touch and have the same rank."""
+    """Adds a piece behind the others, or extends the last one if they touch and are alike."""
     last = combined[-1] if combined else None
-    if last is not None and last.rank == piece.rank and last.last_offset + 1 == piece.first_offset:
+    if last is not None and last[2:] == piece[2:] and last.last_offset + 1 == piece.first_offset:
         combined[-1] = last._replace(last_offset=piece.last_offset)
     else:
         combined.append(piece)

@@ -9,7 +9,7 @@ is hidden. `protocol.control_record` and the share image define the meaning of t
 from __future__ import annotations
 
 from barnabas.protocol.control_record import (
-    VALUE_VERSION,
+    VALUE_START_BYTES,
     ControlType,
     ShareCheckpoint,
     ShareDelta,
@@ -31,7 +31,6 @@ from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.segments.control_batch import ControlBatch
 
 _SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
-_GUARD_BYTES = len(VALUE_VERSION.to_bytes(2, "big") + b"\x01\x00\x00")
 _UNKNOWN_GROUP = ""
 """The group of share state with an unreadable group id. No real group has this id."""
 _FLAGS_DISTANCE = 8 + 4 + 8
@@ -83,7 +82,7 @@ def read_group_id(batch: bytes) -> str:
 def _group_id_span(value: bytes, offset: int) -> tuple[int, int]:
     """(start, end) of the group id in the value of the record at `offset`."""
     check_version(value)
-    length, start = read_unsigned_varint(value, _GUARD_BYTES)
+    length, start = read_unsigned_varint(value, VALUE_START_BYTES)
     end = start + length - 1
     if not start <= end < len(value) - _FLAGS_DISTANCE:
         raise RecordFormatError(f"A share control record at {offset} is cut short.")

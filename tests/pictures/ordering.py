@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.protocol.committed_ranges import CommittedRanges
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.record_keys import KeyHashes, key_hash
 from barnabas.protocol.record_keys.hash_range import even_ranges
 from barnabas.share.partition.key_order import BatchKeys

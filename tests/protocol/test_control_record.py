@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from uuid import UUID
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch  # pyright: ignore[reportMissingTypeStubs]
@@ -10,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     control_key,
     decode_control_record,
@@ -23,6 +21,7 @@ from barnabas.protocol.control_record import (
     encode_delta,
     read_control_type,
 )
+from barnabas.protocol.delivery_state import Cause, LetterPlace, RecordState, StateRange, encode_condition
 from barnabas.protocol.record_batch import (
     CONTROL_FLAG,
     HEADER_BYTES,
@@ -55,6 +54,13 @@ CHECKPOINT = ShareCheckpoint(
     ),
 )
 
+letters = st.builds(
+    LetterPlace,
+    st.sampled_from(Cause),
+    st.uuids(),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**63 - 1),
+)
 ranges = st.builds(
     StateRange,
     st.integers(-1, 2**63 - 1),
@@ -63,6 +69,7 @@ ranges = st.builds(
     st.integers(0, 2**15 - 1),
     st.sampled_from(Cause),
     st.none() | st.text(max_size=30),
+    st.none() | letters,
 )
 
 
@@ -78,6 +85,33 @@ def test_a_delta_has_the_documented_bytes() -> None:
         "02 0000000000000064 000000000000006d 02 0001 01 0000 00"  # states
         "00"
     ).hex(" ", -1)
+
+
+def test_only_a_record_with_a_condition_has_version_2() -> None:
+    letter = LetterPlace(Cause.REJECT, UUID(int=0xABCD), 3, 500)
+    state = StateRange(100, 109, RecordState.ARCHIVING, 1, Cause.REJECT, "m", letter)
+    _, value = encode_delta(DELTA._replace(states=(state,)))
+    assert value.hex(" ", -1) == bytes.fromhex(
+        "0002 010000"
+        "03 4731"
+        "0000000000000007 00000003 0000018bcfe56800"
+        "0000000000000082"
+        "02 02 6d"
+        "02 0000000000000064 000000000000006d 03 0001 03 0000"
+        "01 00 1e 01 0000000000000000000000000000abcd 00000003 00000000000001f4 03"  # one tag: the condition
+        "00"
+    ).hex(" ", -1)
+    _, plain = encode_delta(DELTA)
+    assert plain.startswith(bytes.fromhex("0001 010000"))
+
+
+def test_a_condition_of_a_newer_broker_is_refused() -> None:
+    letter = LetterPlace(Cause.REJECT, UUID(int=0xABCD), 3, 500)
+    state = StateRange(100, 109, RecordState.ARCHIVING, 1, Cause.REJECT, "m", letter)
+    key, value = encode_delta(DELTA._replace(states=(state,)))
+    start = value.index(encode_condition(letter))
+    with pytest.raises(RecordFormatError, match="unknown condition"):
+        decode_control_record(key, value[:start] + b"\x63" + value[start + 1 :])
 
 
 def test_a_checkpoint_has_the_documented_bytes() -> None:
@@ -200,7 +234,7 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
 @pytest.mark.parametrize(
     ("position", "data", "complaint"),
     [
-        (0, b"\x00\x02", "has version 2, and this broker understands version 1"),
+        (0, b"\x00\x03", "has version 3, and this broker understands version 2"),
         (2, b"\x00", "not version 1"),
         (6, b"\xff", "can't decode"),
         (56, b"\x01", "the state 1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.broker.node.broker import Broker
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import BatchHeader, iterate_headers
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barnabas.protocol.control_record import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import (

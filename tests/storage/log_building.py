@@ -7,16 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import (
     BatchHeader,
     ProducedBatch,

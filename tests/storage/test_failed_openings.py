@@ -48,7 +48,7 @@ def of_version_2(control: ControlBatch) -> ControlBatch:
     record = next(iterate_records(control.data))
     assert record.key is not None
     assert record.value is not None
-    value = b"\x00\x02" + record.value[2:]
+    value = b"\x00\x03" + record.value[2:]
     return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from barnabas.cli.kafka_import.share_groups import image_of
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_partition_state import SharePartitionState
-from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
+from barnabas.storage.format.state_batches import StateBatch
 
 
 def test_records_on_their_way_to_dead_letters_are_archived() -> None:
@@ -16,7 +16,10 @@ def test_records_on_their_way_to_dead_letters_are_archived() -> None:
         leader_epoch=0,
         start_offset=3,
         delivery_complete_count=0,
-        state_batches=[StateBatch(3, 3, 1, RecordState.AVAILABLE), StateBatch(4, 6, 2, ARCHIVING)],
+        state_batches=[
+            StateBatch(3, 3, 1, RecordState.AVAILABLE),
+            StateBatch(4, 6, 2, RecordState.ARCHIVING),
+        ],
     )
     image = image_of(state, 9, ControlRuns(), 10)
     assert image is not None

@@ -142,7 +142,7 @@ async def test_with_damaged_records_of_clients_beside_it_it_is_refused(
 async def test_state_of_a_newer_version_is_refused(
     log_command: LogCommand, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    partition = await written(tmp_path, lambda value: b"\x00\x02" + value[2:])
+    partition = await written(tmp_path, lambda value: b"\x00\x03" + value[2:])
     before = (partition / LOG_NAME).read_bytes()
     exit_code, _ = log_command.run("drop-damaged", partition)
     assert exit_code == 2

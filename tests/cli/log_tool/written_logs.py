@@ -11,16 +11,14 @@ import pytest
 
 from barnabas.__main__ import main
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem

@@ -15,7 +15,7 @@ from barnabas.pipeline.audit import Audit, audit, command, summary, write_report
 from barnabas.pipeline.audit.source import decode_plan, encode_plan
 from barnabas.pipeline.cli import session
 from barnabas.pipeline.errors import OptionError, PipelineError
-from barnabas.protocol.control_record import Cause
+from barnabas.protocol.delivery_state import Cause
 from tests.pipeline.audit.written_logs import WrittenGroup, WrittenLog, accepted, archived, released
 
 

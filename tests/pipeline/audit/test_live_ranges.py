@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.audit.live_ranges import LiveRanges, Range, laid, mark_of
 from barnabas.pipeline.audit.tables import OPEN
-from barnabas.protocol.control_record import RecordState, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareDelta
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 from tests.pipeline.audit.auditing import Audited, offsets_of
@@ -53,7 +54,7 @@ def test_after_any_changes_the_state_is_that_of_the_broker(deltas: list[list[Sta
     for offset, states in enumerate(deltas):
         delta = ShareDelta("group", 0, 0, 0, image.last_control_offset, states)
         image.replay_delta(delta, offset)
-        for first, last, state, count, _, _ in states:
+        for first, last, state, count, *_ in states:
             live.lay(first, last, mark_of(state, count))
         live.pass_final()
         assert same(live, image)

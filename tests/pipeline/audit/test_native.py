@@ -13,16 +13,14 @@ from barnabas.pipeline.audit import control_columns, control_walk
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.control_walk import ENTRY_HEAD, BadBatch, Found
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, LetterPlace, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch
 from barnabas.storage.format.cleaned_mark import encode_mark
 
@@ -30,14 +28,26 @@ native = pytest.importorskip("barnabas.pipeline.audit._native", reason="built wi
 
 INT64S = st.integers(-(2**63), 2**63 - 1)
 INT32S = st.integers(-(2**31), 2**31 - 1)
+_COUNTS, _MEMBERS = st.integers(-(2**15), 2**15 - 1), st.none() | st.sampled_from(["anna", "bert", "ça"])
+LETTERS = st.builds(LetterPlace, st.sampled_from(Cause), st.uuids(), INT32S, INT64S)
 RANGES = st.builds(
     StateRange,
     INT64S,
     INT64S,
     st.sampled_from([RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED]),
-    st.integers(-(2**15), 2**15 - 1),
+    _COUNTS,
     st.sampled_from(Cause),
-    st.none() | st.sampled_from(["anna", "bert", "ça"]),
+    _MEMBERS,
+    st.none(),
+) | st.builds(
+    StateRange,
+    INT64S,
+    INT64S,
+    st.just(RecordState.ARCHIVING),
+    _COUNTS,
+    st.sampled_from(Cause),
+    _MEMBERS,
+    LETTERS,
 )
 DELTAS = st.builds(
     ShareDelta,

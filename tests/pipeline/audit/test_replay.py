@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.pipeline.audit.tables import CHECKPOINT, OPEN, OUTCOME, POISON
 from barnabas.pipeline.log_source.errors import CorruptLog
-from barnabas.protocol.control_record import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, StateRange
 from tests.pipeline.audit.auditing import Audited, offsets_of
 from tests.pipeline.audit.written_logs import (
     AVAILABLE,

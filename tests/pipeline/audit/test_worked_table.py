@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.pipeline.audit.tables import CHECKPOINT, OPEN
-from barnabas.protocol.control_record import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, StateRange
 from tests.pipeline.audit.auditing import Audited, offsets_of
 from tests.pipeline.audit.written_logs import AVAILABLE, WrittenGroup, WrittenLog, accepted, released
 

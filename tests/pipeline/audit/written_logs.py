@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.protocol.control_record import (
-    Cause,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch
 from barnabas.storage.format.cleaned_mark import encode_mark
 from barnabas.storage.format.control_runs import ControlRuns

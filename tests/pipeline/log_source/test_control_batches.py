@@ -13,14 +13,13 @@ from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
 from barnabas.protocol.control_record import (
     ControlType,
-    RecordState,
     ShareDelta,
-    StateRange,
     build_control_batch,
     control_key,
     decode_control_record,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, build_batch, read_header
 from barnabas.storage.format.cleaned_mark import encode_mark
 from barnabas.storage.format.share_index import CLEANED, ShareIndex, ShareIndexEntry, group_hash

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import Cause, ShareCheckpoint, ShareDelta
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
 from tests.share.leader.leading import ACCEPT, RELEASE, Leading, acknowledge, leading
 
 REJECT = 3
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 DRAWN = {
     2: (ACQUIRED, 1),
     3: (AVAILABLE, 2),

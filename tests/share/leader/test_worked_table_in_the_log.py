@@ -17,13 +17,9 @@ from typing import TypeAlias
 
 import pytest
 
-from barnabas.protocol.control_record import (
-    RecordState,
-    ShareCheckpoint,
-    ShareDelta,
-    decode_control_record,
-)
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta, decode_control_record
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.record_batch import CONTROL_FLAG, iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD

@@ -6,7 +6,8 @@ import errno
 
 import pytest
 
-from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.log_store import state_append
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy

@@ -48,7 +48,7 @@ def without_group(value: bytes) -> bytes:
 
 
 def of_version_2(value: bytes) -> bytes:
-    return b"\x00\x02" + value[2:]
+    return b"\x00\x03" + value[2:]
 
 
 def cut_short(value: bytes) -> bytes:
@@ -111,6 +111,6 @@ async def test_state_of_a_newer_broker_is_refused_with_both_versions_and_the_fil
     with pytest.raises(NewerVersion) as raised:
         await open_log(filesystem)
     assert str(raised.value) == (
-        f"{LOG_PATH}, offset 3: The share state has version 2, and this broker understands version 1: "
+        f"{LOG_PATH}, offset 3: The share state has version 3, and this broker understands version 2: "
         "start a newer one."
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
@@ -13,7 +14,7 @@ from barnabas.storage.format.share_image import ShareStateImage
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 BATCH_OPTIMIZED, RECORD_LIMIT = AcquireMode
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 LIMITS = ShareLimits(delivery_count_max=5, lock_duration_ms=1_000, record_locks_max=200)
 
 

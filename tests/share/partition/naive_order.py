@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from barnabas.protocol.control_record import RecordState
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.partition.naive_partition import (
     FINAL,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.protocol.control_record import RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 

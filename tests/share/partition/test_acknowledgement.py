@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import Cause, RecordState, StateRange
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.share.partition.acknowledgement import AcknowledgeType, validate_acknowledgement_batches
 from tests.share.partition.leader import (

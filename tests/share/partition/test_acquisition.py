@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, StateRange
 from barnabas.share.partition.acquisition import READ_GAP_MAX, READS_MAX, Acquisition
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.partition.leader import (

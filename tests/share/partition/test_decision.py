@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.control_record import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, StateRange
 from barnabas.share.partition.decision import Decision
 from tests.share.partition.leader import ACKNOWLEDGED, AVAILABLE
 

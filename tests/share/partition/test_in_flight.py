@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.partition.in_flight import InFlight, InFlightBatch, InFlightRun
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.control_record import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, StateRange
 from tests.share.partition.leader import ACCEPT, ARCHIVED, AVAILABLE, LIMITS, Leader
 
 

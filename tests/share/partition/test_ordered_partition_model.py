@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import Cause, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.share.log_store.delta_states import delta_states
 from tests.share.partition.leader import ACCEPT, ACKNOWLEDGED, ARCHIVED, AVAILABLE, GAP, RELEASE, Leader
 

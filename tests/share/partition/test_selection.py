@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import StateRange
+from barnabas.protocol.delivery_state import StateRange
 from tests.share.partition.leader import ARCHIVED, AVAILABLE, LIMITS, RECORD_LIMIT, RELEASE, Leader
 
 

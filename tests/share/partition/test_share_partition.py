@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.protocol.control_record import Cause, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns

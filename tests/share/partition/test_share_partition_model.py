@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.protocol.control_record import RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.errors import ApiError
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.acquisition import AcquirePlan

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.protocol.control_record import Cause, RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, ShareLimits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.protocol.control_record import RecordState
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
@@ -19,7 +19,7 @@ from barnabas.share.topic_store.topic_state_store import TopicStateStore
 from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.format.share_partition_state import StateWrite
-from barnabas.storage.format.state_batches import ARCHIVING, StateBatch
+from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.coordinator.share_state.share_state_bench import Bench
@@ -125,7 +125,7 @@ class TestRecordsOnTheirWayToDeadLetters:
 
     def write(self, stage: TopicLeading, first_offset: int, last_offset: int, *, count: int = 0) -> None:
         """Writes as a leader of Apache Kafka did, which no longer runs."""
-        batches = [StateBatch(first_offset, last_offset, 2, ARCHIVING)]
+        batches = [StateBatch(first_offset, last_offset, 2, RecordState.ARCHIVING)]
         written = StateWrite(1, 0, 0, count, batches)
         stage.bench.initialise(key=stage.key())
         assert stage.bench.coordinator.write(stage.key(), written, now_ms=0).done

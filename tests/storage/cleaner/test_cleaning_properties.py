@@ -16,16 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.control_record import (
-    Cause,
     ControlType,
-    RecordState,
     ShareCheckpoint,
     ShareDelta,
-    StateRange,
     build_control_batch,
     encode_checkpoint,
     encode_delta,
 )
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE

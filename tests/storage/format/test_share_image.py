@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.protocol.control_record import Cause, RecordState, ShareCheckpoint, ShareDelta, StateRange
+from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import (
     UNDECIDED_OFFSET,

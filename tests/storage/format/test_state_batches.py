@@ -8,11 +8,13 @@ import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.protocol.delivery_state import Cause, LetterPlace
 from barnabas.storage.format.state_batches import StateBatch, combine
 
 RECORDED: list[dict[str, Any]] = json.loads(
@@ -98,6 +100,13 @@ def test_kafkas_results_for_random_batches() -> None:
             [B(*fields) for fields in row[name]] for name in ("so_far", "newer", "combined")
         )
         assert combine(so_far, newer, row["start_offset"]) == combined, row
+
+
+def test_between_equal_ranks_the_newer_batch_wins_with_its_condition() -> None:
+    older, newer = LetterPlace(Cause.REJECT), LetterPlace(Cause.REJECT, UUID(int=5), 1, 90)
+    combined = combine([B(0, 9, 1, 3, older)], [B(4, 5, 1, 3, newer)], -1)
+    assert combined == [B(0, 3, 1, 3, older), B(4, 5, 1, 3, newer), B(6, 9, 1, 3, older)]
+    assert combine(combined, [B(0, 9, 1, 4)], -1) == [B(0, 9, 1, 4)]
 
 
 def batch(first_offset: int, length: int, delivery_count: int, delivery_state: int) -> StateBatch:

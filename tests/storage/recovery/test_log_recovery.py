@@ -372,7 +372,7 @@ async def test_share_state_of_an_unknown_version_is_an_error() -> None:
 def of_version_2(control: ControlBatch) -> ControlBatch:
     record = next(iterate_records(control.data))
     assert record.key is not None and record.value is not None
-    value = b"\x00\x02" + record.value[2:]
+    value = b"\x00\x03" + record.value[2:]
     return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
 
 

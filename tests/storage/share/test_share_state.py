@@ -49,11 +49,11 @@ def test_control_batch_of_another_type_is_not_share_state() -> None:
 
 
 def test_share_state_of_another_version_is_refused() -> None:
-    key, value = b"\x00\x00\x00\x05", b"\x00\x02\x01\x00\x00\x02g"
+    key, value = b"\x00\x00\x00\x05", b"\x00\x03\x01\x00\x00\x02g"
     batch = build_batch(0, [(key, value)], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
-    with pytest.raises(RecordFormatError, match="has version 2, and this broker understands version 1"):
+    with pytest.raises(RecordFormatError, match="has version 3, and this broker understands version 2"):
         read_control_batch(memoryview(batch), read_header(batch))
-    with pytest.raises(RecordFormatError, match="has version 2, and this broker understands version 1"):
+    with pytest.raises(RecordFormatError, match="has version 3, and this broker understands version 2"):
         read_group_id(batch)
 
 

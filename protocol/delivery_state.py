@@ -1,0 +1,111 @@
+"""The delivery states of records, the causes of changes, and the conditions that a state may have. Pure.
+
+States and their ids are those of KIP-932 and KIP-1191. A *condition* is the part of a state that must survive
+a restart beside the state itself; a state without one is complete. It is encoded as its kind, an i8, and its
+fields, big endian:
+
+    1 letter      topic_id uuid, partition i32, log_end_offset i64, reason i8 (a `Cause`)
+
+Control records (version 2) and the state topic hold the same bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from barnabas.protocol.varint import RecordFormatError
+
+
+class RecordState(IntEnum):
+    """A record's delivery state, with Kafka's ids. ACQUIRED exists only in memory and is never written."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """On its way to a dead letter (KIP-1191); its condition is a `LetterPlace`."""
+    ARCHIVED = 4
+
+
+class Cause(IntEnum):
+    """The cause of a range's state; NONE if it has none, as for skipped records."""
+
+    NONE = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    GAP = 4
+    LOCK_EXPIRED = 5
+    SESSION_ENDED = 6
+    DELIVERY_LIMIT = 7
+    LOG_START = 8
+    TRANSACTION_ABORTED = 9
+    ADMIN = 10
+    DEAD_LETTER = 11
+    """The dead letter is written. Only in records of version 2."""
+    LETTER_FAILED = 12
+    """The dead letter could not be written, and the group gives such records up. Only in version 2."""
+
+
+def is_final(state: RecordState) -> bool:
+    """Whether the record is done with: it is never delivered again, and the start offset may pass it."""
+    return state is RecordState.ACKNOWLEDGED or state is RecordState.ARCHIVED
+
+
+NO_TOPIC_ID: Final = UUID(int=0)
+
+
+class LetterPlace(NamedTuple):
+    """Where the dead letter of a record goes: into this partition, at or behind `log_end_offset`.
+
+    The topic id is `NO_TOPIC_ID` while there is no usable topic. `reason` is the cause of the letter, NONE if
+    Apache Kafka has written the state, which does not record it.
+    """
+
+    reason: Cause = Cause.NONE
+    topic_id: UUID = NO_TOPIC_ID
+    partition: int = 0
+    log_end_offset: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        return self.topic_id != NO_TOPIC_ID
+
+
+Condition = LetterPlace
+
+
+class StateRange(NamedTuple):
+    """Neighbouring offsets with equal state, both ends inclusive; `member` is the member that caused it."""
+
+    base_offset: int
+    last_offset: int
+    state: RecordState
+    delivery_count: int
+    cause: Cause = Cause.NONE
+    member: str | None = None
+    condition: Condition | None = None
+
+
+_LETTER_KIND: Final = 1
+_LETTER: Final = struct.Struct(">b16siqb")
+_CAUSES: Final = {int(cause): cause for cause in Cause}
+
+
+def encode_condition(condition: Condition) -> bytes:
+    """The bytes of a condition."""
+    reason, topic_id, partition, log_end_offset = condition
+    return _LETTER.pack(_LETTER_KIND, topic_id.bytes, partition, log_end_offset, reason)
+
+
+def decode_condition(data: bytes) -> Condition:
+    """The condition in these bytes; RecordFormatError if they hold none that this version knows."""
+    if len(data) != _LETTER.size or data[0] != _LETTER_KIND:
+        raise RecordFormatError(f"A record's state has an unknown condition: {data.hex()}.")
+    _, topic_id, partition, log_end_offset, reason = _LETTER.unpack(data)
+    if reason not in _CAUSES:
+        raise RecordFormatError(f"A dead letter has the unknown reason {reason}.")
+    return LetterPlace(_CAUSES[reason], UUID(bytes=topic_id), partition, log_end_offset)
