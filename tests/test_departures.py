@@ -111,7 +111,7 @@ def test_a_start_with_an_old_name_is_refused_with_the_name_of_today() -> None:
 
 
 def test_the_feature_share_version_is_named_where_group_share_enable_is_refused() -> None:
-    assert SUPPORTED_FEATURES[SHARE_VERSION] == (0, 1)
+    assert SUPPORTED_FEATURES[SHARE_VERSION] == (0, 2)
     with pytest.raises(ConfigError, match=re.escape(SHARE_VERSION)):
         load_config(None, {}, ["group.share.enable=true"])
 

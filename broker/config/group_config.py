@@ -10,10 +10,20 @@ from typing import NamedTuple
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.dead_letter_settings import (
+    COPIES_HEADERS,
+    COPIES_RECORDS,
+    HOLD,
+    ON_FAILURE,
+    TOPIC_NAME,
+)
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.setting import Value, integer
 from barnabas.broker.config.share_settings import auto_offset_reset
+from barnabas.coordinator.metadata.features import DEAD_LETTERS_LEVEL, SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
+from barnabas.protocol.delivery_state import LetterPlace
+from barnabas.share.dead_letters.letter_topics import DeadLetterConfig
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.partition.limits import ShareLimits
 
@@ -37,6 +47,7 @@ class GroupConfig(ShareGroupConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+    dead_letters: DeadLetterConfig
     consumer: ConsumerGroupConfig
 
 
@@ -96,6 +107,7 @@ class GroupConfigs:
         reset = auto_offset_reset(str(values["share.auto.offset.reset"]))
         assert reset is not None, "the setting's check refuses other values"
         is_ordered = values["share.order"] == "key"
+        dead_letters = self._dead_letters(values)
         return GroupConfig(
             limits=ShareLimits(
                 delivery_count_max=integer(values["share.delivery.count.limit"]),
@@ -103,18 +115,30 @@ class GroupConfigs:
                 record_locks_max=integer(values["share.partition.max.record.locks"]),
                 renew_enabled=values["share.renew.acknowledge.enable"] is True,
                 key_run_max=integer(values["share.order.key.in.flight.max"]) if is_ordered else 0,
+                letter_place=LetterPlace() if dead_letters.topic_name else None,
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,
             session_timeout_ms=integer(values["share.session.timeout.ms"]),
             heartbeat_interval_ms=integer(values["share.heartbeat.interval.ms"]),
             assignment_interval_ms=integer(values["share.assignment.interval.ms"]),
+            dead_letters=dead_letters,
             consumer=ConsumerGroupConfig(
                 integer(values["consumer.session.timeout.ms"]),
                 integer(values["consumer.heartbeat.interval.ms"]),
                 integer(values["consumer.assignment.interval.ms"]),
                 commits_in_order=values["individual.commit.order"] == "partition",
             ),
+        )
+
+    def _dead_letters(self, values: Mapping[str, Value]) -> DeadLetterConfig:
+        """Without topic name if the feature is off (share.version below 2)."""
+        is_on = self._image.feature_level(SHARE_VERSION) >= DEAD_LETTERS_LEVEL
+        return DeadLetterConfig(
+            topic_name=str(values[TOPIC_NAME]) if is_on else "",
+            copies_records=values[COPIES_RECORDS] is True,
+            copies_headers=values[COPIES_HEADERS] is True,
+            holds_on_failure=values[ON_FAILURE] == HOLD,
         )
 
     def _value(self, name: str, own: Mapping[str, str]) -> Value:

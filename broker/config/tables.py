@@ -10,6 +10,11 @@ from barnabas.broker.config.consumer_settings import (
     CONSUMER_GROUP_SETTINGS,
     CONSUMER_SETTINGS,
 )
+from barnabas.broker.config.dead_letter_settings import (
+    DEAD_LETTER_GROUP_SETTINGS,
+    DEAD_LETTER_SETTINGS,
+    DEAD_LETTER_TOPIC_SETTINGS,
+)
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
 from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
@@ -43,11 +48,16 @@ BROKER: Mapping[str, Setting] = _by_name(
         *CONSUMER_SETTINGS,
         *SHARE_SETTINGS,
         *SHARE_STATE_SETTINGS,
+        *DEAD_LETTER_SETTINGS,
         *TRANSACTION_SETTINGS,
     )
 )
-TOPIC: Mapping[str, Setting] = _by_name(TOPIC_SETTINGS)
-GROUP: Mapping[str, Setting] = _by_name((*CONSUMER_GROUP_SETTINGS, *SHARE_GROUP_SETTINGS))
+TOPIC: Mapping[str, Setting] = _by_name(
+    sorted((*TOPIC_SETTINGS, *DEAD_LETTER_TOPIC_SETTINGS), key=lambda setting: setting.name)
+)
+GROUP: Mapping[str, Setting] = _by_name(
+    (*CONSUMER_GROUP_SETTINGS, *SHARE_GROUP_SETTINGS, *DEAD_LETTER_GROUP_SETTINGS)
+)
 
 BOUNDED: Mapping[str, BoundedSetting] = {
     bounded.group_name: bounded for bounded in (*SHARE_BOUNDED_SETTINGS, *CONSUMER_BOUNDED_SETTINGS)

@@ -14,6 +14,8 @@ from barnabas.share.partition.acknowledgement import AcknowledgeType
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage
     from barnabas.runtime.purgatory import Purgatory
+    from barnabas.share.dead_letters.dead_letters import DeadLetters
+    from barnabas.share.dead_letters.letter_counts import GroupLetterCounts
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
     from barnabas.share.leader.share_partitions import SharePartitions
     from barnabas.share.sessions.session_cache import ShareSessionCache
@@ -93,6 +95,31 @@ def _by_partition(
     for leader in partitions:
         topic, partition = leader.log.topic_partition
         yield {"group": leader.group_id, "topic": topic, "partition": str(partition)}, read(leader)
+
+
+def publish_dead_letters(metrics: Metrics, letters: DeadLetters, partitions: SharePartitions) -> None:
+    """Publishes the metrics of dead letters, the first three with the names of KIP-1191."""
+    values: dict[str, Callable[[GroupLetterCounts], float]] = {
+        _GROUPS + "deadletterqueuerecordcount_total": lambda one: one.written,
+        _GROUPS + "deadletterqueuetotalproducerequests_total": lambda one: one.appends,
+        _GROUPS + "deadletterqueuefailedproducerequests_total": lambda one: one.failed_attempts,
+        "barnabas_dead_letters_lost_total": lambda one: one.lost,
+    }
+    for name, value in values.items():
+        metrics.family(name, partial(_by_letter_group, letters, value))
+    metrics.family("barnabas_dead_letters_held", partial(_held, letters, partitions))
+
+
+def _by_letter_group(letters: DeadLetters, read: Callable[[GroupLetterCounts], float]) -> Labelled[float]:
+    for group_id, one in letters.counts.by_group.items():
+        yield {"group": group_id}, read(one)
+
+
+def _held(letters: DeadLetters, partitions: SharePartitions) -> Labelled[float]:
+    """Only share-partitions with records that wait."""
+    for labels, count in _by_partition(partitions, letters.held_count):
+        if count:
+            yield labels, count
 
 
 def _publish_topics(metrics: Metrics, counts: ShareCounts, image: MetadataImage) -> None:

@@ -22,8 +22,10 @@ from barnabas.broker.internal_topics.internal_topics import InternalTopics
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.metrics.coordinator_metrics import publish_groups, publish_share_states
-from barnabas.broker.metrics.share_metrics import publish_share
+from barnabas.broker.metrics.share_metrics import publish_dead_letters, publish_share
 from barnabas.broker.metrics.storage_metrics import publish_storage
+from barnabas.broker.node.idle_logs import IdleLogs
+from barnabas.broker.node.letter_assembly import make_dead_letters
 from barnabas.broker.node.metadata_opening import open_metadata, settle_leftovers, warn_of_unused_passwords
 from barnabas.broker.node.state_store_check import StateStoreCheck
 from barnabas.broker.produce.preparation import Preparation
@@ -59,6 +61,7 @@ from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.runtime.response_budget import ResponseBudget
 from barnabas.runtime.stepwise import StepwiseWork
+from barnabas.share.dead_letters.dead_letters import DeadLetters
 from barnabas.share.fetch.fetch_source import FetchSource
 from barnabas.share.leader.idle_leaders import checkpoint_before_closing
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -75,10 +78,6 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("broker")
 
-_IDLE_LOGS_OPENED_MAX = 1_000
-"""The most logs that housekeeping opens; other logs are cleaned only after their first client opens them."""
-
-_IDLE_LOG_PAUSE_SECONDS = 0.05
 _MS_PER_SECOND = 1000
 _SESSION_ID_MASK = 2**31 - 1
 
@@ -101,8 +100,7 @@ class Broker:
         self.log_directory = log_directory
         self.metadata = metadata
         self.effective_config = effective
-        self.loop = asyncio.get_running_loop()
-        self.metrics = Metrics()
+        self.loop, self.metrics = asyncio.get_running_loop(), Metrics()
         self.response_budget = ResponseBudget(config.integer("fetch.max.bytes"))
         self.dynamic_settings = DynamicSettings(effective, log_directory.storage)
         self.quotas = _client_quotas(config, clock)
@@ -116,6 +114,7 @@ class Broker:
         self.deadlines = Deadlines(clock, call_later)
         self.purgatory = Purgatory(self.deadlines)
         self.logs = self._make_logs()
+        self.idle_logs = IdleLogs(log_directory, metadata.image, self.logs)
         self.produce_order = ProduceOrder()
         self.preparation = Preparation(effective, clock, log_directory.filesystem)
         self.long_work = LongWork(log_directory.filesystem)
@@ -124,6 +123,7 @@ class Broker:
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
+        self.dead_letters = self._make_dead_letters()
         self.share_partitions = self._make_share_partitions()
         self.group_state = self._make_group_state(new_id)
         self.groups = self.group_state.groups
@@ -135,13 +135,13 @@ class Broker:
         self._follow_metadata_log(metadata.log)
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Set to the error of a failed metadata append, after which the process must end."""
-        self._housekeeping: asyncio.Task[None] | None = None
 
     def _publish_metrics(self) -> None:
         publish_storage(self.metrics, self.log_directory)
         publish_share(
             self.metrics, self.share_partitions, self.share_sessions, self.purgatory, self.metadata.image
         )
+        publish_dead_letters(self.metrics, self.dead_letters, self.share_partitions)
         publish_groups(self.metrics, self.groups, self.group_state.topic)
         publish_share_states(self.metrics, self.share_partitions.counts, self.share_state)
 
@@ -185,6 +185,17 @@ class Broker:
             has_topic=self.metadata.image.has_topic,
             store=self.state_store,
             reopen=self.logs.reopen,
+            dead_letters=self.dead_letters,
+        )
+
+    def _make_dead_letters(self) -> DeadLetters:
+        return make_dead_letters(
+            self.group_configs,
+            self.effective_config,
+            self.metadata,
+            self.logs,
+            self.clock,
+            self.deadlines,
         )
 
     def _make_fetch_sessions(self, new_id: Callable[[], UUID]) -> FetchSessionCache:
@@ -282,27 +293,10 @@ class Broker:
         await check.check_logs(self.share_state)
         self.share_state.begin_upkeep()
 
-    def begin_housekeeping(self) -> None:
-        """Open the logs that no client has used yet, one by one, because retention checks only open logs.
-
-        This is not part of `open`, so that the time of a start does not depend on the number of logs.
-        """
-        self._housekeeping = self.loop.create_task(self._open_idle_logs())
-
-    async def _open_idle_logs(self) -> None:
-        on_disk = await self.log_directory.partitions_on_disk()
-        for name, index in on_disk[:_IDLE_LOGS_OPENED_MAX]:
-            topic = self.metadata.image.topics_by_name.get(name)
-            opening = None if topic is None else self.logs.open_all([(topic, index)])
-            if opening is not None:
-                await opening
-                await asyncio.sleep(_IDLE_LOG_PAUSE_SECONDS)
-
     async def close(self) -> None:
         """Write all pending state and release the data directory. All clients must be disconnected."""
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-            await asyncio.wait([self._housekeeping])
+        await self.idle_logs.close()
+        await self.dead_letters.close()
         await self.transactions.close()
         await self.group_state.close()
         await self.state_store.drained()
@@ -436,6 +430,7 @@ class Broker:
             self._end_share_sessions()
         if changes.client_quotas:
             self._quotas_changed()
+        self.dead_letters.settings_changed()
 
     def _fit_coordinators(self, created: Set[str]) -> None:
         if GROUP_STATE_TOPIC in created:

@@ -15,7 +15,7 @@ from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import LetterPlace, RecordState, StateRange
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import (
     ShareGroupKey,
@@ -92,8 +92,8 @@ def image_of(
 ) -> ShareStateImage | None:
     """The state in Barnabas's form; None if the group has never fetched, because that is not stored.
 
-    State beyond the log's end is ignored: a crash of Kafka can lose the end of the log. A record that Kafka
-    was about to copy to a dead-letter queue is archived, because Barnabas copies no record.
+    State beyond the log's end is ignored: a crash of Kafka can lose the end of the log. Kafka does not record
+    the place of a dead letter that it was about to write.
     """
     if state.start_offset == UNDECIDED_OFFSET:
         return None
@@ -105,8 +105,9 @@ def image_of(
         StateRange(
             batch.first_offset,
             min(batch.last_offset, log_end_offset - 1),
-            _recorded_state(batch.delivery_state),
+            RecordState(batch.delivery_state),
             batch.delivery_count,
+            condition=LetterPlace() if batch.delivery_state == RecordState.ARCHIVING else None,
         )
         for batch in state.state_batches
         if image.start_offset <= batch.first_offset < log_end_offset
@@ -114,10 +115,6 @@ def image_of(
     if image.ranges:
         image.end_offset = image.ranges[-1].last_offset + 1
     return image
-
-
-def _recorded_state(delivery_state: int) -> RecordState:
-    return RecordState.ARCHIVED if delivery_state == RecordState.ARCHIVING else RecordState(delivery_state)
 
 
 def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) -> ShareGroupValue:

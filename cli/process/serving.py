@@ -88,7 +88,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
                 data=config.log_directory,
                 cluster=broker.cluster_id,
             )
-            broker.begin_housekeeping()
+            broker.idle_logs.begin_to_open()
             failure = await _wait_for_end(stop, broker, server)
     except BaseException:
         # Of two failures the first is reported.

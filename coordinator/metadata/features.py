@@ -28,14 +28,13 @@ class Levels(NamedTuple):
 SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
     METADATA_VERSION: Levels(7, 33),
     GROUP_VERSION: Levels(0, 1),
-    SHARE_VERSION: Levels(0, 1),
+    SHARE_VERSION: Levels(0, 2),
     TRANSACTION_VERSION: Levels(0, 2),
 }
-"""As in Apache Kafka 4.4, except share.version: its level 2 means dead letters, which Barnabas does not
-support.
+"""As in Apache Kafka 4.4. A new cluster gets the greatest level of each; an existing one keeps its levels."""
 
-A new cluster gets the greatest level of each; an existing cluster keeps its levels.
-"""
+DEAD_LETTERS_LEVEL: Final = 2
+"""The level of share.version from which on share groups write dead letters (KIP-1191)."""
 
 EXTENSIONS: Final[Mapping[str, Levels]] = {INDIVIDUAL_COMMIT: Levels(1, 1)}
 """Features that Apache Kafka lacks. Clients use the tags of docs/protocol.md only if they are listed. They

@@ -138,7 +138,7 @@ class MetadataImage:
         self.next_producer_id = 0
         """The first id of the next block."""
         self.config_revision = 0
-        """Raised by every changed setting, for caches of values computed from settings."""
+        """Raised by every changed setting or feature, for caches of values computed from them."""
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         """Quotas by key, by entity; no entity is empty."""
         self.scram_credentials: dict[CredentialKey, UserScramCredentialRecord] = {}
@@ -315,6 +315,7 @@ class MetadataImage:
 
     def _replay_feature_level(self, record: FeatureLevelRecord, changes: MetadataChanges) -> None:
         changes.superseded_count += record.name in self.features
+        self.config_revision += 1
         if record.feature_level:
             self.features[record.name] = record.feature_level
         else:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.varint import Buffer
@@ -51,6 +51,24 @@ class DecisionStore(Protocol):
         ...
 
 
+class DeadLetterWriter(Protocol):
+    """Writes the dead letters of Archiving records (KIP-1191), see `share/dead_letters`."""
+
+    def place(self, key: SharePartitionKey) -> LetterPlace:
+        """Where a dead letter that is decided now goes; an unknown place if there is no usable topic yet."""
+        ...
+
+    def write(
+        self, leader: SharePartitionLeader, letters: Sequence[StateRange], *, may_be_written: bool
+    ) -> None:
+        """Write these letters, later; `may_be_written` if an earlier leader may have written them."""
+        ...
+
+    def is_writing(self, leader: SharePartitionLeader) -> bool:
+        """Whether letters of the leader are not written yet."""
+        ...
+
+
 class Surroundings(NamedTuple):
     """The objects that the leaders of one broker share."""
 
@@ -63,6 +81,7 @@ class Surroundings(NamedTuple):
     """The present limits of a group."""
     reopen: Callable[[TopicIdPartition], None]
     """Starts to reopen a log that went offline."""
+    dead_letters: DeadLetterWriter
 
 
 class FetchDemand(NamedTuple):
@@ -158,6 +177,7 @@ class SharePartitionLeader:
             not self._unsettled_count
             and (self.core.is_initialised or not self.chose_zero)
             and not self.core.has_unrecorded
+            and not self._surroundings.dead_letters.is_writing(self)
             and self.core.next_deadline_ms() is None
         )
 
@@ -241,7 +261,7 @@ class SharePartitionLeader:
         """Acknowledge validated batches; the completion ends when that is recorded. Raises ApiError, changing
         nothing.
         """
-        limits = self._surroundings.limits(self.group_id)
+        limits = self._limits()
         now_ms = self._surroundings.clock.monotonic_ms()
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
         if not decision.is_empty:
@@ -252,9 +272,27 @@ class SharePartitionLeader:
 
     def release_member(self, member_id: str) -> None:
         """End every lock of a member whose share session has ended."""
-        limits = self._surroundings.limits(self.group_id)
+        limits = self._limits()
         now_ms = self._surroundings.clock.monotonic_ms()
         self._record_immediate(self.core.decide_release_member(member_id, limits, now_ms))
+
+    def resume_letters(self) -> None:
+        """Have the dead letters written that an earlier leader has left."""
+        due = self.core.archiving_ranges()
+        if due:
+            self._surroundings.dead_letters.write(self, due, may_be_written=True)
+
+    def end_letters(self, ranges: Iterable[tuple[int, int]], cause: Cause) -> Completion[None]:
+        """Archive records whose dead letters are written, or given up."""
+        return self._record_if_any(self.core.decide_archived(ranges, cause))
+
+    def place_letters(self, ranges: Iterable[tuple[int, int]], place: LetterPlace) -> Completion[None]:
+        """Record another place for the dead letters of these records."""
+        return self._record_if_any(self.core.decide_letter_place(ranges, place))
+
+    def is_at_delivery_limit(self, delivery_count: int) -> bool:
+        """Whether a record with this delivery count has reached the group's present limit."""
+        return delivery_count >= self._limits().delivery_count_max
 
     def checkpoint(self) -> Completion[None]:
         """Records the whole state again, so that earlier control records can be cleaned."""
@@ -272,7 +310,7 @@ class SharePartitionLeader:
 
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: end the expired locks."""
-        decision = self.core.expire(now_ms, self._surroundings.limits(self.group_id))
+        decision = self.core.expire(now_ms, self._limits())
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         self._record_immediate(decision)
 
@@ -329,6 +367,18 @@ class SharePartitionLeader:
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
+    def _limits(self) -> ShareLimits:
+        """The group's limits, with the place of a dead letter in this partition if the group has them."""
+        limits = self._surroundings.limits(self.group_id)
+        if limits.letter_place is None:
+            return limits
+        return limits._replace(letter_place=self._surroundings.dead_letters.place(self.key))
+
+    def _record_if_any(self, decision: Decision) -> Completion[None]:
+        if self.closed:
+            return Completion.failed(ApiError(ErrorCode.not_leader_or_follower))
+        return NOTHING_TO_RECORD if decision.is_empty else self._record(decision)
+
     def _record(self, decision: Decision) -> Completion[None]:
         """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
@@ -352,8 +402,14 @@ class SharePartitionLeader:
         self._count_acknowledged(decision)
         self._note_delivery_limit(decision)
         self._announce(self.core.complete(decision))
+        self._begin_letters(decision)
         if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
+
+    def _begin_letters(self, decision: Decision) -> None:
+        """Have dead letters written, now that it is recorded that they are due."""
+        if decision.letters:
+            self._surroundings.dead_letters.write(self, decision.letters, may_be_written=False)
 
     def _abort(self, decision: Decision, error: Exception) -> None:
         self._announce(self.core.abort(decision))

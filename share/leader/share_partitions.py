@@ -20,7 +20,11 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
-from barnabas.share.leader.share_partition_leader import SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import (
+    DeadLetterWriter,
+    SharePartitionLeader,
+    Surroundings,
+)
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError
@@ -66,6 +70,7 @@ class SharePartitions:
         has_topic: Callable[[UUID], bool],
         store: ShareStateStore,
         reopen: Callable[[TopicIdPartition], None],
+        dead_letters: DeadLetterWriter,
     ) -> None:
         """`limits` are a group's as they are now; `has_topic` tells whether there is a topic; `reopen` begins
         to open a log that went offline.
@@ -81,7 +86,7 @@ class SharePartitions:
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
         self._delivery_limits = DeliveryLimitReports(clock, deadlines)
         self._surroundings = Surroundings(
-            clock, deadlines, purgatory, self.counts, self._delivery_limits, limits, reopen
+            clock, deadlines, purgatory, self.counts, self._delivery_limits, limits, reopen, dead_letters
         )
         self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
         """By group. Ordered, so that the writes for several groups have the same order in every run."""
@@ -237,4 +242,5 @@ class SharePartitions:
         self._by_partition.setdefault(partition, {})[key.group_id] = leader
         if leader.core.is_initialised:
             leader.follow_log_start()
+        leader.resume_letters()
         return leader

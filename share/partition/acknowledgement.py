@@ -15,17 +15,18 @@ from operator import eq, gt, lt
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.decision import Decision, Target
 from barnabas.share.partition.in_flight import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     InFlight,
     InFlightBatch,
     InFlightRun,
 )
-from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.limits import LETTER_CAUSES, ShareLimits
 from barnabas.share.partition.overtaken import give_back, isolated, overtaken
 
 
@@ -108,8 +109,8 @@ def acknowledge(
 
 def withdraw(decision: Decision) -> None:
     """Leaves the records that the decision would have changed as they were."""
-    for _, run, _ in decision.targets:
-        run.pending = False
+    for target in decision.targets:
+        target.run.pending = False
     for _, run in decision.taken_back:
         run.pending = False
     _join(decision)
@@ -118,8 +119,8 @@ def withdraw(decision: Decision) -> None:
 def carry_out(in_flight: InFlight, decision: Decision) -> bool:
     """Gives the recorded states to the records; whether some have become available."""
     released = False
-    for _, run, state in decision.targets:
-        in_flight.free(run, state)
+    for _, run, state, condition in decision.targets:
+        in_flight.free(run, state, condition)
         run.pending = False
         if state is AVAILABLE:
             in_flight.note_available(run.first_offset, run.last_offset)
@@ -137,10 +138,10 @@ def _join(decision: Decision) -> None:
     position = 0
     targets = decision.targets
     while position < len(targets):
-        batch, first_run, _ = targets[position]
+        batch, first_run, *_ = targets[position]
         last_run = first_run
-        while position < len(targets) and targets[position][0] is batch:
-            last_run = targets[position][1]
+        while position < len(targets) and targets[position].batch is batch:
+            last_run = targets[position].run
             position += 1
         batch.join(first_run.first_offset, last_run.last_offset)
 
@@ -242,9 +243,13 @@ def _decide_segment(
         count = run.delivery_count
         if target is AVAILABLE and count >= limits.delivery_count_max:
             state, why = ARCHIVED, Cause.DELIVERY_LIMIT
+        condition = None
+        if limits.letter_place is not None and why in LETTER_CAUSES:
+            state, condition = ARCHIVING, limits.letter_place._replace(reason=why)
+            decision.add_letter(run, condition)
         run.pending = True
-        decision.targets.append((batch, run, state))
-        decision.add_change(run.first_offset, run.last_offset, state, count, why, member_id)
+        decision.targets.append(Target(batch, run, state, condition))
+        decision.add_change(run.first_offset, run.last_offset, state, count, why, member_id, condition)
 
 
 def _renew(in_flight: InFlight, member_id: str, segment: _Segment, limits: ShareLimits, now_ms: int) -> None:

@@ -28,6 +28,15 @@ class Outcome(NamedTuple):
 NOTHING_HAPPENED = Outcome()
 
 
+class Target(NamedTuple):
+    """A run that gets a state, with its condition, once that is recorded."""
+
+    batch: InFlightBatch
+    run: InFlightRun
+    state: RecordState
+    condition: Condition | None = None
+
+
 class Decision:
     """Changes that are recorded together, then completed or aborted; not visible to any client before.
 
@@ -42,6 +51,7 @@ class Decision:
         "ended_lock_count",
         "final_runs",
         "immediate",
+        "letters",
         "outcome",
         "start_offset",
         "taken_back",
@@ -52,7 +62,7 @@ class Decision:
         self.changes: list[StateRange] = []
         self.start_offset: int | None = None
         self.outcome = NOTHING_HAPPENED
-        self.targets: list[tuple[InFlightBatch, InFlightRun, RecordState]] = []
+        self.targets: list[Target] = []
         """Runs that get the given state on completion, and stay unchanged if the write fails."""
         self.taken_back: list[tuple[InFlightBatch, InFlightRun]] = []
         """Held runs that become available with the targets, see `overtaken`; nothing is recorded for them."""
@@ -60,6 +70,8 @@ class Decision:
         """Runs that are final already. The SPSO passes them only when that is recorded."""
         self.immediate: list[StateRange] = []
         """The changes that are in force already."""
+        self.letters: list[StateRange] = []
+        """Records whose dead letter is due once the decision is recorded."""
         self.acknowledged: Sequence[tuple[int, int, int]] = ()
         """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
         self.ended_lock_count = 0
@@ -71,6 +83,18 @@ class Decision:
     def is_empty(self) -> bool:
         """Nothing has to be recorded; such a decision needs no completion."""
         return not self.changes and self.start_offset is None
+
+    def add_letter(self, run: InFlightRun, condition: Condition) -> None:
+        """The records of the run become Archiving, with this condition."""
+        self.letters.append(
+            StateRange(
+                run.first_offset,
+                run.last_offset,
+                RecordState.ARCHIVING,
+                run.delivery_count,
+                condition=condition,
+            )
+        )
 
     def add_change(
         self,

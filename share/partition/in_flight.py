@@ -14,24 +14,27 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from barnabas.protocol.delivery_state import RecordState
+from barnabas.protocol.delivery_state import Condition, RecordState, is_final
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.storage.format.control_runs import ControlRuns
 
 AVAILABLE = RecordState.AVAILABLE
 ACQUIRED = RecordState.ACQUIRED
 ACKNOWLEDGED = RecordState.ACKNOWLEDGED
+ARCHIVING = RecordState.ARCHIVING
 ARCHIVED = RecordState.ARCHIVED
 
 
 class InFlightRun:
     """Neighbouring offsets of one batch, both ends inclusive, that are equal in all fields below.
 
-    `owner` and `lock_deadline_ms` belong to an acquired run. `pending` means that a change of the run is
-    being recorded: no other change and no acquisition is possible, and the SPSO does not pass it.
+    `owner` and `lock_deadline_ms` belong to an acquired run, `condition` to the state. `pending` means that a
+    change of the run is being recorded: no other change and no acquisition is possible, and the SPSO does not
+    pass it.
     """
 
     __slots__ = (
+        "condition",
         "delivery_count",
         "first_offset",
         "last_offset",
@@ -49,6 +52,7 @@ class InFlightRun:
         delivery_count: int,
         owner: str | None = None,
         lock_deadline_ms: int = 0,
+        condition: Condition | None = None,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -56,6 +60,7 @@ class InFlightRun:
         self.delivery_count = delivery_count
         self.owner = owner
         self.lock_deadline_ms = lock_deadline_ms
+        self.condition = condition
         self.pending = False
 
     def is_like(self, other: InFlightRun) -> bool:
@@ -67,13 +72,15 @@ class InFlightRun:
             and self.delivery_count == other.delivery_count
             and self.owner == other.owner
             and self.lock_deadline_ms == other.lock_deadline_ms
+            and self.condition == other.condition
             and not self.pending
             and not other.pending
         )
 
-    def free(self, state: RecordState) -> None:
+    def free(self, state: RecordState, condition: Condition | None) -> None:
         """Takes the run from its owner."""
         self.state = state
+        self.condition = condition
         self.owner = None
         self.lock_deadline_ms = 0
 
@@ -86,6 +93,7 @@ class InFlightRun:
             self.delivery_count,
             self.owner,
             self.lock_deadline_ms,
+            self.condition,
         )
         self.last_offset = offset
         return rest
@@ -179,7 +187,7 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. `live_count` is the number of records that are available or acquired. Every available record
+    been decided. `live_count` is the number of records that are not final. Every available record
     lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is
     none. They avoid a scan, and the next scan makes them exact. `key_order` is there while the group has
     `share.order=key`, and `awaits_locks` while a change of that setting waits for the end of all locks.
@@ -244,14 +252,15 @@ class InFlight:
             for one in self.batches
         ]
 
-    def free(self, run: InFlightRun, state: RecordState) -> None:
+    def free(self, run: InFlightRun, state: RecordState, condition: Condition | None = None) -> None:
         """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
-        from the count.
+        from the count. The order of keys goes on behind a record that will not be delivered again, even
+        while its dead letter is not written.
         """
-        was_held = run.state is ACQUIRED
-        run.free(state)
+        was_held, was_archiving = run.state is ACQUIRED, run.state is ARCHIVING
+        run.free(state, condition)
         order = self.key_order
-        if order is not None:
+        if order is not None and not was_archiving:
             if state is AVAILABLE:
                 order.release(run.first_offset, run.last_offset)
             else:
@@ -348,7 +357,7 @@ class InFlight:
 
     def _forget_keys_below(self, order: KeyOrder, offset: int) -> None:
         for _, run in self.runs_between(self.spso, offset - 1):
-            if _is_live(run):
+            if run.state is AVAILABLE or run.state is ACQUIRED:
                 last_offset = min(run.last_offset, offset - 1)
                 order.finish(run.first_offset, last_offset, was_held=run.state is ACQUIRED)
         order.known_until = max(order.known_until, offset)
@@ -373,7 +382,7 @@ def _final_prefix(runs: list[InFlightRun]) -> int:
 
 
 def _is_live(run: InFlightRun) -> bool:
-    return run.state is AVAILABLE or run.state is ACQUIRED
+    return not is_final(run.state)
 
 
 def _batch_last_offset(batch: InFlightBatch) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from barnabas.protocol.delivery_state import Cause, LetterPlace
+
 
 class AcquireMode(IntEnum):
     """ShareAcquireMode of ShareFetch (KIP-1206)."""
@@ -32,6 +34,13 @@ class ShareLimits(NamedTuple):
     key_run_max: int = 0
     """With share.order=key the most records of one key that a member holds
     (share.order.key.in.flight.max); 0 without an order of keys."""
+    letter_place: LetterPlace | None = None
+    """Where the dead letter of a record goes that is archived now; None if the group has no dead letters
+    (errors.deadletterqueue.topic.name, KIP-1191)."""
+
+
+LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
+"""A record archived for one of these causes gets a dead letter, if the group has them."""
 
 
 _UNTHROTTLED_COUNT_MIN = 2

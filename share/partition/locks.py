@@ -8,11 +8,12 @@ list when it is reached.
 
 from __future__ import annotations
 
-from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, Condition, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     InFlight,
     InFlightBatch,
@@ -88,7 +89,10 @@ def _end_locks(
     decision.ended_lock_count = sum(data_count(run.first_offset, run.last_offset) for _, run in ended)
     ended = _without_overtaken(in_flight, ended, limits)
     for batch, run in ended:
-        if _is_at_limit(run, limits):
+        if _is_at_limit(run, limits) and limits.letter_place is not None:
+            letter = limits.letter_place._replace(reason=Cause.DELIVERY_LIMIT)
+            _change_now(in_flight, decision, batch, run, ARCHIVING, Cause.DELIVERY_LIMIT, letter)
+        elif _is_at_limit(run, limits):
             _change_now(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:
             _change_now(in_flight, decision, batch, run, AVAILABLE, cause)
@@ -126,13 +130,16 @@ def _change_now(
     run: InFlightRun,
     state: RecordState,
     cause: Cause,
+    condition: Condition | None = None,
 ) -> None:
     """An immediate change: gives the run its state, and adds the change to the decision."""
     owner = run.owner
-    in_flight.free(run, state)
+    in_flight.free(run, state, condition)
     if state is ARCHIVED:
         run.pending = True
         decision.final_runs.append((batch, run))
+    elif condition is not None:
+        decision.add_letter(run, condition)
     else:
         in_flight.note_available(run.first_offset, run.last_offset)
-    decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner)
+    decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner, condition)

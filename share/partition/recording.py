@@ -9,6 +9,7 @@ from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     InFlight,
     InFlightBatch,
@@ -34,7 +35,8 @@ def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> 
         ranges.append(StateRange(first_offset, min(last_offset, in_flight.spso - 1), ARCHIVED, 0))
     for _, run in in_flight.runs_between(first_offset, last_offset):
         base_offset = max(run.first_offset, first_offset)
-        ranges.append(StateRange(base_offset, min(run.last_offset, last_offset), *projected(run)))
+        end = min(run.last_offset, last_offset)
+        ranges.append(StateRange(base_offset, end, *projected(run), condition=run.condition))
     return merge_ranges(ranges)
 
 
@@ -68,6 +70,7 @@ class Unrecorded:
         due, self._changes = self._sorted_out(in_flight)
         decision.changes[:0] = due
         decision.immediate[:0] = due
+        decision.letters += (one for one in due if one.state is ARCHIVING)
         decision.final_runs += self._final_runs
         self._final_runs = []
 

@@ -9,15 +9,23 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState, StateRange
 from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
+from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
+from barnabas.share.partition.in_flight import (
+    ACQUIRED,
+    AVAILABLE,
+    InFlight,
+    InFlightBatch,
+    InFlightRun,
+    UnreadBatch,
+)
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
@@ -42,7 +50,7 @@ class SharePartition:
         self._unrecorded = Unrecorded()
         for one in image.ranges:
             self._restore(one.base_offset - 1, AVAILABLE, 0)
-            self._restore(one.last_offset, one.state, one.delivery_count)
+            self._restore(one.last_offset, one.state, one.delivery_count, one.condition)
         self._restore(image.end_offset - 1, AVAILABLE, 0)
         self._in_flight.advance()
 
@@ -160,10 +168,7 @@ class SharePartition:
         recorded, INVALID_REQUEST for offsets beyond the SPEO; then nothing changes except locks renewed
         before. Offsets below the SPSO are ignored. The decision is empty if there is nothing to record.
         """
-        decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms)
-        if decision.changes:
-            self._unrecorded.add_to(decision, self._in_flight)
-        return decision
+        return self._with_earlier(acknowledge(self._in_flight, member_id, batches, limits, now_ms))
 
     def decide_release_member(self, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
         """Ends all locks of a member whose share session has ended; the delivery counts stay."""
@@ -198,6 +203,27 @@ class SharePartition:
             decision.outcome = Outcome(spso_moved=True)
         return decision
 
+    def archiving_ranges(self) -> list[StateRange]:
+        """The records whose dead letter is due, ascending, each with its place as the condition."""
+        return archiving_ranges(self._in_flight)
+
+    def decide_archived(self, ranges: Iterable[tuple[int, int]], cause: Cause) -> Decision:
+        """Archives the Archiving records in these ranges: their dead letters are written, or given up.
+
+        It takes effect once it is recorded, so that a crash before that looks for the letters again.
+        """
+        return self._with_earlier(decide_archived(self._in_flight, ranges, cause))
+
+    def decide_letter_place(self, ranges: Iterable[tuple[int, int]], place: LetterPlace) -> Decision:
+        """Gives the dead letters of the Archiving records in these ranges another place."""
+        return self._with_earlier(decide_letter_place(self._in_flight, ranges, place))
+
+    def _with_earlier(self, decision: Decision) -> Decision:
+        """The decision, with earlier changes that are unrecorded if it has any of its own."""
+        if decision.changes:
+            self._unrecorded.add_to(decision, self._in_flight)
+        return decision
+
     def complete(self, decision: Decision) -> Outcome:
         """Makes a recorded and replayed decision take effect."""
         in_flight = self._in_flight
@@ -218,12 +244,12 @@ class SharePartition:
         next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
         A record is taken back if one before it, of the same key, has become available meanwhile.
         """
-        held = [run for _, run, _ in decision.targets] + [run for _, run in decision.taken_back]
-        for run in held:
+        acknowledged = [one.run for one in decision.targets if one.run.state is ACQUIRED]
+        for run in (*acknowledged, *(run for _, run in decision.taken_back)):
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
-        acknowledged = [(run.first_offset, run.last_offset) for _, run, _ in decision.targets]
-        taken_back = left_behind(self._in_flight, acknowledged)
+        bounds = [(run.first_offset, run.last_offset) for run in acknowledged]
+        taken_back = left_behind(self._in_flight, bounds)
         take_back(self._in_flight, taken_back)
         self._unrecorded.keep(decision)
         return Outcome(self._in_flight.take_news() or bool(taken_back))
@@ -241,7 +267,9 @@ class SharePartition:
         self._unrecorded.add_to(decision, self._in_flight)
         return decision
 
-    def _restore(self, last_offset: int, state: RecordState, delivery_count: int) -> None:
+    def _restore(
+        self, last_offset: int, state: RecordState, delivery_count: int, condition: Condition | None = None
+    ) -> None:
         """Puts the offsets from the SPEO to `last_offset` in flight as one batch, if there are records."""
         in_flight = self._in_flight
         last_offset = in_flight.control_runs.previous_data_offset(last_offset)
@@ -249,6 +277,6 @@ class SharePartition:
             return
         if state is AVAILABLE:
             in_flight.note_available(in_flight.speo, last_offset)
-        run = InFlightRun(in_flight.speo, last_offset, state, delivery_count)
+        run = InFlightRun(in_flight.speo, last_offset, state, delivery_count, condition=condition)
         kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch
         in_flight.append(kind(in_flight.speo, last_offset, [run]))

@@ -6,10 +6,6 @@ state. Then the state names lost records, whose offsets new records get or alrea
 removed. Recovery knows how much of the log was left. Leader epochs do not, because the same leader may reopen
 a log.
 
-An Apache Kafka with dead letters writes the state Archiving before it copies a record, and Archived
-afterwards (KIP-1191). Barnabas copies no record: Archiving becomes Archived, in the coordinator's log too, as
-in Kafka for a group without a topic for dead letters.
-
 A start offset that an administrator has set beyond the log's end looks the same after a restart of the
 broker, and falls back to that end.
 """
@@ -20,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.delivery_state import RecordState
+from barnabas.protocol.delivery_state import RecordState, is_final
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
@@ -84,8 +80,6 @@ class TopicStateLoad:
         if self._may_speak_of_lost_records and _end_offset(state) > self._log.opened_end_offset:
             kept = _what_is_left(state, self._log)
             reply = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
-        elif any(one.delivery_state == RecordState.ARCHIVING for one in state.state_batches):
-            reply = self._coordinator.write(self._key, _archived(state, self._log), now_ms=self._wall_ms())
         else:
             self.loaded.complete(state)
             return
@@ -126,21 +120,10 @@ def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
     )
 
 
-def _archived(state: SharePartitionState, log: PartitionLog) -> StateWrite:
-    """Archives the records in state Archiving, which Kafka copies to dead letters."""
-    archived = [
-        one._replace(delivery_state=RecordState.ARCHIVED)
-        for one in state.state_batches
-        if one.delivery_state == RecordState.ARCHIVING
-    ]
-    complete_count = _complete_count(state.state_batches, log)
-    return StateWrite(state.state_epoch, log.leader_epoch, state.start_offset, complete_count, archived)
-
-
 def _complete_count(batches: Sequence[StateBatch], log: PartitionLog) -> int:
-    """How many records will never be delivered again, those that are archived now among them."""
+    """The number of final records."""
     return sum(
         log.control_runs.data_count(one.first_offset, one.last_offset)
         for one in batches
-        if one.delivery_state != RecordState.AVAILABLE
+        if is_final(RecordState(one.delivery_state))
     )

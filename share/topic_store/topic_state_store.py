@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import Condition, LetterPlace, RecordState, StateRange, is_final
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
@@ -287,7 +287,13 @@ def state_write(
         if is_decided
         else UNKNOWN_COUNT,
         state_batches=[
-            StateBatch(change.base_offset, change.last_offset, change.delivery_count, change.state.value)
+            StateBatch(
+                change.base_offset,
+                change.last_offset,
+                change.delivery_count,
+                change.state.value,
+                change.condition,
+            )
             for decision in decisions
             for change in decision.changes
         ],
@@ -299,8 +305,8 @@ def _complete_count(core: SharePartition, decisions: Sequence[Decision], control
     becoming = sum(
         control_runs.data_count(max(run.first_offset, core.spso), run.last_offset)
         for decision in decisions
-        for _, run, state in decision.targets
-        if state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+        for _, run, state, _ in decision.targets
+        if is_final(state)
     )
     return core.delivery_complete_count + becoming
 
@@ -311,13 +317,26 @@ def image_of(state: SharePartitionState, control_runs: ControlRuns) -> ShareStat
     image.state_epoch = state.state_epoch
     image.start_offset = image.end_offset = state.start_offset
     image.ranges = [
-        StateRange(one.first_offset, one.last_offset, RecordState(one.delivery_state), one.delivery_count)
+        StateRange(
+            one.first_offset,
+            one.last_offset,
+            RecordState(one.delivery_state),
+            one.delivery_count,
+            condition=_condition(one),
+        )
         for one in state.state_batches
     ]
     control_runs.know_from(image.start_offset)
     if image.ranges:
         image.end_offset = image.ranges[-1].last_offset + 1
     return image
+
+
+def _condition(batch: StateBatch) -> Condition | None:
+    """Apache Kafka writes Archiving without the place of the dead letter."""
+    if batch.condition is None and batch.delivery_state == RecordState.ARCHIVING:
+        return LetterPlace()
+    return batch.condition
 
 
 def _image(state: SharePartitionState, log: PartitionLog, group_incarnation: int) -> ShareStateImage:

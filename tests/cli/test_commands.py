@@ -50,13 +50,13 @@ class Broker:
         broker.long_work = LongWork(RealFileSystem())
         broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
         broker.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
-        broker.dynamic_settings = broker
+        broker.dynamic_settings = broker.idle_logs = broker
         broker.failed = asyncio.get_running_loop().create_future()
         if config.log_directory == "failing":
             broker.failed.set_result(OSError("__cluster_metadata-0 forgot"))
         return broker
 
-    def begin_housekeeping(self):
+    def begin_to_open(self):
         if self.deaf:
             gc.unfreeze()
             for each in gc.get_objects():

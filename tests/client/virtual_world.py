@@ -163,7 +163,7 @@ class World(Lab):
         )
         self._server = Server(self.broker, self._config, open_port=self.network.open_port)
         await self._server.start()
-        self.broker.begin_housekeeping()
+        self.broker.idle_logs.begin_to_open()
 
 
 def virtually(

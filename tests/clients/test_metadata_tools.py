@@ -72,7 +72,7 @@ def test_the_metadata_shell_finds_everything_in_a_snapshot(directory: Path) -> N
     for run in range(2):
         settings = shown[shown.index(f"GROUP:workers-{run}:") :]
         assert settings[1:3] == ["share.auto.offset.reset:", "earliest"]
-    assert shown[shown.index("finalized_share.version:") + 1] == "1"
+    assert shown[shown.index("finalized_share.version:") + 1] == "2"
     assert shown[shown.index("nextProducerId:") + 1] == "2000"
     (registered,) = [line for line in shown if line.startswith("BrokerRegistration(")]
     assert registered.startswith("BrokerRegistration(id=1, epoch=1,")

@@ -16,9 +16,11 @@ from uuid import UUID
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.identity import ProducerIdentity
+from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from tests.conformance.conftest import with_log_store_only
+from tests.conformance.dead_lettering import offsets_of_letters, use_dead_letters
 from tests.conformance.harness import Client, Lab, settle
+from tests.conformance.share_member import REJECT, ShareMember, acknowledged
 from tests.conformance.transacting import TIMEOUT_MS, Transacting, committed, ends, state
 from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
 
@@ -39,6 +41,8 @@ class Flow(ABC):
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
+        self.settings: dict[str, str] = {}
+        """Settings of the broker."""
 
     async def prepare(self, lab: Lab) -> None:
         """The requests before the crash points."""
@@ -53,7 +57,7 @@ class Flow(ABC):
 
 async def crashes_of(flow: Flow, flush: str) -> list[Crash]:
     """All states that a crash may leave, each with the answers that clients had by then."""
-    lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0"})
+    lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0", **flow.settings})
     filesystem = lab.filesystem = SteppedFileSystem()
     await lab.start()
     await flow.prepare(lab)
@@ -83,7 +87,7 @@ class TestWhereverTheBrokerEnds:
         crashes = await crashes_of(flow, flush)
         assert crashes
         for crash in crashes:
-            lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0"})
+            lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0", **flow.settings})
             lab.filesystem = crash.filesystem()
             await lab.start()
             told = cast("Told", crash.note)
@@ -99,10 +103,69 @@ class TestWhereverTheBrokerEnds:
     async def test_a_partition_has_one_owner_while_a_group_is_reconciled(self, flush: str) -> None:
         await self.check(Reconciliation(), flush)
 
+    @pytest.mark.parametrize("store", ["log", "topic"])
+    async def test_each_rejected_record_has_one_dead_letter(self, flush: str, store: str) -> None:
+        await self.check(DeadLetterFlow(store), flush)
+
     @pytest.mark.parametrize("version", [0, 2])
     @pytest.mark.parametrize("commit", [True, False])
     async def test_a_transaction_is_all_or_nothing(self, flush: str, version: int, commit: bool) -> None:
         await self.check(WholeTransaction(version, commit=commit), flush)
+
+
+class DeadLetterFlow(Flow):
+    """A member of a share group rejects records, and dead letters are written. No letter is lost, and none is
+    written twice.
+    """
+
+    def __init__(self, store: str) -> None:
+        super().__init__()
+        self.settings = {"share.state.store": store}
+
+    async def prepare(self, lab: Lab) -> None:
+        await super().prepare(lab)
+        await lab.configure_group(GROUP, auto_offset_reset="earliest")
+        await use_dead_letters(lab, GROUP)
+        member = self._member = self._new_member(lab, self.told)
+        await member.join(TOPIC)
+        await lab.produce(self.told["topic_id"], 6)
+        acquired = await member.take(max_wait=0)
+        await settle()
+        acquired += await member.take(max_wait=0)
+        self.told["offsets"] = [offset for first, last, _ in acquired for offset in range(first, last + 1)]
+
+    def _new_member(self, lab: Lab, told: Told) -> ShareMember:
+        partition = TopicIdPartition(told["topic_id"], 0)
+        return ShareMember(lab.client(), [partition], group_id=GROUP)
+
+    async def run(self, lab: Lab) -> None:
+        for first in (0, 2):
+            offsets = self.told["offsets"][first : first + 2]
+            pending = self._member.start_acknowledge([(offsets[0], offsets[1], REJECT)])
+            result = acknowledged(await lab.answered(pending))
+            assert result.errors == [0]
+            self.told["rejected"] = self.told["offsets"][: first + 2]
+            for _ in range(3):
+                await settle()
+
+    async def check(self, lab: Lab, told: Told) -> None:
+        member = self._new_member(lab, told)
+        await member.join(TOPIC)
+        await member.take(max_wait=0)
+        for _ in range(3):
+            await settle()
+        rejected = told.get("rejected", [])
+        found = await offsets_of_letters(lab)
+        assert len(found) == len(set(found))
+        assert set(rejected) <= set(found)
+        # The group goes on: each record has one outcome.
+        for first, last, _ in await member.take():
+            await member.accept(first, last)
+        await lab.advance(30_000)
+        for first, last, _ in await member.take():
+            await member.accept(first, last)
+        assert (await lab.offsets(GROUP, TopicIdPartition(told["topic_id"], 0)))[1] == 0
+        assert await offsets_of_letters(lab) == found
 
 
 class ClassicRebalance(Flow):

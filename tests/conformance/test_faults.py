@@ -90,7 +90,7 @@ async def test_old_records_are_deleted_after_a_restart_without_a_request_for_the
     topic_id = await lab.create_topic("t", segment__ms="1000", retention__ms="1000")
     await lab.produce(topic_id, 10)
     await lab.restart()
-    lab.broker.begin_housekeeping()
+    lab.broker.idle_logs.begin_to_open()
     while (log := lab.broker.log_directory.find("t", 0)) is None:
         await settle()
     lab.clock.now_ms += DAY_MS

@@ -2,9 +2,11 @@
 
 import pytest
 
+from barnabas.protocol.identity import TopicIdPartition
 from tests.conformance.conftest import Stage, make_stage
+from tests.conformance.dead_lettering import offsets_of_letters, use_dead_letters
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields, settle
-from tests.conformance.share_member import ACCEPT, RELEASE, ShareMember
+from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember
 
 
 def producer_batch(lab: Lab, sequence: int, size: int) -> bytes:
@@ -54,6 +56,27 @@ async def test_with_flush_always_a_retry_over_a_power_cut_is_recognised() -> Non
         await lab.lose_power()
         assert await send(stage, producer_batch(lab, 0, 3)) == (0, 0)
         assert await send(stage, producer_batch(lab, 3, 1)) == (0, 3)
+
+
+async def test_a_dead_letter_is_on_disk_before_its_record_is_archived() -> None:
+    """Under any `log.flush`: here the source topic is safe, and the topic of the letters is not."""
+    async with open_lab(share__state__store="log", log__flush="never") as lab:
+        partition = TopicIdPartition(await lab.create_topic("t", flush__messages="1"), 0)
+        await lab.configure_group(GROUP, auto_offset_reset="earliest")
+        await use_dead_letters(lab)
+        member = ShareMember(lab.client(), [partition])
+        await member.join("t")
+        await lab.produce(partition.topic_id, 2)
+        await member.take(max_wait=0)  # Starts to record the group's start offset.
+        await settle()
+        acquired = await member.take()
+        first_offset = acquired[0][0]
+        await lab.answered(member.start_acknowledge([(first_offset, first_offset, REJECT)]))
+        while not (found := await offsets_of_letters(lab)):
+            await settle()
+        await settle()
+        await lab.lose_power()
+        assert await offsets_of_letters(lab) == found == [first_offset]
 
 
 @pytest.mark.parametrize("flush", ["interval", "always", "never"])

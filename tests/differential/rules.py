@@ -139,14 +139,14 @@ RULES: Final = (
         "[order per key](decisions/0021-order-per-key-in-share-groups.md)",
     ),
     Rule(
-        "levels of share.version",
+        "settings of dead letters",
         (
-            "api_versions: *_features{share.version}.max_version*",
-            "api_versions: *_features{share.version}.min_version_level",
+            "describe_configs: *configs{share.dead.letter.*}",
+            "describe_configs: *configs{errors.deadletterqueue.auto.create.topics.enable}.*",
         ),
-        "0 to 2, and 2 in a new cluster",
-        "0 to 1, and 1",
-        "level 2 means dead letters, which Barnabas does not have",
+        "missing; missing topics are not created",
+        "returned with a group's settings; missing topics are created",
+        "[dead letters](decisions/0024-dead-letters.md)",
     ),
     Rule(
         "the epoch of the features",
@@ -333,16 +333,6 @@ RULES: Final = (
         "a setting of groups, returned if the broker has it",
         "missing",
         "the heartbeat that needs an assignment computes it; the comparison configures Kafka to do the same",
-    ),
-    Rule(
-        "settings of dead letters",
-        (
-            "describe_configs: *configs{errors.deadletterqueue.*}",
-            "create_topics: *configs{errors.deadletterqueue.*}",
-        ),
-        "returned with a topic's and a group's settings",
-        "missing",
-        "there are no dead letters",
     ),
     Rule(
         "writes outside of a transaction",

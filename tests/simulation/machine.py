@@ -163,7 +163,7 @@ class Machine:
         server = Server(broker, self._config, open_port=self._network.open_port)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
-        broker.begin_housekeeping()
+        broker.idle_logs.begin_to_open()
         broker.failed.add_done_callback(lambda _: self._give_up(broker, server))
         return broker, server
 

@@ -52,7 +52,7 @@ def key_freed_too_early() -> Generator[None]:
     ) -> Decision:
         decision = _decide_acknowledge(self, member_id, batches, limits, now_ms)
         order = self._in_flight.key_order
-        for _, run, state in decision.targets:
+        for _, run, state, _ in decision.targets:
             if order is not None and state is not AVAILABLE:
                 order.finish(run.first_offset, run.last_offset, was_held=True)
         return decision

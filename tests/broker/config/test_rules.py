@@ -6,6 +6,7 @@ from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.broker.config.config_fakes import configured
 
+COPY = "errors.deadletterqueue.copy.record.enable"
 RESET = (
     "Invalid value {0} for configuration share.auto.offset.reset: Invalid value `{0}` for configuration "
     "share.auto.offset.reset. The value must be either 'earliest', 'latest' or of the format "
@@ -132,10 +133,16 @@ def test_a_topics_compaction_lags_must_fit_each_other() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("errors.deadletterqueue.topic.name", "dlq.x", None),
         (
             "errors.deadletterqueue.topic.name",
-            "x",
-            "Unknown group config name: errors.deadletterqueue.topic.name",
+            "__x",
+            "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
+        ),
+        (
+            COPY,
+            "yes",
+            f"Invalid value yes for configuration {COPY}: Expected value to be either true or false",
         ),
         ("share.auto.offset.reset", "by_duration:PT1H", None),
         ("share.auto.offset.reset", "Earliest", RESET.format("Earliest")),

@@ -35,7 +35,7 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
     assert [(one.name, one.min_version, one.max_version) for one in newest.supported_features] == [
         ("metadata.version", 7, 33),
         ("group.version", 0, 1),
-        ("share.version", 0, 1),
+        ("share.version", 0, 2),
         ("transaction.version", 0, 2),
         ("individual.commit", 1, 1),
     ]
@@ -47,7 +47,7 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
         } == {
             ("metadata.version", 33, 33),
             ("group.version", 1, 1),
-            ("share.version", 1, 1),
+            ("share.version", 2, 2),
             ("transaction.version", 2, 2),
         }
         assert response.finalized_features_epoch == broker.metadata.last_offset

@@ -41,7 +41,7 @@ async def test_the_result_has_the_id_the_size_and_the_settings(broker: AdminBrok
     assert (result.error_code, result.error_message) == (ErrorCode.none, None)
     assert result.topic_id == broker.metadata.image.topics_by_name["t"].topic_id
     assert (result.num_partitions, result.replication_factor, result.topic_config_error_code) == (2, 1, 0)
-    assert len(result.configs) == 36
+    assert len(result.configs) == 37
     settings = {one.name: (one.value, one.config_source) for one in result.configs}
     assert settings["retention.ms"] == ("5000", 1)
     assert settings["cleanup.policy"] == ("delete", 5)

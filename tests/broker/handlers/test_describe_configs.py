@@ -52,7 +52,7 @@ async def test_a_topic_has_all_of_kafkas_settings_with_their_types(broker: Admin
     await broker.create(NewTopic("t", 1))
     result = await describe(broker, ResourceType.TOPIC, "t")
     assert (result.error_code, result.error_message) == (ErrorCode.none, "")
-    assert len(result.configs) == 36
+    assert len(result.configs) == 37
     types = {one.name: one.config_type for one in result.configs}
     assert KAFKAS_TOPIC_SETTINGS.items() <= types.items()
 
@@ -89,7 +89,7 @@ async def test_a_setting_of_several_resources_is_encoded_once(
     results = (await ask(broker, handle_describe_configs, request)).results
 
     assert [result.resource_name for result in results] == asked
-    assert {len(result.configs) for result in results} == {36}
+    assert {len(result.configs) for result in results} == {37}
     assert results[-1].configs == results[-2].configs != results[0].configs
     assert sorted(names) == sorted([*(one.name for one in results[0].configs), "retention.ms"])
 
@@ -143,6 +143,10 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "share.assignment.interval.ms": ("1000", 5, 3),
         "share.auto.offset.reset": ("latest", 5, 2),
         "share.delivery.count.limit": ("5", 5, 3),
+        "errors.deadletterqueue.copy.record.enable": ("false", 5, 1),
+        "errors.deadletterqueue.topic.name": ("", 5, 2),
+        "share.dead.letter.copy.headers.enable": ("false", 5, 1),
+        "share.dead.letter.on.failure": ("hold", 5, 2),
         "share.order": ("none", 5, 2),
         "share.order.key.in.flight.max": ("1", 5, 3),
         "share.heartbeat.interval.ms": ("5000", 5, 3),

@@ -28,12 +28,12 @@ async def test_a_level_is_finalized(broker: AdminBroker) -> None:
 async def test_validation_alone_changes_nothing(broker: AdminBroker) -> None:
     validated = request(update("share.version", 0, 2), validate_only=True)
     assert (await ask(broker, handle_update_features, validated)).error_code is ErrorCode.none
-    assert broker.metadata.image.feature_level("share.version") == 1
+    assert broker.metadata.image.feature_level("share.version") == 2
 
 
 @pytest.mark.parametrize("version", [0, 1])
 async def test_older_versions_have_a_result_for_each_feature(broker: AdminBroker, version: int) -> None:
-    response = await ask(broker, handle_update_features, request(update("share.version", 1)), version=version)
+    response = await ask(broker, handle_update_features, request(update("share.version", 2)), version=version)
     assert [(one.feature, one.error_code, one.error_message) for one in response.results] == [
         ("share.version", ErrorCode.none, "NONE")
     ]
@@ -49,7 +49,7 @@ async def test_the_first_fault_is_the_error_and_nothing_changes(broker: AdminBro
         "upgrade type to either safe or unsafe downgrade."
     )
     assert not getattr(response, "results", ())
-    assert broker.metadata.image.feature_level("share.version") == 1
+    assert broker.metadata.image.feature_level("share.version") == 2
 
 
 async def test_the_last_level_of_a_duplicate_feature_counts(broker: AdminBroker) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
-from tests.conformance.harness import Lab, open_lab
+from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import ACCEPT, GAP, REJECT, RELEASE, RENEW, ShareMember
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
@@ -213,7 +213,11 @@ async def test_the_document_names_exactly_the_published_metrics() -> None:
     for store in ("log", "topic"):
         async with staged(share__state__store=store) as stage:
             await stage.member.fetch()
-            await stage.member.acknowledge([(0, 9, ACCEPT)])
+            await stage.member.acknowledge([(0, 8, ACCEPT)])
+            # Its topic would have to begin with "dlq.", so the letter cannot be written.
+            await stage.lab.set_group_configs("group", {"errors.deadletterqueue.topic.name": "letters"})
+            await stage.member.acknowledge([(9, 9, REJECT)])
+            await settle()
             names |= families(stage.lab.broker.metrics.snapshot())
             # Written only once a partition of the topic was pruned.
             names.add("kafka_server_share_coordinator_metrics_last_pruned_offset")

@@ -9,7 +9,7 @@ from barnabas.storage.format.share_partition_state import SharePartitionState
 from barnabas.storage.format.state_batches import StateBatch
 
 
-def test_records_on_their_way_to_dead_letters_are_archived() -> None:
+def test_records_on_their_way_to_dead_letters_stay_on_their_way() -> None:
     state = SharePartitionState(
         snapshot_epoch=0,
         state_epoch=1,
@@ -25,6 +25,6 @@ def test_records_on_their_way_to_dead_letters_are_archived() -> None:
     assert image is not None
     assert [(one.base_offset, one.last_offset, one.state) for one in image.ranges] == [
         (3, 3, RecordState.AVAILABLE),
-        (4, 6, RecordState.ARCHIVED),
+        (4, 6, RecordState.ARCHIVING),
     ]
-    assert (image.end_offset, image.delivery_complete_count) == (7, 3)
+    assert (image.end_offset, image.delivery_complete_count) == (7, 0)

@@ -22,7 +22,7 @@ async def test_the_first_start_registers_the_node_and_its_features(tmp_path: Pat
     assert controller.image.features == {
         "metadata.version": 33,
         "group.version": 1,
-        "share.version": 1,
+        "share.version": 2,
         "transaction.version": 2,
     }
     assert controller.image.brokers[1].end_points[0].host == "h"

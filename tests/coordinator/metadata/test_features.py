@@ -39,7 +39,7 @@ def test_levels_that_may_be_set_are_written_down(update: FeatureUpdate) -> None:
 @pytest.mark.parametrize(
     ("update", "reason"),
     [
-        (FeatureUpdate("share.version", 2, UP), "Local controller 1 only supports versions 0-1"),
+        (FeatureUpdate("share.version", 3, UP), "Local controller 1 only supports versions 0-2"),
         (FeatureUpdate("share.version", -1, UP), "A feature version cannot be less than 0."),
         (
             FeatureUpdate("share.version", 0, UP),

@@ -21,6 +21,7 @@ from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
+from tests.share.recorded_letters import RecordedLetters
 from tests.storage.log_building import TOPIC_ID, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -65,6 +66,7 @@ class Leading:
         self.reopened: list[TopicIdPartition] = []
         """Partitions whose logs were requested to be reopened."""
         self.store = LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
+        self.letters = RecordedLetters()
         self.share_partitions = SharePartitions(
             clock=self.clock,
             deadlines=Deadlines(self.clock, self.timers.call_later),
@@ -74,6 +76,7 @@ class Leading:
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.store,
             reopen=self.reopened.append,
+            dead_letters=self.letters,
         )
         self.pinned = PinnedCheckpoints(self.share_partitions, self.store, self.groups)
         log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))

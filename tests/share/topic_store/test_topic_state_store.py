@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 
-from barnabas.protocol.delivery_state import RecordState
+from barnabas.protocol.delivery_state import Cause, LetterPlace, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
@@ -24,6 +25,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.coordinator.share_state.share_state_bench import Bench
 from tests.share.leader.leading import PARTITION, Groups, Leading, acknowledge, leading
+from tests.share.recorded_letters import RecordedLetters
 from tests.storage.log_building import TOPIC_ID
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -44,6 +46,7 @@ class TopicLeading(Leading):
             bench.coordinator, self.clock.wall_ms, FullDisk(filesystem, "/data")
         )
         deadlines = Deadlines(self.clock, self.timers.call_later)
+        self.letters = RecordedLetters()
         self.share_partitions = SharePartitions(
             clock=self.clock,
             deadlines=deadlines,
@@ -53,6 +56,7 @@ class TopicLeading(Leading):
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.topic_store,
             reopen=lambda _: None,
+            dead_letters=self.letters,
         )
         self.keeper = StateKeeper(self.share_partitions, self.topic_store)
         self._follow(log)
@@ -130,28 +134,33 @@ class TestRecordsOnTheirWayToDeadLetters:
         stage.bench.initialise(key=stage.key())
         assert stage.bench.coordinator.write(stage.key(), written, now_ms=0).done
 
-    async def test_are_archived_before_anyone_fetches(self, stage: TopicLeading) -> None:
+    async def test_are_handed_over_to_be_written(self, stage: TopicLeading) -> None:
         self.write(stage, 1, 2)
         stage = await stage.again()
-        assert stage.fetch(stage.lead()).acquired == [(0, 0, 1), (3, 3, 1)]
+        leader = stage.lead()
+        (due,) = stage.letters.due
+        assert due == StateRange(1, 2, RecordState.ARCHIVING, 2, condition=LetterPlace())
+        assert stage.fetch(leader).acquired == [(0, 0, 1), (3, 3, 1)]
+        assert leader.end_letters([(1, 2)], Cause.DEAD_LETTER).done
         state = stage.bench.read(key=stage.key()).result()
         assert state.state_batches == [StateBatch(1, 2, 2, RecordState.ARCHIVED)]
         assert state.delivery_complete_count == 2
 
-    async def test_are_passed_by_the_start(self, stage: TopicLeading) -> None:
+    async def test_hold_the_start_until_they_are_archived(self, stage: TopicLeading) -> None:
         self.write(stage, 0, 1)
         stage = await stage.again()
-        assert stage.lead().core.spso == 2
-        assert (await stage.again()).lead().core.spso == 2
+        leader = stage.lead()
+        assert leader.core.spso == 0
+        assert leader.end_letters([(0, 1)], Cause.DEAD_LETTER).done
+        assert leader.core.spso == 2
 
-    async def test_are_led_once_that_could_be_recorded(self, stage: TopicLeading) -> None:
+    async def test_have_their_place_recorded(self, stage: TopicLeading) -> None:
         self.write(stage, 0, 1)
         stage = await stage.again()
-        stage.bench.log.failing = True
-        with pytest.raises(ApiError):
-            stage.share_partitions.lead(stage.key(), stage.log)
-        stage.bench.log.failing = False
-        assert stage.lead().core.spso == 2
+        place = LetterPlace(Cause.NONE, UUID(int=5), 1, 90)
+        assert stage.lead().place_letters([(0, 1)], place).done
+        (batch,) = stage.bench.read(key=stage.key()).result().state_batches
+        assert batch == StateBatch(0, 1, 2, RecordState.ARCHIVING, place)
 
     async def test_may_be_lost_with_the_end_of_the_log(self, stage: TopicLeading) -> None:
         self.write(stage, 1, 3)

@@ -1,0 +1,65 @@
+"""Records on their way to dead letters (KIP-1191): the steps after a record has become Archiving. Pure.
+
+An Archiving record is not delivered again, cannot be acknowledged, and holds the start offset. Its place is
+recorded with it, so that after a crash its dead letter can be looked for. It ends as Archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
+from barnabas.share.partition.decision import Decision, Target
+from barnabas.share.partition.in_flight import ARCHIVED, ARCHIVING, InFlight, InFlightBatch, InFlightRun
+
+Span = tuple[int, int]
+"""First and last offset, both inclusive."""
+
+
+def archiving_ranges(in_flight: InFlight) -> list[StateRange]:
+    """The records whose dead letter is due, ascending."""
+    return [
+        StateRange(run.first_offset, run.last_offset, run.state, run.delivery_count, condition=run.condition)
+        for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo)
+        if run.state is ARCHIVING
+    ]
+
+
+def decide_archived(in_flight: InFlight, ranges: Iterable[Span], cause: Cause) -> Decision:
+    """The letters of the Archiving records in these ranges are written, or given up: `cause` tells which."""
+    decision = Decision()
+    for batch, run in _archiving_runs(in_flight, ranges):
+        run.pending = True
+        decision.targets.append(Target(batch, run, ARCHIVED))
+        decision.add_change(run.first_offset, run.last_offset, ARCHIVED, run.delivery_count, cause, None)
+    return decision
+
+
+def decide_letter_place(in_flight: InFlight, ranges: Iterable[Span], place: LetterPlace) -> Decision:
+    """The letters of the Archiving records in these ranges go to another place. Their reasons stay."""
+    decision = Decision()
+    for batch, run in _archiving_runs(in_flight, ranges):
+        assert run.condition is not None, (run.first_offset, run.state)
+        placed = place._replace(reason=run.condition.reason)
+        run.pending = True
+        decision.targets.append(Target(batch, run, ARCHIVING, placed))
+        decision.add_change(
+            run.first_offset, run.last_offset, ARCHIVING, run.delivery_count, placed.reason, None, placed
+        )
+    return decision
+
+
+def _archiving_runs(
+    in_flight: InFlight, ranges: Iterable[Span]
+) -> Iterator[tuple[InFlightBatch, InFlightRun]]:
+    """The Archiving records of the ranges that no other decision changes, as runs of their own."""
+    for first_offset, last_offset in ranges:
+        found = [
+            one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state is ARCHIVING
+        ]
+        for batch, run in found:
+            if run.pending:
+                continue
+            first = max(run.first_offset, first_offset)
+            boundary = in_flight.boundary(first) if first > run.first_offset else first
+            yield batch, batch.isolate(batch.run_index(first), boundary, last_offset)
