@@ -107,7 +107,8 @@ def publish_dead_letters(metrics: Metrics, letters: DeadLetters, partitions: Sha
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_letter_group, letters, value))
-    metrics.family("barnabas_dead_letters_held", partial(_held, letters, partitions))
+    metrics.family("barnabas_dead_letters_held", partial(_where_any, partitions, letters.held_count))
+    metrics.family("barnabas_dead_letters_stalled", partial(_where_any, partitions, letters.is_stalled))
 
 
 def _by_letter_group(letters: DeadLetters, read: Callable[[GroupLetterCounts], float]) -> Labelled[float]:
@@ -115,11 +116,11 @@ def _by_letter_group(letters: DeadLetters, read: Callable[[GroupLetterCounts], f
         yield {"group": group_id}, read(one)
 
 
-def _held(letters: DeadLetters, partitions: SharePartitions) -> Labelled[float]:
-    """Only share-partitions with records that wait."""
-    for labels, count in _by_partition(partitions, letters.held_count):
-        if count:
-            yield labels, count
+def _where_any(partitions: SharePartitions, read: Callable[[SharePartitionLeader], float]) -> Labelled[float]:
+    """Only share-partitions with a value above 0."""
+    for labels, value in _by_partition(partitions, read):
+        if value:
+            yield labels, float(value)
 
 
 def _publish_topics(metrics: Metrics, counts: ShareCounts, image: MetadataImage) -> None:

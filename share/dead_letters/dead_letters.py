@@ -76,6 +76,11 @@ class DeadLetters:
         running = self._works.get(leader.key)
         return 0 if running is None else running.work.held_count
 
+    def is_stalled(self, leader: SharePartitionLeader) -> bool:
+        """Whether these records fill the leader's in-flight window, so that no member gets further ones."""
+        running = self._works.get(leader.key)
+        return running is not None and running.work.is_stalled
+
     def settings_changed(self) -> None:
         """A topic, a setting or a feature has changed: letters that wait are tried again at once."""
         for running in list(self._works.values()):

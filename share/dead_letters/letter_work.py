@@ -68,6 +68,7 @@ class LetterWork:
         self._must_search = False
         """Whether letters may be in their topic already."""
         self._pause: Pause | None = None
+        self._stall_told = False
 
     @property
     def held_count(self) -> int:
@@ -75,6 +76,11 @@ class LetterWork:
         if self._pause is None:
             return 0
         return sum(self.leader.core.record_count(one.base_offset, one.last_offset) for one in self._due)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether records that wait fill the in-flight window, so that no member gets further ones."""
+        return self._pause is not None and self.leader.is_window_full
 
     def add(self, letters: Sequence[StateRange], *, may_be_written: bool) -> None:
         """More letters are due. `may_be_written`: an earlier leader may have written them."""
@@ -93,7 +99,7 @@ class LetterWork:
             taken = self._take()
             try:
                 await self._write(taken)
-                attempt = 0
+                attempt, self._stall_told = 0, False
             except _Failure as error:
                 self._due.extendleft(reversed(taken))
                 self._must_search = True
@@ -146,8 +152,7 @@ class LetterWork:
         return batch.letter_count
 
     async def _end(self, letters: Sequence[DueLetter]) -> None:
-        spans = [(one.offset, one.offset) for one in letters]
-        await self.leader.end_letters(spans, Cause.DEAD_LETTER)
+        await self.leader.end_letters(_spans(letters), Cause.DEAD_LETTER)
 
     def _put_back(self, taken: Sequence[StateRange], written_until: int) -> None:
         rest = [
@@ -244,10 +249,31 @@ class LetterWork:
     async def _wait(self, attempt: int, error: Exception) -> None:
         pause = self._pause = Pause(self._parts.clock, self._parts.deadlines)
         self._parts.counts.held(self.leader.group_id, str(error))
+        self._tell_stall()
         try:
             await pause.wait(min(RETRY_MS_MIN << min(attempt - 1, 16), RETRY_MS_MAX))
         finally:
             self._pause = None
+
+    def _tell_stall(self) -> None:
+        if self.is_stalled and not self._stall_told:
+            self._stall_told = True
+            log.error(
+                "records that wait for dead letters fill the in-flight window: no member gets further ones",
+                group=self.leader.group_id,
+                partition=self.leader.log.topic_partition.directory_name,
+            )
+
+
+def _spans(letters: Sequence[DueLetter]) -> list[tuple[int, int]]:
+    """The offsets of ascending letters, neighbours as one range."""
+    spans: list[tuple[int, int]] = []
+    for one in letters:
+        if spans and spans[-1][1] + 1 == one.offset:
+            spans[-1] = (spans[-1][0], one.offset)
+        else:
+            spans.append((one.offset, one.offset))
+    return spans
 
 
 async def _make_durable(letter_log: PartitionLog, end_offset: int) -> None:

@@ -181,6 +181,11 @@ class SharePartitionLeader:
             and self.core.next_deadline_ms() is None
         )
 
+    @property
+    def is_window_full(self) -> bool:
+        """Whether the in-flight window has no room for new records."""
+        return self.core.in_flight_count >= self._limits().record_locks_max
+
     def begin_at(self, start_offset: int) -> None:
         """Record the start offset of the group; until that is done no record can be acquired. Raises
         StorageError.

@@ -215,6 +215,15 @@ class TestWhileALetterIsDue:
         acquired = await member.take()
         assert sum(last - first + 1 for first, last, _ in acquired) == 100 - 4
 
+    async def test_a_full_window_is_told_once(self, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+        await stage.lab.set_group_configs(GROUP, {"share.partition.max.record.locks": "100"})
+        member = await self.held(stage)
+        await stage.produce(100)
+        await member.take()
+        await stage.lab.advance(60_000)
+        lines = [line for line in capsys.readouterr().out.splitlines() if "fill the in-flight window" in line]
+        assert len(lines) == 1
+
     async def test_it_is_written_when_the_topic_is_repaired(self, stage: Stage) -> None:
         await self.held(stage)
         assert await configure(stage, 2, LETTER_TOPIC, ENABLE, "true") == 0

@@ -18,6 +18,7 @@ AREAS: Final = (
     "migration",
     "share_groups",
     "share_offsets",
+    "dead_letters",
     "transactions",
     "quotas",
     "topics",

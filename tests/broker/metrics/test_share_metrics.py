@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import Lab, open_lab
 from tests.conformance.share_member import ACCEPT, GAP, REJECT, RELEASE, RENEW, ShareMember
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
@@ -215,9 +215,15 @@ async def test_the_document_names_exactly_the_published_metrics() -> None:
             await stage.member.fetch()
             await stage.member.acknowledge([(0, 8, ACCEPT)])
             # Its topic would have to begin with "dlq.", so the letter cannot be written.
-            await stage.lab.set_group_configs("group", {"errors.deadletterqueue.topic.name": "letters"})
+            settings = {
+                "errors.deadletterqueue.topic.name": "letters",
+                "share.partition.max.record.locks": "100",
+            }
+            await stage.lab.set_group_configs("group", settings)
             await stage.member.acknowledge([(9, 9, REJECT)])
-            await settle()
+            await stage.lab.produce(stage.partitions[0].topic_id, 100)
+            await stage.member.fetch()
+            await stage.lab.advance(1_000)
             names |= families(stage.lab.broker.metrics.snapshot())
             # Written only once a partition of the topic was pruned.
             names.add("kafka_server_share_coordinator_metrics_last_pruned_offset")
