@@ -17,7 +17,7 @@ MARKERS = {
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",
 }
-_LONGEST = ("clients", "pipeline")
+_LONGEST = ("clients", "simulation", "pipeline")
 """The folders that take longest begin first."""
 
 

@@ -175,7 +175,7 @@ def broker(barnabas_command: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
         yield broker
 
 
-@pytest.mark.parametrize("order", ["none", "partition"])
+@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.clients), "partition"])
 def test_members_of_one_partition_copy_each_record_once_after_kills_and_a_stop(
     broker: BrokerProcess, order: str
 ) -> None:
