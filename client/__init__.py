@@ -1,4 +1,5 @@
-"""The asyncio clients: `Consumer`, `Producer` and `ShareConsumer`, with their records and errors.
+"""The asyncio clients, with their records and errors: `Consumer`, `Producer`, `ShareConsumer` and
+`ShareGroupAdmin`.
 
 They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the others 4.0 or later. Guide:
 docs/asyncio-client.md.
@@ -39,6 +40,8 @@ from barnabas.client.producer import Producer
 from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
 from barnabas.client.share_consumer import ShareConsumer
+from barnabas.client.share_group_admin import ShareGroupAdmin
+from barnabas.client.share_group_offsets import SharePosition
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import OffsetRange
 
@@ -70,6 +73,8 @@ __all__ = [
     "SecurityError",
     "SecurityOptionError",
     "ShareConsumer",
+    "ShareGroupAdmin",
+    "SharePosition",
     "ShareRecord",
     "TakenRanges",
     "TopicAuthorizationError",

@@ -27,6 +27,7 @@ CLEAN = (
     "coordinator",
     "docker",
     "docs",
+    "examples",
     "pipeline",
     "protocol",
     "runtime",
