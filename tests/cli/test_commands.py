@@ -123,7 +123,15 @@ def logging_as_it_was() -> Generator[None]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["serve", "--help"], ["ranges", "--help"], ["healthcheck", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["serve", "--help"],
+        ["ranges", "--help"],
+        ["dlq", "--help"],
+        ["dlq", "redrive", "--help"],
+        ["healthcheck", "--help"],
+    ],
 )
 def test_help_goes_to_standard_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
