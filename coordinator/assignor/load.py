@@ -1,17 +1,17 @@
 """The assignor named "load": every partition goes to at least one member, and members to busy partitions.
 
-KIP-932 describes it as a more sophisticated one than `simple`: "steering more consumers to busier
-partitions". Its measure is the *backlog* of a partition: the records that are waiting or in flight. With equal
-backlogs each partition has as many members as with `simple`. A member keeps its partitions unless the loads
-differ by more than a tolerance. `load_balance.py` has the algorithm; this module turns topics, member ids and
-backlogs into its numbers and back. The order of members and topics does not matter. Pure: no clock, no chance.
+KIP-932 ("Share-group coordinator") sketches it: "steering more consumers to busier partitions". Its measure
+is the *backlog* of a partition: the records that are waiting or in flight. In a new group with equal backlogs
+each partition has as many members as with `simple`. A member keeps its partitions unless the loads differ by
+more than a tolerance. `load_balance.py` has the algorithm; this module turns topics, member ids and backlogs
+into its numbers and back. The order of members and topics does not matter. Pure: no clock, no chance.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.coordinator.assignor.assignment import Assignment
+from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.load_balance import LoadBalance
 from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
 
@@ -39,7 +39,7 @@ def assign(
 
     Names without a topic are ignored. The result has an entry for each member.
     """
-    assigned: dict[str, Assignment] = dict.fromkeys(members, {})
+    assigned: dict[str, Assignment] = dict.fromkeys(members, EMPTY_ASSIGNMENT)
     for pool in _pools(members, topics):
         assigned.update(_assigned(pool, backlogs))
     return assigned

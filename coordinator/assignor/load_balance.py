@@ -158,9 +158,7 @@ class LoadBalance:
 
     def _slots_for(self, member: int) -> Iterator[int]:
         return (
-            slot
-            for slot, audience in enumerate(self._audience_of)
-            if member in self._listeners[audience]
+            slot for slot, audience in enumerate(self._audience_of) if member in self._listeners[audience]
         )
 
     # Even loads
