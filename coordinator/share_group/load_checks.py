@@ -49,7 +49,8 @@ class LoadChecks:
     def settings_changed(self, group: ShareGroup, now_ms: int) -> None:
         """The group's own settings have changed: if it has begun or ceased to use `load`, look at once."""
         uses_load = self._configs.assignor(group.group_id) == load.NAME
-        if group.members and uses_load != (group.soft.load_samples is not None):
+        is_watched = _timer(group) in self._timers
+        if group.members and uses_load != is_watched:
             self._timers.restart(_timer(group), now_ms)
 
     def backlogs(self, group: ShareGroup) -> Backlogs | None:
@@ -67,7 +68,7 @@ class LoadChecks:
         """
         soft = group.soft
         uses_load = self._configs.assignor(group.group_id) == load.NAME
-        if not group.members or not (uses_load or soft.load_samples):
+        if not group.members:
             soft.load_samples = None
             return
         self._timers.restart(_timer(group), now_ms + self._interval_ms(group))

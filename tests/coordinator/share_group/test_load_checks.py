@@ -244,6 +244,18 @@ def test_a_setting_that_goes_to_simple_and_back_changes_nothing() -> None:
     assert group.beat() == {}
 
 
+def test_a_restarted_coordinator_gives_a_group_that_goes_back_to_simple_its_target() -> None:
+    group = Balanced()
+    group.produce(0, 10_000)
+    group.looks(2)
+    group.beat()
+    group.restart()
+    group.configs.share_assignor = "simple"
+    group.groups.on_settings_changed([GROUP])
+    group.advance(0)
+    assert sorted(group.targets().values()) == [(0,), (1,), (2,), (3,)]
+
+
 def test_an_empty_group_is_looked_at_no_more_until_a_member_joins() -> None:
     group = Balanced()
     for member_id in group.first:
