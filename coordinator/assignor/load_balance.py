@@ -50,7 +50,7 @@ class LoadBalance:
         self._weights = weights
         self._audiences = audiences
         self._audience_of = audience_of
-        self._listeners = [frozenset(audience) for audience in audiences]
+        self._audience_sets = [frozenset(audience) for audience in audiences]
         self._peers: dict[int, Sequence[int]] = {}
         """By member, once they are asked for: all members that may read one of its slots, ascending."""
         self._reaches = [0] * len(self.held)
@@ -158,7 +158,7 @@ class LoadBalance:
 
     def _slots_for(self, member: int) -> Iterator[int]:
         return (
-            slot for slot, audience in enumerate(self._audience_of) if member in self._listeners[audience]
+            slot for slot, audience in enumerate(self._audience_of) if member in self._audience_sets[audience]
         )
 
     # Even loads
@@ -183,7 +183,7 @@ class LoadBalance:
         has_moved = False
         while givers:
             _, giver = heappop(givers)
-            move = self._relief(giver)
+            move = self._relief(giver) if self._loads[giver] > ceiling else None
             if move is not None:
                 self._move(move)
                 has_moved = True
@@ -199,7 +199,7 @@ class LoadBalance:
         has_moved = False
         while takers:
             _, taker = heappop(takers)
-            move = self._gain(taker)
+            move = self._gain(taker) if self._loads[taker] < floor else None
             if move is not None:
                 self._move(move)
                 has_moved = True
@@ -232,9 +232,9 @@ class LoadBalance:
         peers = self._peers.get(member)
         if peers is None:
             together = set[int]()
-            for listeners in self._listeners:
-                if member in listeners:
-                    together |= listeners
+            for audience in self._audience_sets:
+                if member in audience:
+                    together |= audience
                     if len(together) == len(self.held):
                         break
             peers = self._peers[member] = sorted(together)
@@ -258,7 +258,7 @@ class LoadBalance:
         return [
             slot
             for slot in self.held[giver] - self.held[taker]
-            if taker in self._listeners[self._audience_of[slot]]
+            if taker in self._audience_sets[self._audience_of[slot]]
         ]
 
     def _most_even(self, slots: Iterable[int], giver: int, taker: int) -> int:
