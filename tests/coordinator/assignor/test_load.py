@@ -1,4 +1,4 @@
-"""The assignor by load: what people would expect in small groups, and its promises in any group."""
+"""The assignor by load: the results for small groups, written by hand, and its promises to any group."""
 
 import json
 from collections import Counter
