@@ -1,18 +1,22 @@
-"""`python -m benchmarks.assignor`: how long the assignor takes for 1,000 members and 10,000 partitions.
+"""`python -m benchmarks.assignor`: how long the assignors take for 1,000 members and 10,000 partitions.
 
 No broker is involved. Every shape of a group is assigned from scratch, and again after each kind of change; a
 figure is the median of five runs. `restarted` differs from `unchanged` only in the topic ids: they are equal,
-but were read from the log again, so they are other objects.
+but were read from the log again, so they are other objects. Two of the changes are of the backlogs, and only
+`load` notices them: a tenth of the partitions gets one, or the first partition gets nearly all.
 """
 
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
+from barnabas.coordinator.assignor import load, simple
+from barnabas.coordinator.assignor.assignment import Assignment
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
 
 MEMBER_COUNT = 1_000
 REPEATS = 5
@@ -44,45 +48,77 @@ Topics: TypeAlias = dict[str, AssignableTopic]
 Members: TypeAlias = dict[str, MemberSpec]
 
 
+class Situation(NamedTuple):
+    """The input of an assignor."""
+
+    members: Members
+    topics: Topics
+    shape: Shape
+    backlogs: load.Backlogs = MappingProxyType({})
+
+
+def _by_simple(situation: Situation) -> dict[str, Assignment]:
+    return simple.assign(situation.members, situation.topics, homogeneous=situation.shape.homogeneous)
+
+
+def _by_load(situation: Situation) -> dict[str, Assignment]:
+    return load.assign(situation.members, situation.topics, situation.backlogs)
+
+
+Assign = Callable[[Situation], dict[str, Assignment]]
+ASSIGNORS: Mapping[str, Assign] = {simple.NAME: _by_simple, load.NAME: _by_load}
+
+
 def main() -> None:
-    """Print a line of medians, in milliseconds, for each shape."""
-    situations = list(_situations(Shape(1, 1, 1)))
-    print("topics x partitions".ljust(28), *(name.rjust(10) for name in situations), "ms")
-    for shape in SHAPES:
-        medians = [
-            _median_ms(members, topics, homogeneous=shape.homogeneous)
-            for members, topics in _situations(shape).values()
-        ]
-        print(str(shape).ljust(28), *(f"{median:10.0f}" for median in medians), flush=True)
+    """Print a line of medians, in milliseconds, for each assignor and shape."""
+    for name, assign in ASSIGNORS.items():
+        situations = list(_situations(Shape(1, 1, 1), assign))
+        print(f"{name}: topics x partitions".ljust(28), *(each.rjust(10) for each in situations), "ms")
+        for shape in SHAPES:
+            medians = [_median_ms(assign, situation) for situation in _situations(shape, assign).values()]
+            print(str(shape).ljust(28), *(f"{median:10.0f}" for median in medians), flush=True)
 
 
-def _median_ms(members: Members, topics: Topics, *, homogeneous: bool) -> float:
+def _median_ms(assign: Assign, situation: Situation) -> float:
     durations: list[float] = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        assigned = assign(members, topics, homogeneous=homogeneous)
+        assigned = assign(situation)
         durations.append(time.perf_counter() - start)
         # Freeing the result must not count as part of the next run.
         del assigned
     return statistics.median(durations) * 1_000
 
 
-def _situations(shape: Shape) -> Mapping[str, tuple[Members, Topics]]:
+def _situations(shape: Shape, assign: Assign) -> Mapping[str, Situation]:
     """The group before its first assignment, and after it with one kind of change each."""
     topics, fresh = _topics(shape), _fresh_members(shape)
-    settled = _settled(fresh, topics, shape)
+    settled = _settled(Situation(fresh, topics, shape), assign)
     half = dict(list(fresh.items())[::2])
+    half_settled = _settled(Situation(half, topics, shape), assign)
+    grown = {name: _grown(topic) for name, topic in topics.items()}
     return {
-        "fresh": (fresh, topics),
-        "unchanged": (settled, topics),
-        "restarted": (_with_equal_ids(settled), topics),
-        "one joined": ({**settled, "new": fresh["member-0"]}, topics),
-        "one left": (dict(list(settled.items())[1:]), topics),
-        "half new": ({**fresh, **_settled(half, topics, shape)}, topics),
-        "half left": ({member_id: settled[member_id] for member_id in half}, topics),
-        "grown": (settled, {name: _grown(topic) for name, topic in topics.items()}),
-        "swapped": (_swapped(settled), topics),
+        "fresh": Situation(fresh, topics, shape),
+        "unchanged": Situation(settled, topics, shape),
+        "restarted": Situation(_with_equal_ids(settled), topics, shape),
+        "one joined": Situation({**settled, "new": fresh["member-0"]}, topics, shape),
+        "one left": Situation(dict(list(settled.items())[1:]), topics, shape),
+        "half new": Situation({**fresh, **half_settled}, topics, shape),
+        "half left": Situation({member_id: settled[member_id] for member_id in half}, topics, shape),
+        "grown": Situation(settled, grown, shape),
+        "swapped": Situation(_swapped(settled), topics, shape),
+        "a tenth": Situation(settled, topics, shape, _backlogs_of_a_tenth(topics)),
+        "one busy": Situation(settled, topics, shape, dict.fromkeys(_keys(topics)[:1], 1_000_000)),
     }
+
+
+def _keys(topics: Topics) -> list[tuple[UUID, int]]:
+    return [(topic.topic_id, partition) for topic in topics.values() for partition in topic.partitions]
+
+
+def _backlogs_of_a_tenth(topics: Topics) -> load.Backlogs:
+    chance = random.Random(3)
+    return {key: chance.randrange(100_000) for key in _keys(topics) if chance.random() < 0.1}
 
 
 def _topics(shape: Shape) -> Topics:
@@ -107,10 +143,11 @@ def _fresh_members(shape: Shape) -> Members:
     }
 
 
-def _settled(members: Members, topics: Topics, shape: Shape) -> Members:
-    assigned = assign(members, topics, homogeneous=shape.homogeneous)
+def _settled(situation: Situation, assign: Assign) -> Members:
+    assigned = assign(situation)
     return {
-        member_id: MemberSpec(members[member_id].subscribed, assigned[member_id]) for member_id in members
+        member_id: MemberSpec(spec.subscribed, assigned[member_id])
+        for member_id, spec in situation.members.items()
     }
 
 

@@ -42,7 +42,11 @@ from barnabas.coordinator.replay.interfaces import (
 )
 from barnabas.coordinator.replay.steps import Steps, Write
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
-from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.interfaces import (
+    PartitionLoads,
+    ShareGroupConfigs,
+    ShareStateInitialiser,
+)
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetRecord
 from barnabas.protocol.share_group_records import ShareGroupRecord
@@ -53,7 +57,7 @@ class GroupsSettings(NamedTuple):
     """The limits of the broker, and the configurations of single groups."""
 
     share: ShareGroupSettings
-    share_configs: GroupConfigs
+    share_configs: ShareGroupConfigs
     consumer: ConsumerSettings
     consumer_configs: GroupConfigs
     classic: ClassicSettings
@@ -71,6 +75,7 @@ class Groups:
         partition_count: int,
         catalog: TopicDirectory,
         share_state: ShareStateInitialiser,
+        partition_loads: PartitionLoads,
         settings: GroupsSettings,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
@@ -89,8 +94,10 @@ class Groups:
             operations=self.operations,
             catalog=catalog,
             share_state=share_state,
+            loads=partition_loads,
             configs=settings.share_configs,
             settings=settings.share,
+            wall_ms=wall_ms,
             other_group_type=lambda group_id: self._type_beside(group_id, self.share),
             on_deadline=on_deadline,
         )
@@ -240,6 +247,10 @@ class Groups:
         """
         self.share.on_metadata_changed(topic_names)
         self.consumer.on_metadata_changed(topic_names, has_new=has_new)
+
+    def on_settings_changed(self, group_ids: Collection[str]) -> None:
+        """The own settings of these groups have changed; the groups need not exist."""
+        self.share.on_settings_changed(group_ids, self._now_ms())
 
     def on_topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Topics (id by name) are gone, also from the catalog: groups forget them."""

@@ -12,6 +12,7 @@ from benchmarks.workloads.produce_bulk import ProduceBulk
 from benchmarks.workloads.produce_latency import ProduceLatency
 from benchmarks.workloads.recovery import Recovery
 from benchmarks.workloads.recovery_sizes import RecoverySizes
+from benchmarks.workloads.share_assignor import ShareAssignor
 from benchmarks.workloads.share_asyncio import ShareAsyncio
 from benchmarks.workloads.share_confluent import ShareConfluent
 from benchmarks.workloads.share_java import ShareJava
@@ -29,6 +30,7 @@ _ALL: tuple[type[Workload], ...] = (
     ShareSparse,
     ShareThreads,
     ShareOrder,
+    ShareAssignor,
     ShareAsyncio,
     ProduceBulk,
     ConsumeBulk,

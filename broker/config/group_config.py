@@ -18,7 +18,7 @@ from barnabas.broker.config.dead_letter_settings import (
     TOPIC_NAME,
 )
 from barnabas.broker.config.effective import EffectiveConfig
-from barnabas.broker.config.setting import Value, integer
+from barnabas.broker.config.setting import Value, integer, render
 from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.features import DEAD_LETTERS_LEVEL, SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
@@ -48,6 +48,7 @@ class GroupConfig(ShareGroupConfig):
     heartbeat_interval_ms: int
     assignment_interval_ms: int
     dead_letters: DeadLetterConfig
+    assignor: str
     consumer: ConsumerGroupConfig
 
 
@@ -80,6 +81,9 @@ class GroupConfigs:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         return self.of(group_id).assignment_interval_ms
+
+    def assignor(self, group_id: str) -> str:
+        return self.of(group_id).assignor
 
     def commits_in_order(self, group_id: str) -> bool:
         return self.of(group_id).consumer.commits_in_order
@@ -123,6 +127,8 @@ class GroupConfigs:
             heartbeat_interval_ms=integer(values["share.heartbeat.interval.ms"]),
             assignment_interval_ms=integer(values["share.assignment.interval.ms"]),
             dead_letters=dead_letters,
+            # The broker's setting, which is the default, is a list of one name.
+            assignor=str(render(values["share.assignor.name"])),
             consumer=ConsumerGroupConfig(
                 integer(values["consumer.session.timeout.ms"]),
                 integer(values["consumer.heartbeat.interval.ms"]),

@@ -19,6 +19,7 @@ from barnabas.broker.config.setting import (
     invalid,
     one_of,
 )
+from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
 
 RECORD_LOCKS_MAX = 1_000_000
@@ -26,6 +27,8 @@ RECORD_LOCKS_MAX = 1_000_000
 
 KEY_RUN_MAX = 1_000
 """The most records of one key that can be in flight together."""
+
+SHARE_ASSIGNORS = (simple.NAME, load.NAME)
 
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG = SettingType.INT, SettingType.LONG
@@ -108,7 +111,12 @@ SHARE_SETTINGS = (
         "The delay before a share-partition is initialised again after its state could not be written.",
         at_least(1),
     ),
-    Setting("group.share.assignors", _LIST, ("simple",), "The assignors: 'simple' is the only one."),
+    Setting(
+        "group.share.assignors",
+        _LIST,
+        (simple.NAME,),
+        "The assignor of groups without their own share.assignor.name: 'simple' or 'load', exactly one.",
+    ),
     *(setting for bounded in SHARE_BOUNDED_SETTINGS for setting in bounded.broker_settings()),
 )
 
@@ -171,6 +179,18 @@ SHARE_GROUP_SETTINGS = (
         _auto_offset_reset_check,
         scope=Scope.GROUP,
         dynamic=True,
+    ),
+    Setting(
+        "share.assignor.name",
+        _STRING,
+        None,
+        "'simple': partitions are spread evenly. 'load': more members read the partitions with the longest "
+        "backlogs.",
+        one_of(*SHARE_ASSIGNORS),
+        scope=Scope.GROUP,
+        dynamic=True,
+        broker_synonyms=(("group.share.assignors", 1),),
+        ours=True,
     ),
     Setting(
         "share.isolation.level",

@@ -19,7 +19,7 @@ from barnabas.broker.internal_topics.coordinator_topic import BrokerParts, Coord
 from barnabas.broker.internal_topics.internal_topics import offsets_topic
 from barnabas.coordinator.groups import Groups, GroupsSettings
 from barnabas.coordinator.metadata.topic_catalog import ImageTopics
-from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.interfaces import PartitionLoads, ShareStateInitialiser
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 
 
@@ -32,6 +32,7 @@ class GroupStateTopic(CoordinatorTopic):
         *,
         configs: GroupConfigs,
         share_state: ShareStateInitialiser,
+        partition_loads: PartitionLoads,
         new_uuid: Callable[[], UUID],
     ) -> None:
         config, metadata, clock = parts.config, parts.metadata, parts.clock
@@ -41,6 +42,7 @@ class GroupStateTopic(CoordinatorTopic):
             partition_count=topic.partition_count,
             catalog=ImageTopics(metadata.image, lambda: metadata.last_offset),
             share_state=share_state,
+            partition_loads=partition_loads,
             settings=GroupsSettings(
                 share=share_group_settings(config),
                 share_configs=configs,

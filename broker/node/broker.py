@@ -64,6 +64,7 @@ from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.share.dead_letters.dead_letters import DeadLetters
 from barnabas.share.fetch.fetch_source import FetchSource
 from barnabas.share.leader.idle_leaders import checkpoint_before_closing
+from barnabas.share.leader.leader_loads import LeaderLoads
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.state_keeper import StateKeeper
@@ -220,6 +221,7 @@ class Broker:
             self._parts(),
             configs=self.group_configs,
             share_state=StateKeeper(self.share_partitions, self.state_store),
+            partition_loads=LeaderLoads(self.share_partitions),
             new_uuid=new_id,
         )
 
@@ -441,8 +443,13 @@ class Broker:
             self.share_state.fit()
 
     def _configs_changed(self, resources: Sequence[ConfigResource]) -> None:
-        """Apply changed settings to logs; a broker's settings affect all of them, as defaults of topics."""
+        """Apply changed settings to logs, and to groups. A broker's settings affect all logs, as defaults of
+        topics.
+        """
         image = self.metadata.image
+        groups = [name for kind, name in resources if kind == ResourceType.GROUP]
+        if groups:
+            self.groups.on_settings_changed(groups)
         if any(one.resource_type == ResourceType.BROKER for one in resources):
             self.logs.reconfigure(image.topics_by_name.values())
             self.dynamic_settings.apply()

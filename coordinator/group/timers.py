@@ -17,6 +17,8 @@ class TimerKind(StrEnum):
     """A member of a consumer group is to give up partitions."""
     JOIN = "join"
     """A member, or all members of a classic group, are to join."""
+    LOAD_CHECK = "load check"
+    """The load of a share group is to be looked at."""
     SYNC = "sync"
     """A member, or all members of a classic group, are to sync."""
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
-from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.record_names import checked_group_id
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.group.timers import Timer
+from barnabas.coordinator.group.timers import Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
 from barnabas.coordinator.share_group import deletion, offsets
@@ -26,7 +25,11 @@ from barnabas.coordinator.share_group.heartbeat import (
     validate_heartbeat,
 )
 from barnabas.coordinator.share_group.initialisation import with_zero_starts
-from barnabas.coordinator.share_group.interfaces import ShareStateInitialiser
+from barnabas.coordinator.share_group.interfaces import (
+    PartitionLoads,
+    ShareGroupConfigs,
+    ShareStateInitialiser,
+)
 from barnabas.coordinator.share_group.membership import Membership
 from barnabas.coordinator.share_group.record_factory import state_partition_metadata
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
@@ -49,22 +52,26 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         operations: GroupOperations,
         catalog: TopicCatalog,
         share_state: ShareStateInitialiser,
-        configs: GroupConfigs,
+        loads: PartitionLoads,
+        configs: ShareGroupConfigs,
         settings: ShareGroupSettings,
+        wall_ms: Callable[[], int],
         other_group_type: Callable[[str], str | None],
         on_deadline: Callable[[], None],
     ) -> None:
-        """`other_group_type` returns the type of a group of that id that is not a share group, or None;
-        `on_deadline` is called when `next_deadline_ms` may have moved.
+        """`wall_ms` is the time of day; `other_group_type` returns the type of a group of that id that is not
+        a share group, or None; `on_deadline` is called when `next_deadline_ms` may have moved.
         """
         self._registry = ShareGroupRegistry(
             self.GROUP_TYPE, max_groups=settings.max_groups, other_group_type=other_group_type
         )
-        self._membership = Membership(self._registry, catalog, share_state, configs, settings)
-        super().__init__(operations, self._registry, self._membership.sessions, on_deadline)
+        self._membership = Membership(self._registry, catalog, share_state, loads, configs, settings)
+        self._load_checks = self._membership.load_checks
+        super().__init__(operations, self._registry, self._membership.timers, on_deadline)
         self._catalog = catalog
         self._share_state = share_state
         self._configs = configs
+        self._wall_ms = wall_ms
         self._empty_groups = EmptyGroups(settings.empty_retention_ms)
 
     def replay(self, record: ShareGroupRecord) -> None:
@@ -112,7 +119,9 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         return min(session_ms, look_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Remove the members whose sessions have ended, and the groups that were empty for too long."""
+        """Remove the members whose sessions have ended, and the groups that were empty for too long; look at
+        loads.
+        """
         super().expire(now_ms)
         for group_id in self._empty_groups.due(self._registry, now_ms):
             # A group that has a new member stays, and so does one whose state cannot be deleted now.
@@ -151,6 +160,18 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         if group is not None:
             yield from deletion.forget_topics(group, topic_ids)
 
+    # Settings
+
+    def on_settings_changed(self, group_ids: Iterable[str], now_ms: int) -> None:
+        """The groups' own settings have changed. All of them count from their next use; a change of the
+        assignor is such a use.
+        """
+        for group_id in group_ids:
+            group = self._registry.get(group_id)
+            if group is not None:
+                self._load_checks.settings_changed(group, now_ms)
+        self._on_deadline()
+
     # Administration
 
     def describe(self, group_id: str) -> DescribedGroup:
@@ -158,7 +179,8 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         GROUP_ID_NOT_FOUND.
         """
         self._operations.check_loaded(checked_group_id(group_id))
-        return describe_group(self._registry.existing(group_id), self._catalog)
+        group = self._registry.existing(group_id)
+        return describe_group(group, self._catalog, self._configs.assignor(group_id))
 
     def delete_group(self, group_id: str) -> Completion[None]:
         """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or an error of the share state."""
@@ -228,8 +250,8 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
 
     @property
     def rebalance_count(self) -> int:
-        """How many heartbeats have raised their group's epoch since the start."""
-        return self._membership.rebalance_count
+        """How many heartbeats and looks at loads have raised their group's epoch since the start."""
+        return self._membership.rebalance_count + self._load_checks.rebalance_count
 
     def incarnation(self, group_id: str) -> int | None:
         """The number that tells this group from earlier ones of the same id; None if it does not exist."""
@@ -263,13 +285,18 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
     def _begin_sessions(self, group: ShareGroup, now_ms: int) -> None:
         for member_id in group.members:
             self._membership.restart_session(group.group_id, member_id, now_ms)
+        if group.members:
+            self._load_checks.watch(group, now_ms)
 
     def _end_waits(self, group: ShareGroup) -> None:
         for member_id in group.members:
             self._membership.end_session(group.group_id, member_id)
+        self._load_checks.forget(group)
 
     def _listed(self, group: ShareGroup) -> ListedGroup:
         return ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, self.GROUP_TYPE)
 
     def _timed_out(self, group: ShareGroup, timer: Timer, now_ms: int) -> Steps[None]:
+        if timer.kind is TimerKind.LOAD_CHECK:
+            return self._load_checks.check(group, now_ms, self._wall_ms())
         return self._membership.timed_out(group, timer.member_id)

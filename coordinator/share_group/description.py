@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from barnabas.coordinator.assignor.simple import NAME as ASSIGNOR_NAME
 from barnabas.coordinator.group.description import DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
@@ -33,13 +32,13 @@ class DescribedGroup(NamedTuple):
     members: list[DescribedMember]
 
 
-def describe_group(group: ShareGroup, catalog: TopicCatalog) -> DescribedGroup:
+def describe_group(group: ShareGroup, catalog: TopicCatalog, assignor_name: str) -> DescribedGroup:
     return DescribedGroup(
         group.group_id,
         group.state.value,
         group.group_epoch,
         group.assignment_epoch,
-        ASSIGNOR_NAME,
+        assignor_name,
         [_describe_member(member, catalog) for member in group.members.values()],
     )
 

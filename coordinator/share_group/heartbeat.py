@@ -11,11 +11,12 @@ share.assignment.interval.ms, is as in Kafka.
 The edge checks authorization, and whether share groups are enabled.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
+from barnabas.coordinator.assignor.load import Backlogs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_names import is_too_long
 from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED, assignment_is_due
@@ -27,7 +28,7 @@ from barnabas.coordinator.share_group.record_factory import (
     member_metadata,
     member_tombstones,
     state_partition_metadata,
-    target_assignment_member,
+    target_assignment,
     target_assignment_metadata,
 )
 from barnabas.coordinator.share_group.share_group import (
@@ -151,15 +152,19 @@ class HeartbeatDecider:
         request: HeartbeatRequest,
         catalog: TopicCatalog,
         *,
+        backlogs: Callable[[], Backlogs | None],
         assignment_interval_ms: int,
         heartbeat_interval_ms: int,
         wall_ms: int,
     ) -> None:
-        """`member` is the result of `check_member`; the group may be new and in no registry."""
+        """`member` is the result of `check_member`; the group may be new and in no registry. `backlogs`
+        returns None for the assignor `simple`.
+        """
         self._group = group
         self._member = member
         self._request = request
         self._catalog = catalog
+        self._backlogs = backlogs
         self._assignment_interval_ms = assignment_interval_ms
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._wall_ms = wall_ms
@@ -240,13 +245,10 @@ class HeartbeatDecider:
         is_due = assignment_is_due(last_ms, self._assignment_interval_ms, self._wall_ms)
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target.get(member_id, EMPTY_ASSIGNMENT)
-        target = compute_target(group, self._updated, self.subscriber_counts, initialised, self._catalog)
-        records.extend(
-            target_assignment_member(group.group_id, other_id, assignment)
-            for other_id, assignment in target.items()
-            if assignment != group.target.get(other_id)
+        target = compute_target(
+            group, self._updated, self.subscriber_counts, initialised, self._catalog, self._backlogs()
         )
-        records.append(target_assignment_metadata(group.group_id, group_epoch, self._wall_ms))
+        records.extend(target_assignment(group, target, group_epoch, self._wall_ms))
         return group_epoch, target[member_id]
 
     def _reconcile(self, assignment_epoch: int, target: Assignment, *, refilter: bool) -> ShareGroupMember:

@@ -1,12 +1,43 @@
-"""The needs of share groups besides their log and the topics: the store of share state."""
+"""The needs of share groups besides their log and the topics: their settings, the store of share state, and
+the loads of partitions.
+"""
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
+from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 
 START_UNDECIDED: Final = -1
 """The first fetch decides: by the group's own record of zero starts, or by its reset policy."""
+
+
+class ShareGroupConfigs(GroupConfigs, Protocol):
+    """The configuration of each share group."""
+
+    def assignor(self, group_id: str) -> str:
+        """`share.assignor.name`: "simple" or "load"."""
+        ...
+
+
+class PartitionLoad(NamedTuple):
+    """The work that a group has left in a partition."""
+
+    unfinished_count: int
+    """Records that are waiting or in flight."""
+    end_offset: int
+    """The end of the log, exclusive."""
+
+
+class PartitionLoads(Protocol):
+    """The loads of partitions, from the leaders of share-partitions."""
+
+    def load_of(self, key: SharePartitionKey, before_offset: int | None) -> PartitionLoad | None:
+        """The load now; only records below `before_offset` count, if it is given. None if it is not known:
+        no member has fetched for a while, or the group's start offset is undecided.
+        """
+        ...
 
 
 class ShareStateInitialiser(Protocol):

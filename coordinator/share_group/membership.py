@@ -5,8 +5,8 @@ updates the soft state (sessions, retries) after they are in the log.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
@@ -21,7 +21,13 @@ from barnabas.coordinator.share_group.heartbeat import (
     unknown_member,
 )
 from barnabas.coordinator.share_group.initialisation import NewPartition, plan_initialisation
-from barnabas.coordinator.share_group.interfaces import START_UNDECIDED, ShareStateInitialiser
+from barnabas.coordinator.share_group.interfaces import (
+    START_UNDECIDED,
+    PartitionLoads,
+    ShareGroupConfigs,
+    ShareStateInitialiser,
+)
+from barnabas.coordinator.share_group.load_checks import LoadChecks
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
@@ -36,7 +42,8 @@ class Membership:
         registry: ShareGroupRegistry,
         catalog: TopicCatalog,
         share_state: ShareStateInitialiser,
-        configs: GroupConfigs,
+        loads: PartitionLoads,
+        configs: ShareGroupConfigs,
         settings: ShareGroupSettings,
     ) -> None:
         self._registry = registry
@@ -44,18 +51,20 @@ class Membership:
         self._share_state = share_state
         self._configs = configs
         self._settings = settings
-        self.sessions = GroupTimers()
+        self.timers = GroupTimers()
+        """The members' sessions, and the looks at loads."""
+        self.load_checks = LoadChecks(catalog, loads, configs, self.timers)
         self.rebalance_count = 0
         """The number of heartbeats that have raised their group's epoch."""
 
     def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         """Give the member a whole session from now (monotonic) on."""
         timer = Timer(TimerKind.SESSION, group_id, member_id)
-        self.sessions.restart(timer, now_ms + self._configs.session_timeout_ms(group_id))
+        self.timers.restart(timer, now_ms + self._configs.session_timeout_ms(group_id))
 
     def end_session(self, group_id: str, member_id: str) -> None:
         """Expect no heartbeat of the member any more."""
-        self.sessions.cancel(Timer(TimerKind.SESSION, group_id, member_id))
+        self.timers.cancel(Timer(TimerKind.SESSION, group_id, member_id))
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int, wall_ms: int) -> Steps[HeartbeatResult]:
         """A valid heartbeat of a member that joins or stays."""
@@ -69,6 +78,7 @@ class Membership:
             member,
             request,
             self._catalog,
+            backlogs=partial(self.load_checks.backlogs, group),
             assignment_interval_ms=self._configs.assignment_interval_ms(group.group_id),
             heartbeat_interval_ms=self._configs.heartbeat_interval_ms(group.group_id),
             wall_ms=wall_ms,
@@ -87,6 +97,7 @@ class Membership:
         elif not planned:
             self._note_nothing_to_do(group, now_ms)
         self._note_failures(request.group_id, failed, now_ms)
+        self.load_checks.watch(self._registry.existing(request.group_id), now_ms)
         self.restart_session(request.group_id, request.member_id, now_ms)
         return decision.result
 

@@ -68,6 +68,18 @@ def target_assignment_member(group_id: str, member_id: str, assignment: Assignme
     ), ShareGroupTargetAssignmentMemberValue(topic_partitions=_topic_partitions(assignment))
 
 
+def target_assignment(
+    group: ShareGroup, target: Mapping[str, Assignment], assignment_epoch: int, assignment_timestamp_ms: int
+) -> list[ShareGroupRecord]:
+    """The records of a group's new target (by member): the changed assignments, then the epoch."""
+    changed = [
+        target_assignment_member(group.group_id, member_id, assignment)
+        for member_id, assignment in target.items()
+        if assignment != group.target.get(member_id)
+    ]
+    return [*changed, target_assignment_metadata(group.group_id, assignment_epoch, assignment_timestamp_ms)]
+
+
 def current_member_assignment(group_id: str, member: ShareGroupMember) -> ShareGroupRecord:
     return ShareGroupCurrentMemberAssignmentKey(
         group_id=group_id, member_id=member.member_id

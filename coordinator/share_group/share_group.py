@@ -16,6 +16,7 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
+from barnabas.coordinator.share_group.load_samples import LoadSamples
 from barnabas.protocol.share_group_records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -98,6 +99,8 @@ class SoftState:
     empty_since_ms: int | None = None
     """When (monotonic) the group was first found empty after its last member or its last change of offsets.
     """
+    load_samples: LoadSamples | None = None
+    """The last look at the group's load; None unless its assignor is `load`."""
 
 
 class ShareGroup:

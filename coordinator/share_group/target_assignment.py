@@ -1,15 +1,17 @@
 """A share group's target assignment: the partitions that each member is to read, by the assignor (KIP-932,
 "Assignment").
 
-Only initialised partitions are assigned. Members and topics go to the assignor in the order of Kafka's hash
-maps, so that the result is Kafka's for the same group. Pure.
+Only initialised partitions are assigned. Members and topics go to the assignor `simple` in the order of
+Kafka's hash maps, so that its result is Kafka's for the same group; `load` depends on no order. Pure.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from uuid import UUID
 
+from barnabas.coordinator.assignor import load, simple
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
-from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec, assign
+from barnabas.coordinator.assignor.load import Backlogs
+from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
 from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import (
@@ -26,8 +28,12 @@ def compute_target(
     subscriber_counts: Mapping[str, int],
     initialised: Mapping[UUID, TopicPartitionSet],
     catalog: TopicCatalog,
+    backlogs: Backlogs | None,
 ) -> dict[str, Assignment]:
-    """The new target of every member, `updated` among them (it may be new), in hash map order."""
+    """The new target of every member, `updated` among them (it may be new), in hash map order.
+
+    With backlogs it is that of the assignor `load`, without that of `simple`.
+    """
     members = {**group.members, updated.member_id: updated}
     member_ids = members_in_map_order(group.members, updated.member_id)
     specs = {
@@ -37,8 +43,11 @@ def compute_target(
         for member_id in member_ids
     }
     topics = _assignable_topics(subscriber_counts, initialised, catalog)
-    homogeneous = all(count == len(members) for count in subscriber_counts.values())
-    assigned = assign(specs, topics, homogeneous=homogeneous)
+    if backlogs is not None:
+        assigned = load.assign(specs, topics, backlogs)
+    else:
+        homogeneous = all(count == len(members) for count in subscriber_counts.values())
+        assigned = simple.assign(specs, topics, homogeneous=homogeneous)
     return {member_id: assigned.get(member_id, EMPTY_ASSIGNMENT) for member_id in member_ids}
 
 

@@ -109,6 +109,11 @@ class SharePartitions:
         leader.used = True
         return leader
 
+    def in_memory(self, key: SharePartitionKey) -> SharePartitionLeader | None:
+        """The leader, if it has been loaded; an idle one stays idle."""
+        leader = self._leaders.get(key)
+        return None if leader is None or leader.closed else leader
+
     def lead(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
         """The leader, loaded if need be; None while its state is being loaded or reset, see `under_way`.
 

@@ -366,6 +366,15 @@ class InFlight:
         """Data offsets from SPSO to SPEO, in any state: the size of the in-flight window."""
         return self.control_runs.data_count(self.spso, self.speo - 1)
 
+    def live_count_below(self, offset: int) -> int:
+        """Records below an offset that are not final."""
+        count = 0
+        for _, run in self.runs_between(self.spso, offset - 1):
+            if _is_live(run):
+                first_offset, last_offset = max(run.first_offset, self.spso), min(run.last_offset, offset - 1)
+                count += self.control_runs.data_count(first_offset, last_offset)
+        return count
+
     def _live_count_of(self, batch: InFlightBatch) -> int:
         count = 0
         for run in batch.runs:

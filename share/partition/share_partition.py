@@ -106,11 +106,15 @@ class SharePartition:
         order = self._in_flight.key_order
         return None if order is None else order.known_until
 
-    def lag(self, high_watermark: int) -> int:
-        """Records below the high watermark that are not final; -1 while the start offset is undecided."""
+    def lag(self, end_offset: int) -> int:
+        """Records below an offset, usually the high watermark, that are not final; -1 while the start offset
+        is undecided.
+        """
         if not self.is_initialised:
             return -1
-        waiting = self._in_flight.control_runs.data_count(self.spso, high_watermark - 1)
+        if end_offset < self.speo:
+            return self._in_flight.live_count_below(end_offset)
+        waiting = self._in_flight.control_runs.data_count(self.spso, end_offset - 1)
         return waiting - self.delivery_complete_count
 
     def next_deadline_ms(self) -> int | None:

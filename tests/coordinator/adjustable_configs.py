@@ -10,6 +10,7 @@ class AdjustableConfigs:
     session_timeout: int = 45_000
     heartbeat_interval: int = 5_000
     assignment_interval: int = 1_000
+    share_assignor: str = "simple"
     ordered_groups: frozenset[str] = frozenset()
 
     def session_timeout_ms(self, group_id: str) -> int:
@@ -20,6 +21,9 @@ class AdjustableConfigs:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         return self.assignment_interval
+
+    def assignor(self, group_id: str) -> str:
+        return self.share_assignor
 
     def commits_in_order(self, group_id: str) -> bool:
         return group_id in self.ordered_groups

@@ -139,6 +139,13 @@ RULES: Final = (
         "[order per key](decisions/0021-order-per-key-in-share-groups.md)",
     ),
     Rule(
+        "the setting of the assignor of share groups",
+        ("describe_configs: *configs{share.assignor.name}",),
+        "missing",
+        "returned with a group's settings",
+        "[share groups assigned by load](decisions/0025-share-groups-assigned-by-load.md)",
+    ),
+    Rule(
         "settings of dead letters",
         (
             "describe_configs: *configs{share.dead.letter.*}",

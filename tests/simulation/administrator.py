@@ -220,7 +220,12 @@ class Administrator:
     async def _configure_group(self, group_id: str) -> None:
         is_committed = group_id in self._world.scenario.groups_of_committed
         isolation = "read_committed" if is_committed else "read_uncommitted"
-        values = {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation}
+        is_by_load = self._world.scenario.group_ids.index(group_id) % 2 == 1
+        values = {
+            "share.auto.offset.reset": "earliest",
+            "share.isolation.level": isolation,
+            "share.assignor.name": "load" if is_by_load else "simple",
+        }
         await self._alter(32, group_id, values)
         if group_id in self._world.scenario.order.group_ids:
             await self._set_order(group_id, self._random.choice((1, 1, 3)))

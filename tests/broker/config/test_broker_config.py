@@ -64,7 +64,7 @@ def test_metadata_is_never_deleted_by_its_age() -> None:
         ),
         (
             {"group.share.assignors": "simple,other"},
-            "group.share.assignors must be 'simple', because there is no other assignor.",
+            "group.share.assignors must be 'simple' or 'load', because there is no other assignor.",
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},

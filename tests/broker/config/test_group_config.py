@@ -47,6 +47,16 @@ def test_the_broker_settings_may_change_while_it_runs() -> None:
     assert parts.groups.heartbeat_interval_ms("g") == 5_000
 
 
+def test_the_assignor_is_the_groups_own_or_the_brokers() -> None:
+    parts = configured()
+    assert parts.groups.assignor("g") == "simple"
+    parts.give(ResourceType.GROUP, "g", share__assignor__name="load")
+    assert [parts.groups.assignor(name) for name in ("g", "h")] == ["load", "simple"]
+    parts = configured(group__share__assignors="load")
+    parts.give(ResourceType.GROUP, "g", share__assignor__name="simple")
+    assert [parts.groups.assignor(name) for name in ("g", "h")] == ["simple", "load"]
+
+
 def test_stored_values_are_capped_to_narrower_bounds() -> None:
     parts = configured(
         group__share__max__record__lock__duration__ms="30000", group__share__min__session__timeout__ms="45000"

@@ -141,6 +141,7 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "consumer.session.timeout.ms": ("45000", 5, 3),
         "individual.commit.order": ("none", 5, 2),
         "share.assignment.interval.ms": ("1000", 5, 3),
+        "share.assignor.name": ("simple", 5, 2),
         "share.auto.offset.reset": ("latest", 5, 2),
         "share.delivery.count.limit": ("5", 5, 3),
         "errors.deadletterqueue.copy.record.enable": ("false", 5, 1),

@@ -35,6 +35,7 @@ from tests.coordinator.alarm import Alarm
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.coordinator.share_group.simulated_coordinator import (
     SimulatedCatalog,
+    SimulatedLoads,
     SimulatedShareState,
 )
 from tests.coordinator.simulated_log import SimulatedLog, take_all
@@ -243,6 +244,7 @@ class Bench:
             log=self.log,
             catalog=self.catalog,
             share_state=SimulatedShareState(),
+            partition_loads=SimulatedLoads(),
             settings=GroupsSettings(
                 share=ShareGroupSettings(),
                 share_configs=AdjustableConfigs(),

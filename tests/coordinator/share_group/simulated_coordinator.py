@@ -16,10 +16,12 @@ from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.coordinator.replay.interfaces import TopicShape
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
+from barnabas.coordinator.share_group.interfaces import PartitionLoad
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import ShareGroupRecord, decode_share_group_record
 from barnabas.runtime.completion import Completion
 from tests.coordinator.adjustable_configs import AdjustableConfigs
@@ -124,6 +126,37 @@ class SimulatedShareState:
         return Completion.of(None)
 
 
+class SimulatedLoads:
+    """Backlogs, set by hand; a partition that the test does not name is not known."""
+
+    def __init__(self) -> None:
+        self._finished: dict[SharePartitionKey, int] = {}
+        self._ends: dict[SharePartitionKey, int] = {}
+        self.question_count = 0
+
+    def produce(self, topic_id: UUID, partition: int, count: int, *, group_id: str = GROUP) -> None:
+        """Records are written; 0 makes the partition known."""
+        key = SharePartitionKey(group_id, topic_id, partition)
+        self._ends[key] = self._ends.get(key, 0) + count
+
+    def finish(self, topic_id: UUID, partition: int, count: int, *, group_id: str = GROUP) -> None:
+        """The first unfinished records are accepted."""
+        key = SharePartitionKey(group_id, topic_id, partition)
+        self._finished[key] = self._finished.get(key, 0) + count
+
+    def forget(self, topic_id: UUID, partition: int, *, group_id: str = GROUP) -> None:
+        """The leader is gone."""
+        del self._ends[SharePartitionKey(group_id, topic_id, partition)]
+
+    def load_of(self, key: SharePartitionKey, before_offset: int | None) -> PartitionLoad | None:
+        self.question_count += 1
+        if key not in self._ends:
+            return None
+        end_offset = self._ends[key]
+        upper_offset = end_offset if before_offset is None else before_offset
+        return PartitionLoad(max(upper_offset - self._finished.get(key, 0), 0), end_offset)
+
+
 class Simulation:
     """A coordinator with its surroundings and a clock; monotonic time begins at 0."""
 
@@ -132,6 +165,7 @@ class Simulation:
         self.log = GroupLog()
         self.catalog = SimulatedCatalog()
         self.share_state = SimulatedShareState()
+        self.loads = SimulatedLoads()
         self.configs = AdjustableConfigs()
         self.now_ms = 0
         self._alarm = Alarm()
@@ -150,6 +184,7 @@ class Simulation:
             log=self.log,
             catalog=self.catalog,
             share_state=self.share_state,
+            partition_loads=self.loads,
             settings=GroupsSettings(
                 share=self.settings,
                 share_configs=self.configs,

@@ -20,7 +20,7 @@ def test_members_are_numbered_by_the_order_of_a_java_hash_map() -> None:
     topic_id = catalog.create(TOPIC, 3)
     group = _group(_member("b", TOPIC), _member("q", TOPIC))
     initialised = {topic_id: TopicPartitionSet(TOPIC, (0, 1, 2))}
-    target = compute_target(group, _member("a", TOPIC), {TOPIC: 3}, initialised, catalog)
+    target = compute_target(group, _member("a", TOPIC), {TOPIC: 3}, initialised, catalog, None)
     # One-letter strings hash to their code: "q" (113) and "a" (97) share bucket 1 of 16, where who is new
     # comes last; "b" (98) is in bucket 2.
     assert list(target) == ["q", "a", "b"]
@@ -31,7 +31,7 @@ def test_only_initialised_partitions_of_existing_topics_are_handed_out() -> None
     topic_id = catalog.create(TOPIC, 3)
     initialised = {topic_id: TopicPartitionSet(TOPIC, (0, 2))}
     target = compute_target(
-        _group(), _member("a", TOPIC, "absent"), {TOPIC: 1, "absent": 1}, initialised, catalog
+        _group(), _member("a", TOPIC, "absent"), {TOPIC: 1, "absent": 1}, initialised, catalog, None
     )
     assert target == {"a": {topic_id: (0, 2)}}
 
@@ -43,13 +43,13 @@ def test_members_with_different_topics_get_only_their_own() -> None:
         topic_id: TopicPartitionSet(name, (0, 1)) for topic_id, name in zip(ids, "xy", strict=True)
     }
     target = compute_target(
-        _group(_member("a", "x")), _member("b", "y"), {"x": 1, "y": 1}, initialised, catalog
+        _group(_member("a", "x")), _member("b", "y"), {"x": 1, "y": 1}, initialised, catalog, None
     )
     assert target == {"a": {ids[0]: (0, 1)}, "b": {ids[1]: (0, 1)}}
 
 
 def test_a_group_without_subscription_has_an_empty_target_for_each_member() -> None:
-    target = compute_target(_group(_member("a")), _member("b"), {}, {}, SimulatedCatalog())
+    target = compute_target(_group(_member("a")), _member("b"), {}, {}, SimulatedCatalog(), None)
     assert target == {"a": {}, "b": {}}
 
 

@@ -88,6 +88,16 @@ def test_lag_and_counts_leave_control_records_out() -> None:
     assert leader.partition.lag(20) == 0
 
 
+def test_lag_below_an_offset_counts_the_records_in_flight_below_it() -> None:
+    leader = Leader().produce(5).control(10).produce(5)
+    leader.fetch()
+    leader.acknowledge(1, 3, ACCEPT)
+    partition = leader.partition
+    assert [partition.lag(end_offset) for end_offset in (0, 1, 3, 5, 10, 15, 16, 20)] == [
+        *(0, 1, 1, 2, 2, 2, 3, 7),
+    ]
+
+
 def test_lag_excludes_aborted_records_immediately() -> None:
     leader = Leader().produce(16, 9)
     leader.acknowledge(*leader.fetch(records_max=1)[0][:2], RELEASE)

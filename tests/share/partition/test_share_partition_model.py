@@ -292,6 +292,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert spread(live, self.naive.control) == projection
         final = [state for state, _ in projection.values() if state not in (0, 1)]
         assert self.partition.delivery_complete_count == len(final)
+        unfinished = [offset for offset, (state, _) in projection.items() if state in (0, 1)]
+        for offset in (self.naive.spso, (self.naive.spso + self.naive.speo) // 2, self.naive.speo):
+            assert self.partition.lag(offset) == sum(one < offset for one in unfinished)
 
     @invariant()
     def spso_never_goes_back(self) -> None:
