@@ -357,7 +357,7 @@ class _Fetch:
             self._session,
         )
         if partitions and answer.acquired:
-            return RepeatedFetchOperation(answer.acquired, *arguments)
+            return RepeatedFetchOperation(*arguments, answer.acquired)
         return ShareFetchOperation(*arguments)
 
     def _bytes_max(self) -> int:

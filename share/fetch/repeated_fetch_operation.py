@@ -6,21 +6,41 @@ records are read again. If it holds none of them, this is a fetch like any other
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.runtime.completion import Completion
+from barnabas.runtime.response_budget import ResponseBudget
+from barnabas.share.fetch.fetch_source import FetchSource
 from barnabas.share.fetch.kept_answers import Acquired
-from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation
+from barnabas.share.fetch.share_fetch_operation import (
+    Encode,
+    PartitionFetch,
+    ShareFetchOperation,
+    ShareFetchSpec,
+)
+from barnabas.share.leader.acknowledgements import Results
+from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
 
 class RepeatedFetchOperation(ShareFetchOperation):
-    """See the module; `acquired` are the ranges of the first answer."""
+    """One repeated request's wait, and the future of its response."""
 
-    def __init__(self, acquired: Mapping[TopicIdPartition, Acquired], *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(
+        self,
+        source: FetchSource,
+        spec: ShareFetchSpec,
+        partitions: Sequence[TopicIdPartition],
+        acknowledged: Completion[Results],
+        encode: Encode,
+        response_budget: ResponseBudget,
+        session: ShareSession,
+        acquired: Mapping[TopicIdPartition, Acquired],
+    ) -> None:
+        """`acquired` are the ranges of the first answer; see `ShareFetchOperation` for the others."""
+        super().__init__(source, spec, partitions, acknowledged, encode, response_budget, session)
         self._acquired = acquired
 
     async def _look(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -88,7 +88,7 @@ async def _read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 @asynccontextmanager
-async def proxy_before(broker_port: int, port: int) -> AsyncIterator[CuttingProxy]:
+async def proxy_before(broker_port: int, port: int) -> AsyncGenerator[CuttingProxy]:
     """A proxy on `port` of the local host."""
     proxy = CuttingProxy(broker_port)
     serving: list[asyncio.Task[None]] = []
