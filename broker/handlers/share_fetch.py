@@ -118,15 +118,18 @@ def _many_named(request: ShareFetchBody) -> _Named:
 
 def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named) -> Reply:
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
+    epoch = request.share_session_epoch
+    content = "share_fetch", request.encoded_topics, request.is_renew_ack
     try:
         require_share_groups(broker.metadata.image)
         check_caller(request.group_id, request.member_id)
         _check_renewal(request)
         _check_acquire_mode(request)
-        _check_lock_duration(broker, request)
+        if request.lock_duration_ms is not None:
+            _check_lock_duration(broker, request.lock_duration_ms)
         found = _find_session(broker, context, key, request, named)
     except ApiError as error:
-        first_answer = find_first_answer(broker, key, request.share_session_epoch, _content(request), error)
+        first_answer = find_first_answer(broker, key, epoch, content, error)
         if first_answer is not None:
             return _repeat(broker, context, request, first_answer)
         refusal = _refuse(context.api_version, error)
@@ -146,8 +149,7 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         is_renew_ack=request.is_renew_ack,
         lock_duration_ms=session.lock_duration_ms,
     )
-    epoch = request.share_session_epoch
-    answer = KeptAnswer(session, epoch, _content(request), acknowledged)
+    answer = KeptAnswer(session, epoch, content, acknowledged)
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
         broker.kept_answers.forget(key)
     else:
@@ -156,11 +158,6 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         # The session ends even if the client has disconnected by then.
         acknowledged.when_done(lambda _: broker.end_share_session(session))
     return _Fetch(broker, context, request, found, answer).start()
-
-
-def _content(request: ShareFetchBody) -> Content:
-    """The parts that are equal in a repeated request."""
-    return "share_fetch", request.encoded_topics, request.is_renew_ack
 
 
 def find_first_answer(
@@ -224,10 +221,7 @@ def _check_acquire_mode(request: ShareFetchBody) -> None:
         raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
 
 
-def _check_lock_duration(broker: Broker, request: ShareFetchBody) -> None:
-    duration_ms = request.lock_duration_ms
-    if duration_ms is None:
-        return
+def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
     greatest_ms = broker.config.integer(_LOCK_DURATION_MAX)
     if not LOCK_DURATION_MIN_MS <= duration_ms <= greatest_ms:
         message = (

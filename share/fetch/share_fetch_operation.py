@@ -187,7 +187,12 @@ class ShareFetchOperation(ReservingOperation):
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
         self._has_begun_all = True
-        self._use(self._source.config_of(self._spec.group_id))
+        config = self._config = self._source.config_of(self._spec.group_id)
+        self._limits = config.limits
+        if self._session is not None and self._session.lock_duration_ms is not None:
+            self._limits = config.limits._replace(lock_duration_ms=self._session.lock_duration_ms)
+        forced = config.forces_record_limit
+        self._acquire_mode = AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode
         if not self._source.serves_share_groups:
             self._has_expired = True  # the handler refuses the request as a whole
             return planned
@@ -202,13 +207,6 @@ class ShareFetchOperation(ReservingOperation):
         if self._session is not None and self._has_begun_all:
             self._session.note_begun(self._partitions)
         return planned
-
-    def _use(self, config: ShareGroupConfig) -> None:
-        self._config = config
-        lock_duration_ms = None if self._session is None else self._session.lock_duration_ms
-        self._limits = config.limits.with_lock_duration(lock_duration_ms)
-        forced = config.forces_record_limit
-        self._acquire_mode = AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode
 
     def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
         """The plan for this partition; None if no record can be acquired now. An error is kept for the

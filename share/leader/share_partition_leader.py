@@ -271,7 +271,9 @@ class SharePartitionLeader:
 
         `lock_duration_ms` is that of renewed locks, None for the group's.
         """
-        limits = self._limits().with_lock_duration(lock_duration_ms)
+        limits = self._limits()
+        if lock_duration_ms is not None:
+            limits = limits._replace(lock_duration_ms=lock_duration_ms)
         now_ms = self._surroundings.clock.monotonic_ms()
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
         if not decision.is_empty:

@@ -41,10 +41,6 @@ class ShareLimits(NamedTuple):
     """Where the dead letter of a record goes that is archived now; None if the group has no dead letters
     (errors.deadletterqueue.topic.name, KIP-1191)."""
 
-    def with_lock_duration(self, lock_duration_ms: int | None) -> ShareLimits:
-        """The same limits with the duration of one member's locks; None leaves the group's."""
-        return self if lock_duration_ms is None else self._replace(lock_duration_ms=lock_duration_ms)
-
 
 LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
 """A record archived for one of these causes gets a dead letter, if the group has them."""
