@@ -2,9 +2,10 @@
 
 The ledger lists every record acquired in the share session, until the broker has confirmed its
 acknowledgement. Acknowledgements are collected into lots, taken to be sent, and completed with the broker's
-answer. When the session is lost, all its locks are lost: held records are lost, unconfirmed acknowledgements
-have failed, and none of them is sent again. The offsets may have been acquired anew by then, and the broker
-would apply an old acknowledgement to the new delivery.
+answer. When the session is lost, all its locks are lost: held records are lost, and queued acknowledgements
+have failed. The offsets may have been acquired anew by then, and the broker would apply an old
+acknowledgement to the new delivery. So lots in flight are sent again only as a repetition of the same request
+of the same session, and the answer to that is final.
 
 Bounds: the broker bounds the locked records (`share.partition.max.record.locks`). A refused lot is halved
 until one record is left, or it is sent again up to `RETRIES_MAX` times. Pure.
@@ -13,7 +14,7 @@ until one record is left, or it is sent again up to `RETRIES_MAX` times. Pure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.client.acknowledgements import Acknowledgement, AcknowledgeType, Barrier, Lot
@@ -166,22 +167,29 @@ class Ledger:
         return min((lots[0].not_before_ms for lots in self._queued.values()), default=None)
 
     def complete(
-        self, lot: Lot, code: ErrorCode, message: str | None, *, lock_deadline_ms: int, retry_at_ms: int
+        self,
+        lot: Lot,
+        code: ErrorCode,
+        message: str | None,
+        *,
+        lock_deadline_ms: int,
+        retry_at_ms: int | None,
     ) -> None:
         """The broker's answer to a lot in flight; NONE if the broker accepted all of it.
 
         `lock_deadline_ms` is the end of the locks that the lot renewed. `retry_at_ms` is the time of the next
-        try if the error is temporary.
+        try if the error is temporary; None if the session of the lot is lost, so that the answer is final.
         """
         if lot not in self._in_flight:
             return  # the session was lost meanwhile
         self._in_flight.discard(lot)
-        if code is ErrorCode.invalid_record_state and self._is_worth_halving(lot):
+        may_retry = retry_at_ms is not None
+        if may_retry and code is ErrorCode.invalid_record_state and self._is_worth_halving(lot):
             self._requeue(lot.partition, lot.halves())
             lot.answered()
             return
         passes = code.retriable and code not in _PARTITION_GONE
-        if passes and lot.retry_count < RETRIES_MAX:
+        if retry_at_ms is not None and passes and lot.retry_count < RETRIES_MAX:
             lot.retry_count += 1
             lot.is_closed = True
             lot.not_before_ms = retry_at_ms
@@ -202,14 +210,19 @@ class Ledger:
         for lot in self._queued.pop(partition, ()):
             self._fail(lot, code)
 
-    def lose_all(self, code: ErrorCode) -> None:
-        """The share session is lost, and every lock with it."""
+    def lose_all(self, code: ErrorCode, *, repeated: Collection[Lot] = ()) -> None:
+        """The share session is lost, and every lock with it. The lots in `repeated` stay in flight."""
         for partition in list(self._held | self._queued):
             self.lose(partition, code)
-        in_flight, self._in_flight = self._in_flight, set()
-        for lot in in_flight:
-            self._fail(lot, code)
+        self.give_up(self._in_flight.difference(repeated), code)
         self._renewals.begin_anew()
+
+    def give_up(self, lots: Iterable[Lot], code: ErrorCode) -> None:
+        """There will be no answer to these lots; those that are not in flight any more are ignored."""
+        for lot in list(lots):
+            if lot in self._in_flight:
+                self._in_flight.discard(lot)
+                self._fail(lot, code)
 
     def _records(self) -> Iterator[HeldRecord]:
         for held in self._held.values():

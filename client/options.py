@@ -2,14 +2,14 @@
 
 `ShareConsumerOptions` names the keyword arguments of `ShareConsumer` for type checkers; `Settings` holds
 their values for the parts. Durations are in milliseconds. Settings of the group are not options: the broker
-configures the duration of a lock, the delivery limit and the start offset (KIP-932, "Configuration").
+configures the delivery limit and the start offset (KIP-932, "Configuration").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from barnabas.client.common_options import GroupOptions, GroupSettings, check_option_names
 
@@ -20,12 +20,16 @@ AcknowledgementMode = Literal["explicit", "implicit"]
 AcquireMode = Literal["batch_optimized", "record_limit"]
 Unreadable = Literal["reject", "release"]
 
+RECORD_LOCK_DURATION_MS_MIN: Final = 1_000
+"""The shortest lock that a broker grants."""
+
 
 class ShareConsumerOptions(GroupOptions, total=False):
     """The options of a `ShareConsumer`; `Settings` documents each."""
 
     acknowledgement_mode: AcknowledgementMode
     acquire_mode: AcquireMode
+    record_lock_duration_ms: int | None
     prefetch_records: int
     renew_locks: bool
     hold_ms_max: int
@@ -44,6 +48,9 @@ class Settings(GroupSettings):
     acquire_mode: AcquireMode = "batch_optimized"
     """The meaning of `max_records`, which one fetch asks for: with batch_optimized the broker completes the
     producer's batch, with record_limit it does not (KIP-1206)."""
+    record_lock_duration_ms: int | None = None
+    """How long the broker locks the records of this consumer, from 1,000 to the broker's maximum; None for
+    the time that the group sets. Other brokers than Barnabas lock them for the group's time."""
     prefetch_records: int = 100
     """The next fetch starts when fewer than these wait in the client; with 0, when a reader waits for a
     record."""
@@ -68,6 +75,10 @@ class Settings(GroupSettings):
         self._require_choice("acquire_mode", get_args(AcquireMode))
         self._require_choice("unreadable", get_args(Unreadable))
         self._require_at_least(0, "prefetch_records", "hold_ms_max", "acknowledge_within_ms")
+        lock_ms = self.record_lock_duration_ms
+        is_long_enough = lock_ms is None or lock_ms >= RECORD_LOCK_DURATION_MS_MIN
+        expected = f"at least {RECORD_LOCK_DURATION_MS_MIN}, or None"
+        self._require(is_long_enough, "record_lock_duration_ms", expected)
 
     @property
     def is_implicit(self) -> bool:

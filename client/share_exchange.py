@@ -3,6 +3,10 @@
 One fetch and acknowledgements may be outstanding at the same time. An error of the session as a whole ends
 the exchange with an exception; the next exchange needs another connection. `ShareLeader` decides when each
 request is sent.
+
+After a lost connection the next exchange repeats the requests without an answer, before it opens its own
+session. Barnabas then gives the first answer again, and no request has a second effect. A broker that has no
+answer to a repeated request refuses it, and its acknowledgements have failed.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from barnabas.client.record import Holder, KeyT, Outcome, ValueT
 from barnabas.client.record_reader import Delivery, RecordReader
 from barnabas.client.share_session import (
     FINAL_EPOCH,
+    FIRST_EPOCH,
     Batches,
     ShareSession,
     ack_topics,
@@ -96,10 +101,22 @@ class ShareReading(Generic[KeyT, ValueT]):
 class _Request(NamedTuple):
     """An outstanding request."""
 
+    body: ShareFetchBody | ShareAcknowledgeBody
     answer: asyncio.Future[Any]
     lots: dict[TopicIdPartition, Lot]
     sent_at_ms: int
-    is_fetch: bool
+    is_repeated: bool
+
+    @property
+    def is_fetch(self) -> bool:
+        return isinstance(self.body, ShareFetchBody)
+
+
+class UnansweredRequest(NamedTuple):
+    """A request whose connection was lost before the answer, and the lots that wait for its results."""
+
+    body: ShareFetchBody | ShareAcknowledgeBody
+    lots: Sequence[Lot]
 
 
 class ShareExchange(Generic[KeyT, ValueT]):
@@ -124,13 +141,14 @@ class ShareExchange(Generic[KeyT, ValueT]):
         self._holder = holder
         self._on_answer = on_answer
         self._session = ShareSession()
+        self._is_established = False
         self._under_way: list[_Request] = []
         self._loop = asyncio.get_running_loop()
 
     @property
     def is_established(self) -> bool:
         """Whether the broker has confirmed the session."""
-        return self.lock_ms > 0
+        return self._is_established
 
     @property
     def fetches(self) -> bool:
@@ -157,6 +175,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
     ) -> None:
         """Ask for records of exactly these partitions, and send these lots along; none may renew locks."""
         settings, step = self._reading.settings, self._session.fetch(wanted)
+        opens = step.share_session_epoch == FIRST_EPOCH
         body = ShareFetchBody(
             group_id=self._reading.group_id,
             member_id=self._reading.member_id,
@@ -170,9 +189,9 @@ class ShareExchange(Generic[KeyT, ValueT]):
             is_renew_ack=False,
             topics=ack_topics(step.added, _batches(lots)),
             forgotten_topics=forgotten_topics(step.forgotten),
+            lock_duration_ms=settings.record_lock_duration_ms if opens else None,
         )
-        answer = self._connection.start(SHARE_FETCH, body, wait_ms=max_wait_ms)
-        self._note(answer, lots, is_fetch=True)
+        self._send(body, lots)
 
     def acknowledge(self, lots: Sequence[Lot], *, is_final: bool = False) -> None:
         """Acknowledge; the final request ends the session, and the broker releases the records left in it."""
@@ -183,7 +202,25 @@ class ShareExchange(Generic[KeyT, ValueT]):
             is_renew_ack=any(lot.renews for lot in lots),
             topics=ack_topics((), _batches(lots)),
         )
-        self._note(self._connection.start(SHARE_ACKNOWLEDGE, body), lots, is_fetch=False)
+        self._send(body, lots)
+
+    def repeat(self, requests: Iterable[UnansweredRequest]) -> None:
+        """Send these requests of the last session again; the next fetch opens the new session."""
+        assert not self._session.is_open, "an open session has used up their epochs"
+        for request in requests:
+            self._send(request.body, request.lots, is_repeated=True)
+
+    def unanswered(self) -> list[UnansweredRequest]:
+        """The outstanding requests, to be repeated after the loss of the connection.
+
+        Renewals are left out, because the lost connection has ended the locks. No request is repeated twice,
+        because the session that was opened behind it may have its epoch by now.
+        """
+        return [
+            UnansweredRequest(request.body, [lot for lot in request.lots.values() if not lot.renews])
+            for request in self._under_way
+            if not request.is_repeated and request.body.share_session_epoch != FIRST_EPOCH
+        ]
 
     def collect(self) -> bool:
         """Handle the answers that have arrived, in the order of the requests; whether one was a fetch.
@@ -193,12 +230,15 @@ class ShareExchange(Generic[KeyT, ValueT]):
         """
         fetched = False
         while self._under_way and self._under_way[0].answer.done():
+            reply = self._under_way[0].answer.result()
             request = self._under_way.pop(0)
-            if request.is_fetch:
+            if request.is_repeated and reply.error_code:
+                self._ledger.give_up(request.lots.values(), ErrorCode.network_exception)
+            elif request.is_fetch:
                 fetched = True
-                self._take_fetch(request, request.answer.result())
+                self._take_fetch(request, reply)
             else:
-                self._take_acknowledge(request, request.answer.result())
+                self._take_acknowledge(request, reply)
         return fetched
 
     def close(self) -> None:
@@ -209,9 +249,20 @@ class ShareExchange(Generic[KeyT, ValueT]):
         self._under_way.clear()
         self._connection.close()
 
-    def _note(self, answer: asyncio.Future[Any], lots: Iterable[Lot], *, is_fetch: bool) -> None:
+    def _send(
+        self,
+        body: ShareFetchBody | ShareAcknowledgeBody,
+        lots: Iterable[Lot],
+        *,
+        is_repeated: bool = False,
+    ) -> None:
+        answer: asyncio.Future[Any]
+        if isinstance(body, ShareFetchBody):
+            answer = self._connection.start(SHARE_FETCH, body, wait_ms=body.max_wait_ms)
+        else:
+            answer = self._connection.start(SHARE_ACKNOWLEDGE, body)
         by_partition = {lot.partition: lot for lot in lots}
-        self._under_way.append(_Request(answer, by_partition, self._now_ms(), is_fetch))
+        self._under_way.append(_Request(body, answer, by_partition, self._now_ms(), is_repeated))
         answer.add_done_callback(lambda _: self._on_answer())
 
     def _now_ms(self) -> int:
@@ -220,6 +271,9 @@ class ShareExchange(Generic[KeyT, ValueT]):
     def _take_fetch(self, request: _Request, reply: ShareFetchReply) -> None:
         _check(reply.error_code, reply.error_message)
         self.lock_ms = max(reply.acquisition_lock_timeout_ms, 1)
+        if not (self._is_established or request.is_repeated):
+            self._is_established = True
+            self._compare_lock_duration()
         found_records = failed = False
         for topic_id, results in reply.topics:
             for result in results:
@@ -236,6 +290,13 @@ class ShareExchange(Generic[KeyT, ValueT]):
                     self._take_records(partition, result)
         self.fetch_failed = failed and not found_records
         self._complete_unanswered(request)
+
+    def _compare_lock_duration(self) -> None:
+        """A broker that does not know the tag locks records for the group's time."""
+        wanted_ms = self._reading.settings.record_lock_duration_ms
+        if wanted_ms not in (None, self.lock_ms):
+            message = "%s locks records for %d ms instead of %d ms: it does not know record_lock_duration_ms"
+            log.warning(message, self._connection.address, self.lock_ms, wanted_ms)
 
     def _take_acknowledge(self, request: _Request, reply: ShareAcknowledgeReply) -> None:
         _check(reply.error_code, reply.error_message)
@@ -257,7 +318,9 @@ class ShareExchange(Generic[KeyT, ValueT]):
             code,
             message,
             lock_deadline_ms=request.sent_at_ms + self.lock_ms,
-            retry_at_ms=self._now_ms() + self._reading.settings.retry_backoff_ms,
+            retry_at_ms=None
+            if request.is_repeated
+            else self._now_ms() + self._reading.settings.retry_backoff_ms,
         )
 
     def _complete_unanswered(self, request: _Request) -> None:

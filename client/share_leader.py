@@ -6,7 +6,9 @@ any case it is sent after `acknowledge_within_ms`, behind a fetch that waits for
 in order: Barnabas ends such a fetch early, and Apache Kafka delays the answer by up to `max_wait_ms`.
 
 When the connection or the session is lost, every lock is lost, because the broker releases them. The held
-records are dropped, and after a pause a new connection opens a new session.
+records are dropped, and after a pause a new connection opens a new session. Before that it repeats the
+requests without an answer, for the results of their acknowledgements, if they are not older than a request's
+timeout.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import asyncio
 import logging
 from typing import Final, Generic
 
-from barnabas.client.acknowledgements import AcknowledgeType
+from barnabas.client.acknowledgements import AcknowledgeType, Lot
 from barnabas.client.backoff import Backoff
 from barnabas.client.connection import Connection
 from barnabas.client.errors import (
@@ -26,7 +28,7 @@ from barnabas.client.errors import (
 from barnabas.client.held_record import HeldRecord, RecordState, fate_of
 from barnabas.client.ledger import Confirmation, Ledger
 from barnabas.client.record import KeyT, Outcome, ValueT
-from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading
+from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading, UnansweredRequest
 from barnabas.client.signal import Signal
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
@@ -66,6 +68,9 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._is_urgent = False
         self._is_in_trouble = False
         self._is_finishing = False
+        self._unanswered: list[UnansweredRequest] = []
+        self._repeat_until_ms = 0
+        """The requests to repeat over the next connection, and the end of the time for that."""
         self._renews = False
         """Whether the broker supports renewal of locks."""
 
@@ -140,6 +145,12 @@ class ShareLeader(Generic[KeyT, ValueT]):
 
     async def run(self) -> None:
         """Read until `finish` is called. Raises `BrokerError` for a lasting error."""
+        try:
+            await self._read()
+        finally:
+            self._repeat_nothing()
+
+    async def _read(self) -> None:
         while not self._is_finishing:
             self._news.clear()
             if not self._wanted:
@@ -150,10 +161,14 @@ class ShareLeader(Generic[KeyT, ValueT]):
             except (BrokerUnavailableError, SessionLostError) as error:
                 self._give_up(error)
                 await self._pause(self._backoff.next_ms())
+                if self._now_ms() >= self._repeat_until_ms:
+                    self._repeat_nothing()
 
     async def _read_over_one_connection(self) -> None:
         connection = await self._connect()
         exchange = ShareExchange(connection, self._reading, self._ledger, self, self._news.set)
+        repeated, self._unanswered = self._unanswered, []
+        exchange.repeat(repeated)
         try:
             while not self._is_finishing:
                 await self._news.wait(self._pass(exchange))
@@ -161,10 +176,22 @@ class ShareLeader(Generic[KeyT, ValueT]):
                 if exchange.collect():
                     self._note_fetched(exchange)
             await self._end_session(exchange)
+        except BrokerUnavailableError:
+            self._unanswered = exchange.unanswered()
+            self._repeat_until_ms = self._now_ms() + self._settings.request_timeout_ms
+            raise
         finally:
             exchange.close()
-            self._ledger.lose_all(ErrorCode.network_exception)
+            self._ledger.lose_all(ErrorCode.network_exception, repeated=self._lots_to_repeat())
             self._reading.intake.pass_turn(self._node_id)
+
+    def _lots_to_repeat(self) -> list[Lot]:
+        return [lot for request in self._unanswered for lot in request.lots]
+
+    def _repeat_nothing(self) -> None:
+        """No connection came in time: the acknowledgements have failed."""
+        self._ledger.give_up(self._lots_to_repeat(), ErrorCode.network_exception)
+        self._unanswered = []
 
     async def _pause(self, pause_ms: int) -> None:
         """Wait before the next try; `finish` ends the pause."""

@@ -123,6 +123,7 @@ class GroupConfigs:
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,
+            forces_record_limit=values["share.record.limit.force"] is True,
             session_timeout_ms=integer(values["share.session.timeout.ms"]),
             heartbeat_interval_ms=integer(values["share.heartbeat.interval.ms"]),
             assignment_interval_ms=integer(values["share.assignment.interval.ms"]),

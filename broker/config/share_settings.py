@@ -21,6 +21,7 @@ from barnabas.broker.config.setting import (
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
+from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
 
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""
@@ -54,10 +55,10 @@ SHARE_BOUNDED_SETTINGS = (
         least=15_000,
         greatest=60_000,
         doc="How long a delivered record stays locked to its member.",
-        check=between(1000, 3_600_000),
-        least_check=between(1000, 30_000),
+        check=between(LOCK_DURATION_MIN_MS, 3_600_000),
+        least_check=between(LOCK_DURATION_MIN_MS, 30_000),
         greatest_check=between(30_000, 3_600_000),
-        group_check=at_least(1000),
+        group_check=at_least(LOCK_DURATION_MIN_MS),
     ),
     BoundedSetting(
         "share",
@@ -208,6 +209,15 @@ SHARE_GROUP_SETTINGS = (
         "Whether members may renew the lock of a record.",
         scope=Scope.GROUP,
         dynamic=True,
+    ),
+    Setting(
+        "share.record.limit.force",
+        _BOOLEAN,
+        False,
+        "Whether a fetch never acquires more records than it asks for, also if the client cannot say so.",
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
     ),
     Setting(
         "share.order",

@@ -8,7 +8,9 @@ requests is Barnabas's own.
 
 Differences from Kafka 4.3.1: an unknown topic id is an error of its partitions only, and an unknown acquire
 mode is an error before the session's epoch advances. A request may ask for offsets without the bytes of the
-records (`without_records`), for a client that acquires in one process and reads in another.
+records (`without_records`), for a client that acquires in one process and reads in another. It may name the
+duration of the member's locks, which the session keeps. A request that a client repeats after a lost
+connection gets its first answer again (`share.fetch.kept_answers`).
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from barnabas.protocol.encode.share_fetch import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.share.fetch.kept_answers import Acquired, Content, KeptAnswer
+from barnabas.share.fetch.repeated_fetch_operation import RepeatedFetchOperation
 from barnabas.share.fetch.share_fetch_operation import (
     NO_RECORDS,
     PartitionFetch,
@@ -47,7 +50,7 @@ from barnabas.share.leader.acknowledgements import (
     acknowledge,
     has_acknowledgements,
 )
-from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS, AcquireMode
 from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
 from barnabas.share.sessions.session_cache import SessionRequest
 
@@ -56,6 +59,11 @@ if TYPE_CHECKING:
 
 _STEPS_PER_PARTITION = 3
 """The steps of a turn for one partition."""
+
+_LOCK_DURATION_MAX = "group.share.max.record.lock.duration.ms"
+
+_REFUSALS_OF_REPEATS = (ErrorCode.share_session_not_found, ErrorCode.invalid_share_session_epoch)
+"""The errors of a request whose epoch is used up, or whose session has ended."""
 
 _ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
 
@@ -109,30 +117,78 @@ def _many_named(request: ShareFetchBody) -> _Named:
 
 
 def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named) -> Reply:
+    key = ShareSessionKey(request.group_id or "", request.member_id or "")
+    epoch = request.share_session_epoch
+    content = "share_fetch", request.encoded_topics, request.is_renew_ack
     try:
         require_share_groups(broker.metadata.image)
         check_caller(request.group_id, request.member_id)
         _check_renewal(request)
         _check_acquire_mode(request)
-        found = _find_session(broker, context, request, named)
+        if request.lock_duration_ms is not None:
+            _check_lock_duration(broker, request.lock_duration_ms)
+        found = _find_session(broker, context, key, request, named)
     except ApiError as error:
+        first_answer = find_first_answer(broker, key, epoch, content, error)
+        if first_answer is not None:
+            return _repeat(broker, context, request, first_answer)
         refusal = _refuse(context.api_version, error)
         if error.code is ErrorCode.share_session_limit_reached:
             return _refuse_later(broker, refusal, request.max_wait_ms)
         return refusal
+    session = found.session
+    if request.lock_duration_ms is not None:
+        session.lock_duration_ms = request.lock_duration_ms
     acknowledged = acknowledge(
         broker.share_partitions,
         broker.fetch_source.why_not_led,
-        request.group_id or "",
-        request.member_id or "",
+        key.group_id,
+        key.member_id,
         named.acknowledged,
         version=context.api_version,
         is_renew_ack=request.is_renew_ack,
+        lock_duration_ms=session.lock_duration_ms,
     )
+    answer = KeptAnswer(session, epoch, content, acknowledged)
+    if epoch == INITIAL_SHARE_SESSION_EPOCH:
+        broker.kept_answers.forget(key)
+    else:
+        broker.kept_answers.keep(answer)
     if found.is_final:
         # The session ends even if the client has disconnected by then.
-        acknowledged.when_done(lambda _: broker.end_share_session(found.session))
-    return _Fetch(broker, context, request, found, acknowledged).start()
+        acknowledged.when_done(lambda _: broker.end_share_session(session))
+    return _Fetch(broker, context, request, found, answer).start()
+
+
+def find_first_answer(
+    broker: Broker, key: ShareSessionKey, share_session_epoch: int, content: Content, error: ApiError
+) -> KeptAnswer | None:
+    """The first answer to a request that is refused with `error`; None if it is not a repeated one."""
+    if error.code not in _REFUSALS_OF_REPEATS:
+        return None
+    return broker.kept_answers.find(
+        key,
+        share_session_epoch,
+        content,
+        live_session=broker.share_sessions.get(key),
+        now_ms=broker.clock.monotonic_ms(),
+    )
+
+
+def _repeat(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, first_answer: KeptAnswer
+) -> Reply:
+    """The first answer again. If its session still lives, the session belongs to this connection now, and the
+    request may fetch; else the locks have ended with the session, and only the results are left.
+    """
+    session = first_answer.session
+    is_live = broker.share_sessions.get(session.key) is session
+    partitions: list[TopicIdPartition] = []
+    if is_live:
+        broker.share_sessions.move(session, context.connection_id)
+        partitions = session.partitions_in_turn(request.share_session_epoch)
+    found = SessionRequest(session, partitions, is_final=not is_live)
+    return _Fetch(broker, context, request, found, first_answer).start()
 
 
 def check_caller(group_id: str | None, member_id: str | None) -> None:
@@ -165,11 +221,21 @@ def _check_acquire_mode(request: ShareFetchBody) -> None:
         raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
 
 
+def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
+    greatest_ms = broker.config.integer(_LOCK_DURATION_MAX)
+    if not LOCK_DURATION_MIN_MS <= duration_ms <= greatest_ms:
+        message = (
+            f"The duration of locks is {duration_ms} ms. It must be from {LOCK_DURATION_MIN_MS} ms to "
+            f"{greatest_ms} ms, the broker's {_LOCK_DURATION_MAX}."
+        )
+        raise ApiError(ErrorCode.invalid_request, message)
+
+
 def _find_session(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named
+    broker: Broker, context: RequestContext, key: ShareSessionKey, request: ShareFetchBody, named: _Named
 ) -> SessionRequest:
     return broker.share_sessions.fetch(
-        ShareSessionKey(request.group_id or "", request.member_id or ""),
+        key,
         request.share_session_epoch,
         added=named.added,
         forgotten=named.forgotten,
@@ -216,8 +282,9 @@ class _Fetch:
         context: RequestContext,
         request: ShareFetchBody,
         found: SessionRequest,
-        acknowledged: Completion[Results],
+        answer: KeptAnswer,
     ) -> None:
+        """`answer` has the results, and the ranges that an earlier, equal request has acquired."""
         self._broker = broker
         self._version = context.api_version
         self._client_id = context.client_id or ""
@@ -225,7 +292,7 @@ class _Fetch:
         self._session = found.session
         self._is_final = found.is_final
         self._partitions = found.partitions
-        self._acknowledged = acknowledged
+        self._answer = answer
 
     def start(self) -> Reply:
         """The operation of the fetch; if nothing is fetched, it waits for the acknowledgements only."""
@@ -273,15 +340,19 @@ class _Fetch:
             request.batch_size,
             _ACQUIRE_MODES[request.share_acquire_mode],
         )
-        return ShareFetchOperation(
-            self._broker.fetch_source,
+        answer, broker = self._answer, self._broker
+        arguments = (
+            broker.fetch_source,
             spec,
             partitions,
-            self._acknowledged,
+            answer.results,
             self._encode,
-            self._broker.response_budget,
+            broker.response_budget,
             self._session,
         )
+        if partitions and answer.acquired:
+            return RepeatedFetchOperation(*arguments, answer.acquired)
+        return ShareFetchOperation(*arguments)
 
     def _bytes_max(self) -> int:
         """The bytes that the request asks for, limited by the client's quota.
@@ -316,16 +387,33 @@ class _Fetch:
     async def _encode_in_turns(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         if not share_groups_enabled(self._broker.metadata.image):
             return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
-        limits = self._broker.group_configs.limits_of(self._request.group_id or "")
+        if fetched:
+            self._note_acquired(fetched)
+        lock_ms = lock_duration_ms(self._broker, self._session)
         if self._request.without_records:
             fetched = {one: _without_records(got) for one, got in fetched.items()}
         turns = Turns()
         topics = await _topic_results(
-            turns, self._session, self._partitions, fetched, self._acknowledged.result()
+            turns, self._session, self._partitions, fetched, self._answer.results.result()
         )
-        arguments = self._version, 0, None, limits.lock_duration_ms, topics
+        arguments = self._version, 0, None, lock_ms, topics
         encode = encode_share_fetch_response
         return EncodedBody(await self._broker.long_work.run_if(turns.passed, encode, *arguments))
+
+    def _note_acquired(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
+        acquired: dict[TopicIdPartition, Acquired] = {}
+        range_count = 0
+        for partition, (handout, _, _) in fetched.items():
+            if handout.acquired:
+                acquired[partition] = handout.acquired
+                range_count += len(handout.acquired)
+        self._broker.kept_answers.note_acquired(self._answer, acquired, range_count)
+
+
+def lock_duration_ms(broker: Broker, session: ShareSession) -> int:
+    """The duration of the member's locks: its own, or the group's."""
+    own_ms = session.lock_duration_ms
+    return broker.group_configs.limits_of(session.key.group_id).lock_duration_ms if own_ms is None else own_ms
 
 
 def _without_records(got: PartitionFetch) -> PartitionFetch:

@@ -42,7 +42,6 @@ from barnabas.coordinator.metadata.image import (
     ResourceType,
     Topic,
 )
-from barnabas.coordinator.metadata.metadata_log import MetadataLog
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
@@ -63,6 +62,7 @@ from barnabas.runtime.response_budget import ResponseBudget
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.share.dead_letters.dead_letters import DeadLetters
 from barnabas.share.fetch.fetch_source import FetchSource
+from barnabas.share.fetch.kept_answers import KeptAnswers
 from barnabas.share.leader.idle_leaders import checkpoint_before_closing
 from barnabas.share.leader.leader_loads import LeaderLoads
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -122,6 +122,7 @@ class Broker:
         self.time_lookups = StepwiseWork(log_directory.filesystem)
         self.fetch_sessions = self._make_fetch_sessions(new_id)
         self.share_sessions = ShareSessionCache(config.integer("group.share.max.share.sessions"))
+        self.kept_answers = KeptAnswers()
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
         self.dead_letters = self._make_dead_letters()
@@ -131,9 +132,7 @@ class Broker:
         self.transactions = self._make_transactions()
         self._publish_metrics()
         self.fetch_source = self._make_fetch_source()
-        metadata.listeners.append(self._metadata_changed)
-        metadata.on_failed = self._metadata_failed
-        self._follow_metadata_log(metadata.log)
+        self._follow_metadata()
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Set to the error of a failed metadata append, after which the process must end."""
 
@@ -353,14 +352,18 @@ class Broker:
     def end_share_session(self, session: ShareSession) -> None:
         """The member has ended its session: release its acquired records."""
         if self.share_sessions.remove(session):
-            self._release(session)
+            self._share_session_ended(session)
 
     def connection_closed(self, connection_id: int) -> None:
         """A client is gone: end the share session that it opened last."""
         self.produce_order.forget(connection_id)
         session = self.share_sessions.connection_lost(connection_id)
         if session is not None:
-            self._release(session)
+            self._share_session_ended(session)
+
+    def _share_session_ended(self, session: ShareSession) -> None:
+        self.kept_answers.session_ended(session, self.clock.monotonic_ms())
+        self._release(session)
 
     def _release(self, session: ShareSession) -> None:
         for partition in session.partitions:
@@ -371,7 +374,7 @@ class Broker:
     def _end_share_sessions(self) -> None:
         """Share groups are switched off: release all acquired records, and wake the waiting fetches."""
         for session in self.share_sessions.remove_all():
-            self._release(session)
+            self._share_session_ended(session)
             for partition in session.partitions:
                 self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
 
@@ -401,8 +404,11 @@ class Broker:
         if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
             self.share_state.reload(partition.partition)
 
-    def _follow_metadata_log(self, metadata_log: MetadataLog) -> None:
-        """Schedule the metadata snapshots, and wake the fetches that wait for metadata records."""
+    def _follow_metadata(self) -> None:
+        """Apply its changes, schedule its snapshots, and wake the fetches that wait for metadata records."""
+        self.metadata.listeners.append(self._metadata_changed)
+        self.metadata.on_failed = self._metadata_failed
+        metadata_log = self.metadata.log
         metadata_log.on_moved = partial(self.purgatory.wake, METADATA_PARTITION)
         metadata_log.on_deadline = partial(self.deadlines.schedule, metadata_log)
         deadline_ms = metadata_log.next_deadline_ms()

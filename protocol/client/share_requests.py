@@ -14,7 +14,12 @@ from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
-from barnabas.protocol.decode.share_fetch import MODE_VERSION, WITHOUT_RECORDS_TAG, ShareFetchBody
+from barnabas.protocol.decode.share_fetch import (
+    LOCK_DURATION_TAG,
+    MODE_VERSION,
+    WITHOUT_RECORDS_TAG,
+    ShareFetchBody,
+)
 from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string, tagged_fields
 
 _FETCH_NUMBERS: Final = struct.Struct(">iiiiii")
@@ -40,8 +45,17 @@ def encode_share_fetch_request(version: int, body: ShareFetchBody) -> bytes:
         request += _MODE_AND_RENEWAL.pack(body.share_acquire_mode, body.is_renew_ack)
     request += _topics(body.topics)
     request += _forgotten(body.forgotten_topics)
-    request += tagged_fields([(WITHOUT_RECORDS_TAG, b"")] if body.without_records else ())
+    request += tagged_fields(_fetch_tags(body))
     return bytes(request)
+
+
+def _fetch_tags(body: ShareFetchBody) -> list[tuple[int, bytes]]:
+    tags: list[tuple[int, bytes]] = []
+    if body.lock_duration_ms is not None:
+        tags.append((LOCK_DURATION_TAG, INT32.pack(body.lock_duration_ms)))
+    if body.without_records:
+        tags.append((WITHOUT_RECORDS_TAG, b""))
+    return tags
 
 
 def encode_share_acknowledge_request(version: int, body: ShareAcknowledgeBody) -> bytes:

@@ -21,6 +21,8 @@ _ONE_TYPE_BYTES: Final = _ONE_TYPE.size
 _ONE_TYPE_ALONE: Final = struct.Struct(">qqx1sx")
 _TYPE_COUNT_AT: Final = 16
 _TAG_COUNT_AT: Final = 18
+ENCODED_TOPICS_MAX: Final = 64 * 1024
+"""The most bytes of topics that are copied to recognise a repeated request."""
 _ALIKE_MAX: Final = 128
 """Batches that are read together; the effort is wasted if the first of them has another layout."""
 
@@ -59,6 +61,15 @@ _new_batch = cast(
 def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
     """An array of topics. Raises the errors of the reader."""
     return reader.array(_read_topic)
+
+
+def encoded_since(reader: FlexibleReader, start: int) -> bytes:
+    """The topics that were read from `start` on, as they were sent: a repeated request has the same bytes.
+    Empty if they have more than `ENCODED_TOPICS_MAX` bytes.
+    """
+    if reader.position - start > ENCODED_TOPICS_MAX:
+        return b""
+    return bytes(reader.frame[start : reader.position])
 
 
 def _read_topic(reader: FlexibleReader) -> AckTopic:

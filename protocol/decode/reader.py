@@ -157,14 +157,6 @@ class FlexibleReader(Reader):
             found[tag] = self.take(self.varint())
         return found
 
-    def has_tag(self, wanted: int) -> bool:
-        """Read the end of a structure. Returns whether the tag `wanted`, which has no content, is present."""
-        found = False
-        for _ in range(self.varint()):
-            found |= self.varint() == wanted
-            self.take(self.varint())
-        return found
-
 
 def read_whole(
     subject: str, read_body: Callable[[_Reader, int], _Body], reader: _Reader, version: int

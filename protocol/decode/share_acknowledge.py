@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.protocol.decode.acknowledgements import AckTopic, read_ack_topics
+from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.varint import Buffer
 
@@ -25,6 +25,8 @@ class ShareAcknowledgeBody(NamedTuple):
     share_session_epoch: int
     is_renew_ack: bool
     topics: list[AckTopic]
+    encoded_topics: bytes = b""
+    """See `acknowledgements.encoded_since`; not for encoders."""
 
 
 def decode_share_acknowledge(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeBody:
@@ -40,6 +42,10 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
         session_epoch, is_renew_ack = reader.fields(_EPOCH_AND_RENEWAL)
     else:
         session_epoch, is_renew_ack = reader.int32(), False
+    start = reader.position
     topics = read_ack_topics(reader)
+    encoded_topics = encoded_since(reader, start)
     reader.tagged_fields()
-    return ShareAcknowledgeBody(group_id, member_id, session_epoch, bool(is_renew_ack), topics)
+    return ShareAcknowledgeBody(
+        group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics
+    )

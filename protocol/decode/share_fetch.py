@@ -1,25 +1,28 @@
-"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and one field of Barnabas.
+"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and two fields of Barnabas.
 
-A client that reads the records elsewhere sends an empty tagged field, and gets only their offsets. Apache
-Kafka skips this tag, because it skips all unknown tags; so does this decoder. The combination of the fields
-is not checked.
+A client that reads the records elsewhere sends an empty tagged field, and gets only their offsets. Another
+tag has the duration of the member's locks. Apache Kafka skips both, because it skips all unknown tags; so
+does this decoder. The combination of the fields is not checked.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.decode.acknowledgements import AckTopic, read_ack_topics
+from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
+from barnabas.protocol.errors import FrameError
 from barnabas.protocol.varint import Buffer
 
 MODE_VERSION: Final = 2
 """From this version on, a request has an acquire mode and the flag for renewals."""
 
+LOCK_DURATION_TAG: Final = 10_000
 WITHOUT_RECORDS_TAG: Final = 0x6262
-"""Far from Kafka's tags, which count up from 0."""
+"""Both are far from Kafka's tags, which count up from 0."""
 
 _NUMBERS: Final = struct.Struct(">iiiiiib?")
 """The fields from the session's epoch to the renewal flag."""
@@ -47,6 +50,10 @@ class ShareFetchBody(NamedTuple):
     forgotten_topics: list[tuple[UUID, list[int]]]
     without_records: bool = False
     """Whether the response leaves out the bytes of the records, which are acquired as usual."""
+    lock_duration_ms: int | None = None
+    """The duration of this member's locks from now on; None leaves it unchanged."""
+    encoded_topics: bytes = b""
+    """See `acknowledgements.encoded_since`; not for encoders."""
 
 
 def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFetchBody:
@@ -60,9 +67,23 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
         numbers = reader.fields(_NUMBERS)
     else:
         numbers = (*reader.fields(_NUMBERS_WITHOUT_MODE), 0, False)
+    start = reader.position
     topics, forgotten_topics = read_ack_topics(reader), reader.array(_read_forgotten_topic)
-    without_records = reader.has_tag(WITHOUT_RECORDS_TAG)
-    return ShareFetchBody._make((group_id, member_id, *numbers, topics, forgotten_topics, without_records))
+    encoded_topics = encoded_since(reader, start)
+    fields = (group_id, member_id, *numbers, topics, forgotten_topics, False, None, encoded_topics)
+    body = ShareFetchBody._make(fields)
+    tags = reader.tags()
+    return _with_tags(body, tags) if tags else body
+
+
+def _with_tags(body: ShareFetchBody, tags: Mapping[int, Buffer]) -> ShareFetchBody:
+    duration = tags.get(LOCK_DURATION_TAG)
+    if duration is not None and len(duration) != _INT32.size:
+        raise FrameError(f"A duration of locks has {len(duration)} bytes instead of {_INT32.size}.")
+    return body._replace(
+        without_records=WITHOUT_RECORDS_TAG in tags,
+        lock_duration_ms=None if duration is None else _INT32.unpack(duration)[0],
+    )
 
 
 def _read_forgotten_topic(reader: FlexibleReader) -> tuple[UUID, list[int]]:

@@ -26,7 +26,7 @@ from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
-from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
@@ -93,7 +93,11 @@ class ShareFetchOperation(ReservingOperation):
         self._encode = encode
         self._session = session
         self._config: ShareGroupConfig
-        """The group's settings at this look, which may have changed since the last one."""
+        self._limits: ShareLimits
+        self._acquire_mode: AcquireMode
+        """The group's settings at this look, which may have changed since the last one; its limits and the
+        mode as they hold for this request.
+        """
         self._began_ms = source.now_ms()
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
@@ -183,7 +187,12 @@ class ShareFetchOperation(ReservingOperation):
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
         self._has_begun_all = True
-        self._config = self._source.config_of(self._spec.group_id)
+        config = self._config = self._source.config_of(self._spec.group_id)
+        self._limits = config.limits
+        if self._session is not None and self._session.lock_duration_ms is not None:
+            self._limits = config.limits._replace(lock_duration_ms=self._session.lock_duration_ms)
+        forced = config.forces_record_limit
+        self._acquire_mode = AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode
         if not self._source.serves_share_groups:
             self._has_expired = True  # the handler refuses the request as a whole
             return planned
@@ -214,7 +223,7 @@ class ShareFetchOperation(ReservingOperation):
         if leader is None:
             self._has_begun_all = False
             return None
-        plan = leader.core.plan_acquire(spec.records_max, config.limits, spec.acquire_mode)
+        plan = leader.core.plan_acquire(spec.records_max, self._limits, self._acquire_mode)
         upper_offset = leader.upper_offset(read_committed=config.read_committed)
         if plan.reads and plan.reads[0][0] < upper_offset:
             return partition, leader, plan, upper_offset
@@ -244,7 +253,7 @@ class ShareFetchOperation(ReservingOperation):
         self, planned: Sequence[_Planned], turns: Turns
     ) -> dict[TopicIdPartition, PartitionFetch]:
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
-        spec, limits = self._spec, self._config.limits
+        spec, limits = self._spec, self._limits
         records_left = spec.records_max
         bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
         if not bytes_max:
@@ -258,13 +267,13 @@ class ShareFetchOperation(ReservingOperation):
                 continue
             partition, leader, plan, upper_offset = one
             if records_left != spec.records_max:
-                plan = leader.core.plan_acquire(records_left, limits, spec.acquire_mode)
+                plan = leader.core.plan_acquire(records_left, limits, self._acquire_mode)
             demand = FetchDemand(
                 spec.member_id,
                 records_left,
                 spec.batch_size,
                 max(bytes_max // len(planned), 1),
-                spec.acquire_mode,
+                self._acquire_mode,
                 limits,
                 upper_offset,
                 self._config.read_committed,

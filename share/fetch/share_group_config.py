@@ -19,11 +19,14 @@ class AutoOffsetReset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupConfig:
-    """One group's settings. `read_committed` is share.isolation.level."""
+    """One group's settings. `read_committed` is share.isolation.level, `forces_record_limit` is
+    share.record.limit.force.
+    """
 
     limits: ShareLimits
     read_committed: bool
     auto_offset_reset: AutoOffsetReset
+    forces_record_limit: bool = False
 
 
 class ShareGroupConfigs(Protocol):

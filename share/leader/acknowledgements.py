@@ -37,9 +37,10 @@ def acknowledge(
     *,
     version: int,
     is_renew_ack: bool,
+    lock_duration_ms: int | None,
 ) -> Completion[Results]:
     """Acknowledge all that `topics` name with batches. `why_not_led` is the error of a partition without a
-    leader.
+    leader. `lock_duration_ms` is that of renewed locks, None for the group's.
     """
     results: Results = {}
     pending: list[tuple[TopicIdPartition, Completion[None]]] = []
@@ -53,7 +54,7 @@ def acknowledge(
                 if leader is None:
                     raise why_not_led(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                recorded = leader.acknowledge(member_id, batches)
+                recorded = leader.acknowledge(member_id, batches, lock_duration_ms)
             except (ApiError, StorageError) as error:
                 results[partition] = error_result(error)
                 continue

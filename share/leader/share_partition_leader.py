@@ -8,7 +8,6 @@ next leader is loaded from the recorded state.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
@@ -28,9 +27,11 @@ from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
+from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
+from barnabas.share.leader.whole_batches import pieces_between
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import InFlightBatch
@@ -40,7 +41,7 @@ from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.reader import BatchSlice
 
 
 class DecisionStore(Protocol):
@@ -262,11 +263,17 @@ class SharePartitionLeader:
         self._schedule_deadline()
         return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
 
-    def acknowledge(self, member_id: str, batches: Sequence[AckBatch]) -> Completion[None]:
+    def acknowledge(
+        self, member_id: str, batches: Sequence[AckBatch], lock_duration_ms: int | None = None
+    ) -> Completion[None]:
         """Acknowledge validated batches; the completion ends when that is recorded. Raises ApiError, changing
         nothing.
+
+        `lock_duration_ms` is that of renewed locks, None for the group's.
         """
         limits = self._limits()
+        if lock_duration_ms is not None:
+            limits = limits._replace(lock_duration_ms=lock_duration_ms)
         now_ms = self._surroundings.clock.monotonic_ms()
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
         if not decision.is_empty:
@@ -274,6 +281,16 @@ class SharePartitionLeader:
         self._count_acknowledged(decision)
         self._schedule_deadline()
         return NOTHING_TO_RECORD
+
+    def hand_out_again(self, member_id: str, acquired: Sequence[tuple[int, int, int]]) -> Handout:
+        """The records that the member still holds of those that a fetch gave it, read again; nothing else
+        changes. Raises StorageError or ApiError.
+        """
+        held = self.core.held_ranges(member_id, acquired)
+        read = read_again(self.log, held)
+        if not read:
+            return NOTHING
+        return self._hand_out(held, without_batches(read, unreadable_batches(self.log, read)))
 
     def release_member(self, member_id: str) -> None:
         """End every lock of a member whose share session has ended."""
@@ -361,11 +378,11 @@ class SharePartitionLeader:
                     group=self.group_id,
                 )
 
-    def _hand_out(self, acquired: list[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
+    def _hand_out(self, acquired: Sequence[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
         buffers: list[Buffer] = []
         if self.core.keys_until is None:
             for slice_ in read:
-                buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+                buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
         else:
             buffers, undelivered_bytes = delivered_batches(read, acquired)
             self.counts.undelivered_bytes += undelivered_bytes
@@ -462,27 +479,8 @@ class SharePartitionLeader:
             self._surroundings.deadlines.schedule(self, deadline_ms)
 
 
-def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
-    """The batches that overlap the range; usually all, because a read is no longer than the ranges to
-    acquire.
-    """
-    batches = slice_.batches
-    if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
-        return slice_.pieces()
-    first = bisect_left(batches, first_offset, key=_last_offset)
-    return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)
-
-
 _first, _last = itemgetter(0), itemgetter(1)
 """The fields of an acquired range."""
-
-
-def _base_offset(span: BatchSpan) -> int:
-    return span.base_offset
-
-
-def _last_offset(span: BatchSpan) -> int:
-    return span.last_offset
 
 
 def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:

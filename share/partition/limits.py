@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, LetterPlace
 
+LOCK_DURATION_MIN_MS = 1_000
+"""The shortest lock that a group or a member may ask for."""
+
 
 class AcquireMode(IntEnum):
     """ShareAcquireMode of ShareFetch (KIP-1206)."""
@@ -25,7 +28,7 @@ class ShareLimits(NamedTuple):
     delivery_count_max: int = 5
     """Deliveries of a record before it is archived (share.delivery.count.limit)."""
     lock_duration_ms: int = 30_000
-    """The duration of an acquisition lock (share.record.lock.duration.ms)."""
+    """The duration of an acquisition lock (share.record.lock.duration.ms, or the member's own)."""
     record_locks_max: int = 2_000
     """Data records between SPSO and SPEO above which no new ones are acquired
     (share.partition.max.record.locks)."""

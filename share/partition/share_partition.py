@@ -18,6 +18,7 @@ from barnabas.share.partition.acknowledgement import acknowledge, carry_out, wit
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.held_ranges import Range, held_ranges
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
     AVAILABLE,
@@ -173,6 +174,10 @@ class SharePartition:
         before. Offsets below the SPSO are ignored. The decision is empty if there is nothing to record.
         """
         return self._with_earlier(acknowledge(self._in_flight, member_id, batches, limits, now_ms))
+
+    def held_ranges(self, member_id: str, acquired: Sequence[Range]) -> list[Range]:
+        """The parts of the acquired ranges that the member still holds from that delivery."""
+        return held_ranges(self._in_flight, member_id, acquired)
 
     def decide_release_member(self, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
         """Ends all locks of a member whose share session has ended; the delivery counts stay."""

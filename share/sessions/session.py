@@ -34,7 +34,14 @@ class ShareSession:
     `connection_id` is that of the connection that opened it; requests may come over any.
     """
 
-    __slots__ = ("_owes_answer", "connection_id", "has_begun_all", "key", "share_session_epoch")
+    __slots__ = (
+        "_owes_answer",
+        "connection_id",
+        "has_begun_all",
+        "key",
+        "lock_duration_ms",
+        "share_session_epoch",
+    )
 
     def __init__(
         self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection_id: int
@@ -46,6 +53,8 @@ class ShareSession:
         """For each partition, whether the next response must name it even without records or error."""
         self.has_begun_all = False
         """Whether the group has a start offset in every partition."""
+        self.lock_duration_ms: int | None = None
+        """The duration of the member's locks, if it has asked for one; else the group's value holds."""
 
     def __len__(self) -> int:
         return len(self._owes_answer)

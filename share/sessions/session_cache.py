@@ -95,6 +95,13 @@ class ShareSessionCache:
         session.advance_epoch()
         return SessionRequest(session, [], is_final=False)
 
+    def move(self, session: ShareSession, connection_id: int) -> None:
+        """The member has another connection: the session ends with that one from now on."""
+        if self._opened_last.get(session.connection_id) is session:
+            del self._opened_last[session.connection_id]
+        session.connection_id = connection_id
+        self._opened_last[connection_id] = session
+
     def remove(self, session: ShareSession) -> bool:
         """Ends a session; returns whether it was still the one of its group and member."""
         if self._sessions.get(session.key) is not session:

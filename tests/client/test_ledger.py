@@ -47,7 +47,7 @@ class Bench:
         (lot,) = self.take(now_ms)
         return lot
 
-    def answer(self, lot: Lot, code: ErrorCode, *, retry_at_ms: int = 0) -> None:
+    def answer(self, lot: Lot, code: ErrorCode, *, retry_at_ms: int | None = 0) -> None:
         self.ledger.complete(lot, code, None, lock_deadline_ms=5 * LOCK_MS, retry_at_ms=retry_at_ms)
 
     @property
@@ -194,6 +194,39 @@ def test_a_lost_session_loses_everything(bench: Bench) -> None:
     assert bench.ledger.is_empty
     bench.answer(lot, NONE)
     assert len(bench.outcomes) == 2
+
+
+def test_lots_of_a_lost_session_that_are_repeated_wait_for_the_first_answer(bench: Bench) -> None:
+    told, held = bench.acquire(1, 2)
+    bench.accept(told)
+    lot = bench.take_one()
+    bench.ledger.lose_all(ErrorCode.network_exception, repeated=[lot])
+    assert (told.state, held.state, bench.outcomes) == (RecordState.LOST, RecordState.LOST, [])
+    bench.answer(lot, NONE, retry_at_ms=None)
+    assert bench.outcomes == [([1], NONE)]
+    assert bench.ledger.is_empty
+
+
+@pytest.mark.parametrize("code", [ErrorCode.invalid_record_state, ErrorCode.coordinator_not_available])
+def test_the_answer_to_a_repeated_lot_is_final(bench: Bench, code: ErrorCode) -> None:
+    bench.accept(*bench.acquire(1, 2))
+    lot = bench.take_one()
+    bench.ledger.lose_all(ErrorCode.network_exception, repeated=[lot])
+    bench.answer(lot, code, retry_at_ms=None)
+    assert bench.outcomes == [([1, 2], code)]
+    assert not bench.ledger.has_pending
+
+
+def test_lots_that_were_given_up_have_failed_once(bench: Bench) -> None:
+    bench.accept(*bench.acquire(1))
+    lot = bench.take_one()
+    passed: list[bool] = []
+    bench.ledger.barrier(lambda: passed.append(True))
+    bench.ledger.give_up([lot], ErrorCode.network_exception)
+    bench.ledger.give_up([lot], ErrorCode.network_exception)
+    bench.answer(lot, NONE)
+    assert bench.outcomes == [([1], ErrorCode.network_exception)]
+    assert passed == [True]
 
 
 def test_a_newer_delivery_makes_the_older_one_lost(bench: Bench) -> None:

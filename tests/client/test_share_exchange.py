@@ -347,3 +347,34 @@ def test_the_last_request_releases_held_records_and_ends_the_session() -> None:
     (last,) = brokers.acknowledgements
     assert last.share_session_epoch == -1
     assert last.topics[0].partitions[0].acknowledgement_batches == [(0, 0, b"\2")]
+
+
+def test_the_duration_of_locks_is_named_when_a_session_opens(caplog: pytest.LogCaptureFixture) -> None:
+    brokers = Brokers()
+    brokers.lock_ms = 5_000
+
+    async def test() -> None:
+        async with brokers.consumer(record_lock_duration_ms=5_000) as consumer:
+            await consumer.poll()
+            await consumer.poll(timeout=1)
+
+    among(brokers, test)
+    durations = [fetch.lock_duration_ms for _, fetch in brokers.fetches]
+    assert len(durations) > 1
+    assert durations == [5_000, *[None] * (len(durations) - 1)]
+    assert "record_lock_duration_ms" not in caplog.text
+
+
+def test_a_broker_that_does_not_know_the_duration_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    brokers = Brokers()
+
+    async def test() -> None:
+        async with brokers.consumer(record_lock_duration_ms=5_000) as consumer:
+            await consumer.poll()
+            await consumer.poll(timeout=1)
+
+    among(brokers, test)
+    warnings = [record.getMessage() for record in caplog.records if "duration" in record.getMessage()]
+    assert warnings == [
+        "broker:9092 locks records for 30000 ms instead of 5000 ms: it does not know record_lock_duration_ms"
+    ]

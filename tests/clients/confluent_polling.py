@@ -9,10 +9,17 @@ from tests.clients.polling import eventually
 POLL_SECONDS = 0.2
 
 
-def share_consumer(bootstrap: str, group: str, topic: str, *, mode: str = "explicit") -> ShareConsumer:
+def share_consumer(
+    bootstrap: str, group: str, topic: str, *, mode: str = "explicit", max_poll_records: int = 500
+) -> ShareConsumer:
     """A subscribed share consumer; close it."""
     consumer = ShareConsumer(
-        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": mode}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "share.acknowledgement.mode": mode,
+            "max.poll.records": max_poll_records,
+        }
     )
     consumer.subscribe([topic])
     return consumer

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer, TopicPartition
@@ -31,8 +32,8 @@ def open_consumer(bootstrap: str) -> Iterator[OpenConsumer]:
     """Opens consumers (with explicit acknowledgement by default) that are closed after the test."""
     opened: list[ShareConsumer] = []
 
-    def open_one(group: str, topic: str, *, mode: str = "explicit") -> ShareConsumer:
-        opened.append(share_consumer(bootstrap, group, topic, mode=mode))
+    def open_one(group: str, topic: str, **options: Any) -> ShareConsumer:
+        opened.append(share_consumer(bootstrap, group, topic, **options))
         return opened[-1]
 
     yield open_one
@@ -225,3 +226,21 @@ def test_transactions_leave_no_lag(
         return offset.lag == 0
 
     eventually(lag_is_gone, awaited="the markers no longer count as lag")
+
+
+@pytest.mark.barnabas
+def test_a_forced_record_limit_makes_max_poll_records_exact(
+    cluster: Cluster, open_consumer: OpenConsumer
+) -> None:
+    """librdkafka sends max.poll.records, but has no acquire mode."""
+    topic, plain, limited = cluster.topic(), cluster.group(), cluster.group(record_limit_force="true")
+    cluster.produce(topic, numbered(50), linger_ms=1_000)
+    counts: dict[str, list[int]] = {}
+    for group in (plain, limited):
+        consumer = open_consumer(group, topic, max_poll_records=7)
+        counts[group] = []
+        while sum(counts[group]) < 50:
+            messages = poll_some(consumer)
+            settle(consumer, messages, consumer.acknowledge)
+            counts[group].append(len(messages))
+    assert counts == {plain: [50], limited: [7] * 7 + [1]}

@@ -276,6 +276,13 @@ RULES: Final = (
         is_merged,
     ),
     Rule(
+        "the forced record limit",
+        ("describe_configs: *configs{share.record.limit.force}",),
+        "missing",
+        "returned with a group's settings",
+        "Barnabas can limit the records of clients that cannot ask for it ([settings](settings.md))",
+    ),
+    Rule(
         "throttled records",
         ("share_fetch: *acquired_records",),
         "a record near its delivery limit bounds the records delivered with it; if that number of the batch "

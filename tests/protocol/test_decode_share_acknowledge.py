@@ -36,7 +36,8 @@ def test_requests_of_kio_are_decoded(version: int, topics: Any, **values: Any) -
     kio_class = request_class(ApiKey.SHARE_ACKNOWLEDGE, version)
     request = made(kio_class, topics=kio_topics(kio_class, topics), **values)
 
-    assert decode_share_acknowledge(version, written(request), 0) == share_acknowledge_body(request)
+    decoded = decode_share_acknowledge(version, written(request), 0)
+    assert decoded._replace(encoded_topics=b"") == share_acknowledge_body(request)
 
 
 def test_version_1_renews_nothing() -> None:

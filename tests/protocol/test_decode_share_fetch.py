@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.decode.acknowledgements import ENCODED_TOPICS_MAX
 from barnabas.protocol.decode.share_fetch import decode_share_fetch
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.primitive import milliseconds
+from barnabas.protocol.varint import unsigned_varint
 from tests.protocol.acknowledgement_requests import (
     INT32S,
     NAMES,
@@ -51,7 +53,8 @@ def test_requests_of_kio_are_decoded(version: int, topics: Any, forgotten: Any, 
         **values,
     )
 
-    assert decode_share_fetch(version, written(request), 0) == share_fetch_body(request)
+    decoded = decode_share_fetch(version, written(request), 0)
+    assert decoded._replace(encoded_topics=b"") == share_fetch_body(request)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,32 @@ def test_requests_of_kio_are_decoded(version: int, topics: Any, forgotten: Any, 
     ],
 )
 def test_the_known_tagged_field_is_found_among_others(tags: bytes, expected: bool) -> None:
-    body = b"\x02g\x02m" + bytes(24) + b"\x00\x00" + b"\x01\x01" + tags
+    body = _BEFORE_TAGS + tags
     assert decode_share_fetch(2, body, 0).without_records is expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (b"\x00", None),
+        (b"\x01\x90N\x04\x00\x00\x03\xe8", 1_000),
+        (b"\x01\x90N\x04\xff\xff\xff\xff", -1),
+        (b"\x02\x90N\x04\x00\x00\x00\x01\xe2\xc4\x01\x00", 1),
+    ],
+)
+def test_the_duration_of_locks_is_a_tagged_field(tags: bytes, expected: int | None) -> None:
+    assert decode_share_fetch(1, _BEFORE_TAGS_V1 + tags, 0).lock_duration_ms == expected
+    assert decode_share_fetch(2, _BEFORE_TAGS + tags, 0).lock_duration_ms == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x00\x03", b"\x00\x00\x00\x03\xe8"])
+def test_a_duration_of_another_size_is_malformed(content: bytes) -> None:
+    with pytest.raises(FrameError, match=f"A duration of locks has {len(content)} bytes instead of 4"):
+        decode_share_fetch(2, _BEFORE_TAGS + b"\x01\x90N" + bytes([len(content)]) + content, 0)
+
+
+_BEFORE_TAGS = b"\x02g\x02m" + bytes(24) + b"\x00\x00" + b"\x01\x01"
+_BEFORE_TAGS_V1 = b"\x02g\x02m" + bytes(24) + b"\x01\x01"
 
 
 def forgotten_topics(kio_class: type, forgotten: Any) -> Any:
@@ -92,3 +119,17 @@ def test_version_1_renews_nothing() -> None:
 def test_null_arrays_are_refused(rest: bytes) -> None:
     with pytest.raises(FrameError, match="null"):
         decode_share_fetch(1, bytes(26) + rest, 0)
+
+
+def test_the_topics_are_kept_as_they_were_sent() -> None:
+    topics = b"\x02" + bytes(16) + b"\x02" + bytes(4) + b"\x01\x00\x00" + b"\x01"
+    frame = b"\x02g\x02m" + bytes(24) + b"\x00\x00" + topics + b"\x00"
+    assert decode_share_fetch(2, frame, 0).encoded_topics == topics
+
+
+def test_many_topics_are_not_copied() -> None:
+    partition = bytes(4) + b"\x01\x00"
+    count = ENCODED_TOPICS_MAX // len(partition) + 1
+    topics = b"\x02" + bytes(16) + unsigned_varint(count + 1) + partition * count + b"\x00\x01"
+    body = decode_share_fetch(2, b"\x02g\x02m" + bytes(24) + b"\x00\x00" + topics + b"\x00", 0)
+    assert (body.encoded_topics, len(body.topics[0].partitions)) == (b"", count)

@@ -12,7 +12,7 @@ def test_a_group_without_settings_has_kafkas_defaults() -> None:
         delivery_count_max=5, lock_duration_ms=30_000, record_locks_max=2_000, renew_enabled=True
     )
     assert config.auto_offset_reset == AutoOffsetReset("latest")
-    assert config.read_committed is False
+    assert (config.read_committed, config.forces_record_limit) == (False, False)
     assert (config.session_timeout_ms, config.heartbeat_interval_ms) == (45_000, 5_000)
     assert config.assignment_interval_ms == 1_000
 
@@ -28,12 +28,13 @@ def test_a_groups_own_settings_win_at_once() -> None:
         share__auto__offset__reset="by_duration:PT1M",
         share__isolation__level="read_committed",
         share__renew__acknowledge__enable="false",
+        share__record__limit__force="true",
         share__session__timeout__ms="50000",
     )
     config = parts.groups.of("g")
     assert (config.limits.delivery_count_max, config.limits.renew_enabled) == (7, False)
     assert config.auto_offset_reset == AutoOffsetReset("by_duration", 60_000)
-    assert config.read_committed is True
+    assert (config.read_committed, config.forces_record_limit) == (True, True)
     assert parts.groups.session_timeout_ms("g") == 50_000
     assert parts.groups.of("g") is config
     assert parts.groups.of("h") == plain

@@ -148,6 +148,7 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "errors.deadletterqueue.topic.name": ("", 5, 2),
         "share.dead.letter.copy.headers.enable": ("false", 5, 1),
         "share.dead.letter.on.failure": ("hold", 5, 2),
+        "share.record.limit.force": ("false", 5, 1),
         "share.order": ("none", 5, 2),
         "share.order.key.in.flight.max": ("1", 5, 3),
         "share.heartbeat.interval.ms": ("5000", 5, 3),

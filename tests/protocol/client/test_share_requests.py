@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +27,7 @@ TOPICS = st.lists(
     st.builds(AckTopic, st.uuids(), st.lists(st.builds(AckPartition, INT32S, BATCHES), max_size=3)),
     max_size=3,
 )
+_Body = TypeVar("_Body", ShareFetchBody, ShareAcknowledgeBody)
 FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_size=3)
 
 
@@ -40,20 +41,30 @@ FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_si
         TOPICS,
         FORGOTTEN,
         st.booleans(),
+        st.none() | INT32S,
+        st.just(b""),
     )
 )
 def test_a_fetch_survives_encoding_and_decoding(body: ShareFetchBody) -> None:
-    assert decode_share_fetch(2, encode_share_fetch_request(2, body), 0) == body
+    assert _without_encoding(decode_share_fetch(2, encode_share_fetch_request(2, body), 0)) == body
     older = body._replace(share_acquire_mode=0, is_renew_ack=False)
-    assert decode_share_fetch(1, encode_share_fetch_request(1, body), 0) == older
+    assert _without_encoding(decode_share_fetch(1, encode_share_fetch_request(1, body), 0)) == older
 
 
 @settings(deadline=None)
-@given(st.builds(ShareAcknowledgeBody, NAMES, NAMES, INT32S, st.booleans(), TOPICS))
+@given(st.builds(ShareAcknowledgeBody, NAMES, NAMES, INT32S, st.booleans(), TOPICS, st.just(b"")))
 def test_an_acknowledgement_survives_encoding_and_decoding(body: ShareAcknowledgeBody) -> None:
-    assert decode_share_acknowledge(2, encode_share_acknowledge_request(2, body), 0) == body
+    assert (
+        _without_encoding(decode_share_acknowledge(2, encode_share_acknowledge_request(2, body), 0)) == body
+    )
     older = body._replace(is_renew_ack=False)
-    assert decode_share_acknowledge(1, encode_share_acknowledge_request(1, body), 0) == older
+    assert (
+        _without_encoding(decode_share_acknowledge(1, encode_share_acknowledge_request(1, body), 0)) == older
+    )
+
+
+def _without_encoding(body: _Body) -> _Body:
+    return body._replace(encoded_topics=b"")
 
 
 def _recorded(key: ApiKey) -> list[Any]:

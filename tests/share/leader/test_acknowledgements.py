@@ -34,7 +34,14 @@ def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
         return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
 
     return acknowledge(
-        stage.share_partitions, why_not_led, "group", "member", topics, version=2, is_renew_ack=False
+        stage.share_partitions,
+        why_not_led,
+        "group",
+        "member",
+        topics,
+        version=2,
+        is_renew_ack=False,
+        lock_duration_ms=None,
     )
 
 

@@ -155,3 +155,20 @@ def test_a_session_opened_anew_elsewhere_survives_the_old_connection() -> None:
     session = fetch(cache, 0, P0, connection_id=2).session
     assert cache.connection_lost(1) is None
     assert cache.get(KEY) is session
+
+
+def test_a_moved_session_ends_with_its_new_connection() -> None:
+    cache = ShareSessionCache(10)
+    session = fetch(cache, 0, P0, connection_id=1).session
+    cache.move(session, 2)
+    assert cache.connection_lost(1) is None
+    assert cache.connection_lost(2) is session
+
+
+def test_a_session_may_move_away_from_a_connection_with_a_newer_one() -> None:
+    cache = ShareSessionCache(10)
+    first = fetch(cache, 0, P0).session
+    second = fetch(cache, 0, P0, key=OTHER).session
+    cache.move(first, 2)
+    assert cache.connection_lost(1) is second
+    assert cache.connection_lost(2) is first
