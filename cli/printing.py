@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO, cast
@@ -110,6 +111,17 @@ def _cell(name: str, value: Value) -> str:
         items: list[Value] = cast("Any", value)
         return "[" + ", ".join(_cell("", one) for one in items) + "]"
     return str(value)
+
+
+def bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
+    """An entry of a row: text under the name itself; other bytes in base64 under the name with `_base64`."""
+    if data is None:
+        return {name: None}
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data).decode()}
+    return {name: text}
 
 
 def as_time(timestamp_ms: int) -> str:

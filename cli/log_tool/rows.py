@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
-from barnabas.cli.printing import Row, Value
+from barnabas.cli.printing import Row, Value, bytes_entry
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, METADATA_TOPIC, SHARE_STATE_TOPIC
 from barnabas.protocol.control_record import (
     ControlType,
@@ -81,13 +81,13 @@ def _data_row(topic: str, record: Record) -> Row:
             fields = {"unreadable": str(error)}
         if fields is not None:
             return {"type": "record", "offset": record.offset, **fields}
-    headers = [{"key": name, **_bytes_entry("value", value)} for name, value in record.headers]
+    headers = [{"key": name, **bytes_entry("value", value)} for name, value in record.headers]
     return {
         "type": "record",
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
-        **_bytes_entry("key", record.key),
-        **_bytes_entry("value", record.value),
+        **bytes_entry("key", record.key),
+        **bytes_entry("value", record.value),
         "headers": headers,
     }
 
@@ -182,14 +182,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return value.value if isinstance(value, Enum) else value
-
-
-def _bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
-    """Text under the name itself; other bytes in base64 under the name with `_base64`."""
-    if data is None:
-        return {name: None}
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(data).decode()}
-    return {name: text}

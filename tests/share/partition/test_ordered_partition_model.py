@@ -126,8 +126,9 @@ class OrderedPartitionMachine(SharePartitionMachine):
                 self.append(1)
         self.fetch(member, records_max, 4, AcquireMode.RECORD_LIMIT, is_cut_short=False)
 
-    @invariant()
-    def the_inspection_shows_which_records_wait_for_their_key(self) -> None:
+    @rule()
+    def inspect_waits(self) -> None:
+        """Records that wait for their key are shown as such."""
         if not self.naive.run_max or self.limits.key_run_max != self.naive.run_max:
             return
         known = self.naive.data(self.naive.spso, min(self.naive.known_until, self.naive.speo) - 1)

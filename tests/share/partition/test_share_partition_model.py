@@ -312,9 +312,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         final = [state for state, _ in projection.values() if state not in (0, 1)]
         assert self.partition.delivery_complete_count == len(final)
 
-    @invariant()
-    def the_inspection_shows_each_record_once(self) -> None:
-        """From the log's start to its end, in its state, with its holder."""
+    @rule()
+    def inspect(self) -> None:
+        """Each record from the log's start to its end is shown once, in its state, with its holder."""
         bounds = InspectionBounds(0, self.log_start_offset, self.log_end_offset, self.log_end_offset)
         seen: list[int] = []
         for one in self.partition.inspect(self.limits, bounds):
