@@ -1,5 +1,5 @@
-"""The states of a share-partition's records as an administrator sees them: what each record is waiting for,
-and which member holds it. Nothing is changed. Pure.
+"""The states of a share-partition's records as an administrator sees them, with the member that holds each
+record, and the reason why it waits. Nothing is changed. Pure.
 
 Ranges begin and end with records: control offsets are left out at their ends, and may lie inside.
 """
