@@ -24,7 +24,9 @@ from barnabas.coordinator.transaction.decided_transactions import DecidedTransac
 from barnabas.protocol import committed_ranges
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.log_store.state_append import StateAppend
+from barnabas.share.partition import administration, locks
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.partition_log import PartitionLog
@@ -32,6 +34,7 @@ from barnabas.storage.log.pending_append import AppendGroup
 
 # pyright: reportPrivateUsage=false
 
+_archive: Callable[..., None] = locks.archive
 _join: Callable[[Any, OffsetRange, list[OffsetRange]], None] = committed_ranges._Change.join
 _end_transaction = CommittedOffsets.end_transaction
 _commit_records: Callable[..., list[Any]] = commit.commit_records
@@ -87,6 +90,18 @@ def forgotten_back_offset() -> Generator[None]:
         return made
 
     with patch.object(StateAppend, "_record", record):
+        yield
+
+
+@contextmanager
+def archive_of_available_only() -> Generator[None]:
+    """An administrator's archive leaves records that a member holds as they are."""
+
+    def archive(*arguments: Any) -> None:
+        if arguments[4] is RecordState.AVAILABLE:
+            _archive(*arguments)
+
+    with patch.object(administration, "archive", archive):
         yield
 
 
