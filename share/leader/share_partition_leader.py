@@ -313,7 +313,7 @@ class SharePartitionLeader:
         """An administrator's change of records, in force immediately; the completion ends when it is
         recorded. Raises ApiError, changing nothing.
         """
-        decision = self.core.administer(action, first_offset, last_offset)
+        decision = self.core.administer(action, first_offset, last_offset, self._limits())
         recorded = self._record(decision)
         self._announce(decision.outcome)
         return recorded

@@ -7,12 +7,13 @@ record has the cause ADMIN, and names that member.
 
 from __future__ import annotations
 
-from barnabas.protocol.delivery_state import Cause, is_final
+from barnabas.protocol.delivery_state import Cause, LetterPlace, is_final
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, RecordAction
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightRun
-from barnabas.share.partition.locks import archive, release
+from barnabas.share.partition.in_flight import ACQUIRED, ARCHIVING, AVAILABLE, InFlight, InFlightRun
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.locks import give_up, release
 
 _ALTERABLE = {
     RecordAction.RELEASE: (ACQUIRED,),
@@ -22,31 +23,32 @@ _ALTERABLE = {
 """The states in which a record can be changed."""
 
 
-def administer(in_flight: InFlight, action: RecordAction, first_offset: int, last_offset: int) -> Decision:
+def administer(
+    in_flight: InFlight, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
+) -> Decision:
     """Changes all records of the range, both ends inclusive.
 
     ApiError, changing nothing: INVALID_REQUEST for a range that is malformed, too long or without a record;
-    INVALID_RECORD_STATE if a record is final, new or being changed, or if no member holds one to release.
+    INVALID_RECORD_STATE if a record is final, new or being changed, or if no member holds one to release;
+    INVALID_CONFIG for dead letters of a group that has none.
     """
     first_offset, last_offset = _records_of(in_flight, first_offset, last_offset)
     _check_states(in_flight, action, first_offset, last_offset)
     decision = Decision()
     if action is RecordAction.RELEASE:
         release(in_flight, decision, first_offset, last_offset, Cause.ADMIN)
-    elif action is RecordAction.ARCHIVE:
-        in_flight.take_out_of_unread(first_offset, last_offset)
-        for state in (AVAILABLE, ACQUIRED):
-            archive(in_flight, decision, first_offset, last_offset, state, Cause.ADMIN)
-    else:
-        _dead_letter()
+        return decision
+    letter = _letter_place(limits) if action is RecordAction.DEAD_LETTER else None
+    in_flight.take_out_of_unread(first_offset, last_offset)
+    give_up(in_flight, decision, first_offset, last_offset, Cause.ADMIN, letter)
     return decision
 
 
-def _dead_letter() -> None:
-    raise ApiError(
-        ErrorCode.invalid_config,
-        "The group has no dead letters: archive the records instead.",
-    )
+def _letter_place(limits: ShareLimits) -> LetterPlace:
+    if limits.letter_place is None:
+        message = "The group has no dead letters: set errors.deadletterqueue.topic.name, or archive records."
+        raise ApiError(ErrorCode.invalid_config, message)
+    return limits.letter_place._replace(reason=Cause.ADMIN)
 
 
 def _records_of(in_flight: InFlight, first_offset: int, last_offset: int) -> tuple[int, int]:
@@ -91,4 +93,6 @@ def _refusal(run: InFlightRun, offset: int) -> str:
         return f"The record at {offset} is final: it is {run.state.name.lower()}."
     if run.pending:
         return f"Another change of the record at {offset} is being recorded: try again."
+    if run.state is ARCHIVING:
+        return f"The record at {offset} is on its way to a dead letter."
     return f"The record at {offset} is {run.state.name.lower()}, so no member holds it."

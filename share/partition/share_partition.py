@@ -184,12 +184,14 @@ class SharePartition:
         """
         return self._with_unrecorded(expire_locks(self._in_flight, limits, now_ms))
 
-    def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Decision:
+    def administer(
+        self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
+    ) -> Decision:
         """An administrator's change of the records in the range, both ends inclusive; immediate.
 
-        ApiError INVALID_REQUEST or INVALID_RECORD_STATE, changing nothing; see `administration.administer`.
+        Raises ApiError, changing nothing; see `administration.administer`.
         """
-        return self._with_unrecorded(administer(self._in_flight, action, first_offset, last_offset))
+        return self._with_unrecorded(administer(self._in_flight, action, first_offset, last_offset, limits))
 
     def inspect(self, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
         """The states of the records, see `inspection.inspect`."""

@@ -9,8 +9,9 @@ import pytest
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, RecordAction
+from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, DescribedState, RecordAction
 from tests.conformance.conftest import Stage, make_stage, with_log_store_only
+from tests.conformance.dead_lettering import LETTER_TOPIC, letters, use_dead_letters
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.records_of_a_group import (
     ACKNOWLEDGED,
@@ -183,6 +184,40 @@ async def test_a_group_without_dead_letters_has_nowhere_to_put_them(stage: Stage
     code, message = await refusal(stage, DEAD_LETTER, 0, 0)
     assert code is ErrorCode.invalid_config
     assert "no dead letters" in message
+
+
+async def test_an_administrator_sends_records_to_the_dead_letter_topic(stage: Stage) -> None:
+    await use_dead_letters(stage.lab)
+    member = await holding(stage, 4)
+    await member.acknowledge([(2, 2, RELEASE)])
+    assert await changed(stage, DEAD_LETTER, 1, 2) == 2
+    found = await letters(stage.lab)
+    assert [(one.offset, one.group, one.message) for one in found] == [
+        (offset, GROUP, "Offset rejected by an administrator.") for offset in (1, 2)
+    ]
+    await settle()
+    assert (await describe(stage.lab, stage.partition)).ranges[1][2] is ARCHIVED
+    assert (await member.acknowledge([(1, 1, ACCEPT)])).errors == [ErrorCode.invalid_record_state]
+    await stage.lab.crash()
+    assert len(await letters(stage.lab)) == 2
+    assert (await describe(stage.lab, stage.partition)).ranges[1][2] is ARCHIVED
+
+
+async def test_records_whose_letters_cannot_be_written_are_shown_on_their_way(stage: Stage) -> None:
+    await use_dead_letters(stage.lab)
+    await stage.lab.create_topic(LETTER_TOPIC)  # without the setting that permits letters in it
+    await holding(stage, 2)
+    assert await changed(stage, DEAD_LETTER, 0, 0) == 1
+    await settle()
+    assert (await describe(stage.lab, stage.partition)).ranges == [
+        (0, 0, DescribedState.ARCHIVING, 1),
+        (1, 1, ACQUIRED, 1),
+    ]
+    for action in (ARCHIVE, DEAD_LETTER):
+        assert await refusal(stage, action, 0, 0) == (
+            ErrorCode.invalid_record_state,
+            "The record at 0 is on its way to a dead letter.",
+        )
 
 
 async def test_unknown_groups_and_topics_are_errors(stage: Stage) -> None:

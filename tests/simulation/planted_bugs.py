@@ -34,7 +34,6 @@ from barnabas.storage.log.pending_append import AppendGroup
 
 # pyright: reportPrivateUsage=false
 
-_archive: Callable[..., None] = locks.archive
 _join: Callable[[Any, OffsetRange, list[OffsetRange]], None] = committed_ranges._Change.join
 _end_transaction = CommittedOffsets.end_transaction
 _commit_records: Callable[..., list[Any]] = commit.commit_records
@@ -97,11 +96,11 @@ def forgotten_back_offset() -> Generator[None]:
 def archive_of_available_only() -> Generator[None]:
     """An administrator's archive leaves records that a member holds as they are."""
 
-    def archive(*arguments: Any) -> None:
-        if arguments[4] is RecordState.AVAILABLE:
-            _archive(*arguments)
+    def give_up(*arguments: Any) -> None:
+        in_flight, decision, first_offset, last_offset, cause, _ = arguments
+        locks.archive(in_flight, decision, first_offset, last_offset, RecordState.AVAILABLE, cause)
 
-    with patch.object(administration, "archive", archive):
+    with patch.object(administration, "give_up", give_up):
         yield
 
 

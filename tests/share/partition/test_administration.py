@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
-from barnabas.protocol.delivery_state import Cause, StateRange
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, RecordAction
+from barnabas.share.partition.decision import Decision
 from tests.share.partition.leader import (
     ACCEPT,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     LIMITS,
     RECORD_LIMIT,
@@ -18,6 +22,7 @@ from tests.share.partition.leader import (
 )
 
 RELEASED, ARCHIVE, DEAD_LETTER = RecordAction
+PLACE = LetterPlace(topic_id=UUID(int=7), log_end_offset=5)
 
 
 def held(*sizes: int) -> Leader:
@@ -26,11 +31,16 @@ def held(*sizes: int) -> Leader:
     return leader
 
 
+def administered(leader: Leader, action: RecordAction, first_offset: int, last_offset: int) -> Decision:
+    """The decision by the group's present limits."""
+    return leader.partition.administer(action, first_offset, last_offset, leader.limits)
+
+
 def refusal(leader: Leader, action: RecordAction, first_offset: int, last_offset: int) -> ApiError:
     """The error, after which all states are as before."""
     before = leader.states()
     with pytest.raises(ApiError) as raised:
-        leader.partition.administer(action, first_offset, last_offset)
+        administered(leader, action, first_offset, last_offset)
     assert leader.states() == before
     return raised.value
 
@@ -38,7 +48,7 @@ def refusal(leader: Leader, action: RecordAction, first_offset: int, last_offset
 class TestRelease:
     def test_ends_the_lock_immediately_and_names_the_holder(self) -> None:
         leader = held(5)
-        decision = leader.partition.administer(RELEASED, 1, 2)
+        decision = administered(leader, RELEASED, 1, 2)
         assert decision.changes == [StateRange(1, 2, AVAILABLE, 1, Cause.ADMIN, "member-1")]
         assert decision.outcome.released
         assert leader.fetch("member-2") == [(1, 2, 2)], "before it is recorded"
@@ -49,7 +59,7 @@ class TestRelease:
     def test_makes_a_record_at_the_delivery_limit_available_once_more(self) -> None:
         leader = held(1)
         leader.limits = LIMITS._replace(delivery_count_max=1)
-        leader.record(leader.partition.administer(RELEASED, 0, 0))
+        leader.record(administered(leader, RELEASED, 0, 0))
         assert leader.fetch() == [(0, 0, 2)]
         leader.acknowledge(0, 0, RELEASE)
         assert leader.partition.spso == 1, "the holder's release ends it"
@@ -64,7 +74,7 @@ class TestRelease:
     def test_skips_control_offsets(self) -> None:
         leader = Leader().produce(2).control(2).produce(2)
         leader.fetch()
-        decision = leader.partition.administer(RELEASED, 1, 4)
+        decision = administered(leader, RELEASED, 1, 4)
         assert decision.changes == [StateRange(1, 4, AVAILABLE, 1, Cause.ADMIN, "member-1")]
         assert leader.fetch("member-2") == [(1, 1, 2), (4, 4, 2)]
 
@@ -73,7 +83,7 @@ class TestArchive:
     def test_ends_held_and_available_records_and_the_start_offset_passes_them_when_recorded(self) -> None:
         leader = held(5)
         leader.acknowledge(1, 2, RELEASE)
-        decision = leader.partition.administer(ARCHIVE, 0, 3)
+        decision = administered(leader, ARCHIVE, 0, 3)
         assert sorted(decision.changes) == [
             StateRange(0, 0, ARCHIVED, 1, Cause.ADMIN, "member-1"),
             StateRange(1, 2, ARCHIVED, 1, Cause.ADMIN, None),
@@ -86,7 +96,7 @@ class TestArchive:
 
     def test_is_recorded_with_the_next_change_if_its_write_fails(self) -> None:
         leader = held(3)
-        leader.partition.abort(leader.partition.administer(ARCHIVE, 0, 0))
+        leader.partition.abort(administered(leader, ARCHIVE, 0, 0))
         assert leader.partition.has_unrecorded
         leader.acknowledge(1, 1, ACCEPT)
         assert leader.partition.spso == 2
@@ -94,13 +104,13 @@ class TestArchive:
 
     def test_leaves_unread_records_around_it_as_they_were(self) -> None:
         leader = Leader(states=(StateRange(0, 8, AVAILABLE, 0),)).produce(3, 3, 3)
-        leader.record(leader.partition.administer(ARCHIVE, 4, 4))
+        leader.record(administered(leader, ARCHIVE, 4, 4))
         assert leader.fetch(records_max=2, mode=RECORD_LIMIT) == [(0, 1, 1)]
         assert leader.fetch(records_max=500) == [(2, 2, 1), (3, 3, 1), (5, 8, 1)]
 
     def test_of_the_first_unread_record_moves_the_start_offset(self) -> None:
         leader = Leader(states=(StateRange(0, 8, AVAILABLE, 0),)).produce(9)
-        leader.record(leader.partition.administer(ARCHIVE, 0, 0))
+        leader.record(administered(leader, ARCHIVE, 0, 0))
         assert leader.partition.spso == 1
         assert leader.fetch() == [(1, 8, 1)]
 
@@ -147,6 +157,25 @@ class TestRanges:
         assert error.code is ErrorCode.invalid_record_state
 
 
-def test_dead_letters_are_refused_without_a_place_for_them() -> None:
-    error = refusal(held(1), DEAD_LETTER, 0, 0)
-    assert error.code is ErrorCode.invalid_config
+class TestDeadLetters:
+    def test_are_refused_without_a_place_for_them(self) -> None:
+        error = refusal(held(1), DEAD_LETTER, 0, 0)
+        assert error.code is ErrorCode.invalid_config
+
+    def test_begin_for_held_and_available_records_with_the_administrator_as_their_reason(self) -> None:
+        leader = held(3)
+        leader.limits = LIMITS._replace(letter_place=PLACE)
+        leader.acknowledge(1, 1, RELEASE)
+        decision = administered(leader, DEAD_LETTER, 0, 2)
+        letter = PLACE._replace(reason=Cause.ADMIN)
+        assert sorted(decision.changes) == [
+            StateRange(0, 0, ARCHIVING, 1, Cause.ADMIN, "member-1", letter),
+            StateRange(1, 1, ARCHIVING, 1, Cause.ADMIN, None, letter),
+            StateRange(2, 2, ARCHIVING, 1, Cause.ADMIN, "member-1", letter),
+        ]
+        assert sorted(one.base_offset for one in decision.letters) == [0, 1, 2]
+        leader.record(decision)
+        assert leader.fetch("member-2") == []
+        assert leader.partition.spso == 0, "until the letters are written"
+        on_its_way = refusal(leader, ARCHIVE, 1, 1)
+        assert on_its_way.message == "The record at 1 is on its way to a dead letter."

@@ -233,10 +233,10 @@ class SharePartitionMachine(RuleBasedStateMachine):
             expected = self.naive.administer(action, first, last, self.limits)
         except ApiError as error:
             with pytest.raises(ApiError) as raised:
-                self.partition.administer(action, first, last)
+                self.partition.administer(action, first, last, self.limits)
             assert raised.value.code is error.code
             return
-        self.enqueue(self.partition.administer(action, first, last), expected)
+        self.enqueue(self.partition.administer(action, first, last, self.limits), expected)
 
     @rule()
     def expire(self) -> None:
