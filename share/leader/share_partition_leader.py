@@ -8,7 +8,6 @@ next leader is loaded from the recorded state.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
@@ -27,7 +26,7 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
-from barnabas.share.leader.delivered_batches import delivered_batches
+from barnabas.share.leader.delivered_batches import batches_between, delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
@@ -42,7 +41,7 @@ from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.reader import BatchSlice
 
 
 class DecisionStore(Protocol):
@@ -388,7 +387,7 @@ class SharePartitionLeader:
         buffers: list[Buffer] = []
         if self.core.keys_until is None:
             for slice_ in read:
-                buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+                buffers += batches_between(slice_, acquired[0][0], acquired[-1][1])
         else:
             buffers, undelivered_bytes = delivered_batches(read, acquired)
             self.counts.undelivered_bytes += undelivered_bytes
@@ -485,27 +484,8 @@ class SharePartitionLeader:
             self._surroundings.deadlines.schedule(self, deadline_ms)
 
 
-def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> list[memoryview]:
-    """The batches that overlap the range; usually all, because a read is no longer than the ranges to
-    acquire.
-    """
-    batches = slice_.batches
-    if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
-        return slice_.pieces()
-    first = bisect_left(batches, first_offset, key=_last_offset)
-    return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)
-
-
 _first, _last = itemgetter(0), itemgetter(1)
 """The fields of an acquired range."""
-
-
-def _base_offset(span: BatchSpan) -> int:
-    return span.base_offset
-
-
-def _last_offset(span: BatchSpan) -> int:
-    return span.last_offset
 
 
 def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
