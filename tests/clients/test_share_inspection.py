@@ -92,6 +92,29 @@ def test_a_java_consumer_goes_on_after_its_records_were_taken(
     consumer.close()
 
 
+@pytest.mark.barnabas
+def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
+    bootstrap: str, cluster: Cluster, share: Share
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.set_group(group, {"errors.deadletterqueue.topic.name": f"dlq.{topic}"})
+    cluster.produce(topic, numbered(3))
+    consumer = share_consumer(bootstrap, group, topic)
+    try:
+        assert len(poll_confluent(consumer)) == 3
+        (changed,) = share("dead-letter", group, topic, 0, 1)
+        assert (changed["action"], changed["record_count"]) == ("dead-letter", 1)
+
+        def outcome() -> tuple[str, str]:
+            (row,) = share("inspect", group, f"{topic}:0", "--from-offset", 1, "--to-offset", 1)[1:]
+            return row["state"], row["last_change"]["cause"]
+
+        eventually(lambda: outcome() == ("archived", "dead_letter"), awaited="the letter is written")
+    finally:
+        consumer.close()
+    cluster.admin.delete_topics([f"dlq.{topic}"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

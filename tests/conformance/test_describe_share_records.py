@@ -68,6 +68,24 @@ async def test_nothing_is_acquired_or_changed_by_a_look(stage: Stage) -> None:
     assert await member.take() == [(first, last, 1)]
 
 
+async def test_a_group_that_has_not_begun_has_no_start_offset_and_no_states(stage: Stage) -> None:
+    await stage.produce(3)
+    page = await describe(stage.lab, stage.partition)
+    assert (page.response.start_offset, page.response.end_offset) == (-1, -1)
+    assert (page.response.log_start_offset, page.response.high_watermark) == (0, 3)
+    assert page.ranges == []
+    assert page.response.next_offset == -1
+
+
+async def test_records_that_were_deleted_are_not_shown(stage: Stage) -> None:
+    member = await begun(stage, 4)
+    await member.take()
+    await stage.lab.delete_records("t", 2)
+    page = await describe(stage.lab, stage.partition, 0)
+    assert page.response.log_start_offset == 2
+    assert page.ranges == [(2, 3, ACQUIRED, 1)]
+
+
 async def test_the_holder_is_named_with_its_client_and_the_rest_of_its_lock(stage: Stage) -> None:
     member = await begun(stage, 3)
     await member.take()
