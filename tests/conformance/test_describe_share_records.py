@@ -111,15 +111,11 @@ async def test_pages_follow_each_other_without_a_gap(stage: Stage) -> None:
     await member.acknowledge([(one, one, ACCEPT) for one in range(1, 10, 2)])
     whole = await describe(stage.lab, stage.partition)
     assert len(whole.ranges) == 10
-    found, offset = [], -1
-    while True:
-        page = await describe(stage.lab, stage.partition, offset, max_ranges=3)
-        found += page.ranges
-        offset = page.response.next_offset
-        if offset < 0:
-            break
-        assert len(page.ranges) == 3
-    assert found == whole.ranges
+    pages = [await describe(stage.lab, stage.partition, max_ranges=3)]
+    while (offset := pages[-1].response.next_offset) >= 0:
+        pages.append(await describe(stage.lab, stage.partition, offset, max_ranges=3))
+    assert [len(page.ranges) for page in pages] == [3, 3, 3, 1]
+    assert [one for page in pages for one in page.ranges] == whole.ranges
 
 
 async def test_a_page_may_begin_in_the_middle_of_a_range(stage: Stage) -> None:
