@@ -158,7 +158,9 @@ class OrderModel:
         for offset, run in runs.items():
             ack_type, delivery_count = in_force[offset]
             limits = self._group.delivery_count_max.values_since(run.sent_ms)
-            if ack_type == RELEASE and delivery_count < min(limits):
+            # The release of a record that was final by then has no effect.
+            may_be_final = offset in self._share.final or offset in self._share.administered
+            if ack_type == RELEASE and delivery_count < min(limits) and not may_be_final:
                 run.released.add(offset)
         return in_force
 
