@@ -21,10 +21,12 @@ _UNFINISHED: Final = (DescribedState.NEW, DescribedState.AVAILABLE, DescribedSta
 _CHANGED_MAX: Final = 3
 
 _PAUSE_SECONDS_MAX: Final = 0.6
+_ABSENT: Final = 0.5
+"""The share of the runs without this administrator."""
 
 
 class RecordAdministrator:
-    """One administrator, who does one thing at a time."""
+    """One administrator, who does one thing at a time, in about half of the runs."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,6 +35,8 @@ class RecordAdministrator:
 
     async def run(self) -> None:
         """Until the last phase of the run."""
+        if self._world.scenario.sharers or self._random.random() < _ABSENT:
+            return
         while not self._world.is_ending:
             await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS_MAX))
             try:

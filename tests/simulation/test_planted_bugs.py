@@ -1,6 +1,5 @@
 """The simulation finds bugs: each planted one within 200 seeds, with a report that names its sign."""
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -68,7 +67,7 @@ def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda
     ("plant", "sign"),
     [
         pytest.param(dropped_fsync, "was confirmed", id="a dropped fsync"),
-        pytest.param(swapped_control_records, "by the log|cannot be read", id="two control records swapped"),
+        pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
         pytest.param(
             archive_of_available_only, "confirmed", id="an archive that leaves held records as they are"
@@ -86,7 +85,7 @@ def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda
 )
 def test_a_planted_bug_is_found(plant: Plant, sign: str) -> None:
     report = first_failure(plant)
-    assert re.search(sign, report.splitlines()[0]), report
+    assert sign in report.splitlines()[0], report
 
 
 @pytest.mark.parametrize(
