@@ -113,6 +113,17 @@ def _cell(name: str, value: Value) -> str:
     return str(value)
 
 
+def bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
+    """An entry of a row: text under the name itself; other bytes in base64 under the name with `_base64`."""
+    if data is None:
+        return {name: None}
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data).decode()}
+    return {name: text}
+
+
 def as_time(timestamp_ms: int) -> str:
     """The time in UTC to the millisecond; the number itself if it is no valid date, and - for -1."""
     if timestamp_ms == -1:

@@ -1,5 +1,5 @@
-"""The asyncio clients, with their records and errors: `Consumer`, `Producer`, `ShareConsumer` and
-`ShareGroupAdmin`.
+"""The asyncio clients: `Consumer`, `Producer` and `ShareConsumer`, with their records and errors;
+`ShareGroupAdmin`, and `ShareBrowser` and `ShareAdmin`, which inspect and change share groups of Barnabas.
 
 They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the others 4.0 or later. Guide:
 docs/asyncio-client.md.
@@ -35,30 +35,42 @@ from barnabas.client.errors import (
 )
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
 from barnabas.client.group_ranges import TakenRanges
+from barnabas.client.inspect.browsing import BrowsedRecord
+from barnabas.client.inspect.record_range import GroupProgress, LastChange, LockHolder, RecordRange
 from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
+from barnabas.client.share_admin import ShareAdmin
+from barnabas.client.share_browser import ShareBrowser
 from barnabas.client.share_consumer import ShareConsumer
 from barnabas.client.share_group_admin import ShareGroupAdmin
 from barnabas.client.share_group_offsets import SharePosition
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import OffsetRange
+from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.record_inspection import DescribedState, Wait
 
 __all__ = [
     "AcknowledgeError",
     "AuthenticationError",
     "BrokerError",
     "BrokerUnavailableError",
+    "BrowsedRecord",
+    "Cause",
     "CommitFailedError",
     "CommittedOffset",
     "Consumer",
     "ConsumerClosedError",
     "ConsumerError",
     "ConsumerRecord",
+    "DescribedState",
     "GroupAuthorizationError",
     "GroupFullError",
     "GroupMetadata",
+    "GroupProgress",
+    "LastChange",
+    "LockHolder",
     "MisuseError",
     "NoOffsetError",
     "NotAShareGroupError",
@@ -69,9 +81,12 @@ __all__ = [
     "ProducerFencedError",
     "RebalanceListener",
     "RecordMetadata",
+    "RecordRange",
     "Security",
     "SecurityError",
     "SecurityOptionError",
+    "ShareAdmin",
+    "ShareBrowser",
     "ShareConsumer",
     "ShareGroupAdmin",
     "SharePosition",
@@ -84,6 +99,7 @@ __all__ = [
     "UnknownTopicError",
     "UnreadableRecordError",
     "UnsupportedBrokerError",
+    "Wait",
     "WakeupError",
     "parse_security",
 ]

@@ -62,8 +62,20 @@ async def fetch_start_offsets(
             for topic, indexes in indexes_by_topic(partitions).items()
         ),
     )
+    return await _fetch(coordinators, group)
+
+
+async def fetch_known_partitions(coordinators: Coordinators, group_id: str) -> list[TopicPartition]:
+    """The partitions that the group reads, sorted; none if there is no such group. Raises the same errors."""
+    group = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
+    return sorted(await _fetch(coordinators, group))
+
+
+async def _fetch(
+    coordinators: Coordinators, group: DescribeShareGroupOffsetsRequestGroup
+) -> dict[TopicPartition, int]:
     request = DescribeShareGroupOffsetsRequest(groups=(group,))
-    response = await coordinators.ask(group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
+    response = await coordinators.ask(group.group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
     return {
         TopicPartition(topic.topic_name, one.partition_index): one.start_offset
         for group in response.groups

@@ -1,4 +1,4 @@
-"""The numbers of Kafka's APIs, and the served APIs with their versions (KIP-35, KIP-482).
+"""The numbers of Kafka's APIs and of our own, and the served APIs with their versions (KIP-35, KIP-482).
 
 This is the only list of the served APIs: dispatch, ApiVersions and the codec all read `APIS`. kio knows the
 layout of a message in each version (`codec`); the handlers implement the APIs.
@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 
 class ApiKey(IntEnum):
-    """Every API with a number in Kafka 4.4, served or not."""
+    """Every API with a number in Kafka 4.4, served or not, and the APIs that only Barnabas has, from 10000 on
+    (docs/protocol.md)."""
 
     PRODUCE = 0
     FETCH = 1
@@ -110,6 +111,8 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
+    DESCRIBE_SHARE_RECORDS = 10_000
+    ALTER_SHARE_RECORDS = 10_001
 
 
 class ApiSpec(NamedTuple):
@@ -218,6 +221,8 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, flexible_version=0),
             _served(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, flexible_version=0),
             _served(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, flexible_version=0),
+            _served(ApiKey.DESCRIBE_SHARE_RECORDS, 0, 0, flexible_version=0),
+            _served(ApiKey.ALTER_SHARE_RECORDS, 0, 0, flexible_version=0),
         )
     }
 )

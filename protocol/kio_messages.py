@@ -49,6 +49,8 @@ _OUTSIDE_OF_KIO: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1): "barnabas.protocol.extended.consumer_group_heartbeat_v1",
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 1): "barnabas.protocol.extended.consumer_group_describe_v1",
     (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
+    (ApiKey.DESCRIBE_SHARE_RECORDS, 0): "barnabas.protocol.extended.describe_share_records_v0",
+    (ApiKey.ALTER_SHARE_RECORDS, 0): "barnabas.protocol.extended.alter_share_records_v0",
 }
 """By API and version, the module with messages that kio lacks, or that have extensions."""
 

@@ -1,4 +1,4 @@
-"""The broker's commands: `barnabas serve`, `import`, `log`, `ranges`, `dlq` and `healthcheck`.
+"""The broker's commands: `barnabas serve`, `import`, `log`, `ranges`, `dlq`, `share` and `healthcheck`.
 
 Exit codes: 0 after an orderly end, 1 if the command failed, 2 if the command line or the configuration is
 wrong. Each failure prints one line on standard error; with `serve --log-format json` it is a JSON object.
@@ -41,6 +41,7 @@ COMMANDS: Final = (
     Command("log", "barnabas.cli.commands.log", "inspect logs on the disk"),
     Command("ranges", "barnabas.cli.commands.ranges", "show a group's committed ranges and its sharers"),
     Command("dlq", "barnabas.cli.commands.dlq", "list, show and re-drive the dead letters of share groups"),
+    Command("share", "barnabas.cli.commands.share", "inspect and change the records of a share group"),
     Command("healthcheck", "barnabas.cli.commands.healthcheck", "check whether a broker serves"),
 )
 

@@ -34,7 +34,12 @@ from barnabas.coordinator.share_group.membership import Membership
 from barnabas.coordinator.share_group.record_factory import state_partition_metadata
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
-from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup, TopicPartitionSet
+from barnabas.coordinator.share_group.share_group import (
+    LEAVE_EPOCH,
+    ShareGroup,
+    ShareGroupMember,
+    TopicPartitionSet,
+)
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
@@ -182,6 +187,11 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         group = self._registry.existing(group_id)
         return describe_group(group, self._catalog, self._configs.assignor(group_id))
 
+    def check_exists(self, group_id: str) -> None:
+        """INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS, or GROUP_ID_NOT_FOUND if it is no share group."""
+        self._operations.check_loaded(checked_group_id(group_id))
+        self._registry.existing(group_id)
+
     def delete_group(self, group_id: str) -> Completion[None]:
         """DeleteGroups of one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or an error of the share state."""
         return self._run(group_id, partial(self.deleting, group_id))
@@ -262,6 +272,11 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         """The group's epoch; 0 if there is no such group."""
         group = self._loaded(group_id)
         return 0 if group is None else group.group_epoch
+
+    def member(self, group_id: str, member_id: str) -> ShareGroupMember | None:
+        """A present member of the group."""
+        group = self._loaded(group_id)
+        return None if group is None else group.members.get(member_id)
 
     def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
         """The partitions with share state in the group, of topics that exist; empty for an unknown group."""

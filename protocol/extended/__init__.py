@@ -1,4 +1,5 @@
-"""Kafka's messages with tagged fields that only Barnabas and its clients know.
+"""Kafka's messages with tagged fields that only Barnabas and its clients know, and the APIs that only they
+have.
 
 All of these tags have the number 10000 or a greater one. A client sends them only to a broker that lists the
 feature of its extension, and a broker answers with them only if the request had them: docs/protocol.md has

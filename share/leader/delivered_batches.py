@@ -1,9 +1,9 @@
-"""The bytes of batches from which a member has acquired only some records (`share.order=key`).
+"""The batches that go out to a member: whole ones, or with `share.order=key` reduced ones.
 
-A batch goes out whole if at least half of its records are delivered; clients skip the others. Otherwise it is
-reduced to the delivered records, without compression, unless that is longer than the whole batch. So the
-records of a batch go out whole twice at most, and all its reduced deliveries together are as long as its
-uncompressed records.
+In the order of keys a member acquires only some records of many batches. Such a batch goes out whole if at
+least half of its records are delivered; clients skip the others. Otherwise it is reduced to the delivered
+records, without compression, unless that is longer than the whole batch. So the records of a batch go out
+whole twice at most, and all its reduced deliveries together are as long as its uncompressed records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from barnabas.protocol.record_batch import COMPRESSION_MASK, read_header, reseal
 from barnabas.protocol.record_keys import kept_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.share.leader.batch_keys import HASHED_BYTES_MAX, HASHED_RECORDS_MAX
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan
 
 Acquired = Sequence[tuple[int, int, int]]
 """Disjoint, ascending: first and last offset, both inclusive, and delivery count."""
@@ -104,3 +104,11 @@ def _reduced(
     plain = header._replace(attributes=header.attributes & ~COMPRESSION_MASK, record_count=len(offsets))
     reduced = reseal_batch(plain, kept)
     return (None, undelivered_bytes) if len(reduced) >= len(batch) else (reduced, 0)
+
+
+def _base_offset(span: BatchSpan) -> int:
+    return span.base_offset
+
+
+def _last_offset(span: BatchSpan) -> int:
+    return span.last_offset

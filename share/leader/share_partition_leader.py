@@ -16,6 +16,7 @@ from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.record_inspection import RecordAction
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
@@ -28,6 +29,7 @@ from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.read_again import read_again
+from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
@@ -49,6 +51,14 @@ class DecisionStore(Protocol):
 
     def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
         """Have `decision` written; on success the leader's image includes it when the completion ends."""
+        ...
+
+    def last_changes(
+        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+    ) -> list[RecordedChange]:
+        """The last recorded changes of the wanted offsets, as far as they are known: ascending, disjoint,
+        inside of the wanted ranges, which are ascending and disjoint, too, with both ends inclusive.
+        """
         ...
 
 
@@ -315,6 +325,19 @@ class SharePartitionLeader:
     def is_at_delivery_limit(self, delivery_count: int) -> bool:
         """Whether a record with this delivery count has reached the group's present limit."""
         return delivery_count >= self._limits().delivery_count_max
+
+    def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
+        """An administrator's change of records, in force immediately; the completion ends when it is
+        recorded. Raises ApiError, changing nothing.
+        """
+        decision = self.core.administer(action, first_offset, last_offset, self._limits())
+        recorded = self._record(decision)
+        self._announce(decision.outcome)
+        return recorded
+
+    def last_changes(self, wanted: Sequence[tuple[int, int]]) -> list[RecordedChange]:
+        """See `DecisionStore`."""
+        return self._store.last_changes(self, wanted)
 
     def checkpoint(self) -> Completion[None]:
         """Records the whole state again, so that earlier control records can be cleaned."""

@@ -8,13 +8,15 @@ the group's control record before it, or a SHARE_CHECKPOINT.
 The store decides nothing itself, and knows no member, lock or session.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
+from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.log_store.change_search import find_last_changes
 from barnabas.share.log_store.state_append import Record, ResetAppend, StateAppend, WrittenRecord, replay
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.errors import ShareStateLost, StorageError
@@ -96,6 +98,12 @@ class PartitionStateStore:
             self._outstanding[recorded] = None
             recorded.when_done(self._outstanding.pop)
         return recorded
+
+    def last_changes(
+        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+    ) -> list[RecordedChange]:
+        """See `DecisionStore`. Reads a limited number of control records, see `change_search`."""
+        return find_last_changes(self.log, leader.group_id, leader.image.group_incarnation, wanted)
 
     async def drained(self) -> None:
         """Returns once everything handed in before is in the log, or has failed."""

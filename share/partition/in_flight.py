@@ -252,6 +252,17 @@ class InFlight:
             for one in self.batches
         ]
 
+    def take_out_of_unread(self, first_offset: int, last_offset: int) -> None:
+        """The records of the range are not delivered by producer batches any more: their states may differ.
+
+        An unread batch that holds some becomes several: the records before and behind the range stay unread.
+        """
+        first_offset = self.boundary(first_offset)
+        for batch, run in list(self.runs_between(first_offset, last_offset)):
+            if isinstance(batch, UnreadBatch) and run.state is AVAILABLE:
+                position = self.batch_index(batch.last_offset)
+                self.batches[position : position + 1] = _without_part(batch, first_offset, last_offset)
+
     def free(self, run: InFlightRun, state: RecordState, condition: Condition | None = None) -> None:
         """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
         from the count. The order of keys goes on behind a record that will not be delivered again, even
@@ -381,6 +392,24 @@ class InFlight:
             if _is_live(run):
                 count += self.control_runs.data_count(run.first_offset, run.last_offset)
         return count
+
+
+def _without_part(batch: UnreadBatch, first_offset: int, last_offset: int) -> list[InFlightBatch]:
+    """The batch in parts, so that the records of the range are in a batch of their own."""
+    run = batch.runs.pop()
+    first_offset, last_offset = max(first_offset, run.first_offset), min(last_offset, run.last_offset)
+    parts: list[InFlightBatch] = []
+    if run.first_offset < first_offset:
+        batch.runs.append(run)
+        run = run.cut_behind(first_offset - 1)
+    if batch.runs:  # A decision may refer to the archived part.
+        batch.last_offset = first_offset - 1
+        parts.append(batch)
+    parts.append(InFlightBatch(first_offset, last_offset, [run]))
+    if last_offset < run.last_offset:
+        rest = run.cut_behind(last_offset)
+        parts.append(UnreadBatch(rest.first_offset, rest.last_offset, [rest]))
+    return parts
 
 
 def _final_prefix(runs: list[InFlightRun]) -> int:

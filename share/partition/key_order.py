@@ -148,6 +148,18 @@ class KeyOrder:
         """The records behind this one that may belong to its run."""
         return list(islice(self._records_behind(offset), self.run_max - 1))
 
+    def is_waiting(self, offset: int) -> bool | None:
+        """Whether an available record cannot be delivered before others of its key; None if no such record is
+        known.
+        """
+        key = self._key_of.get(offset)
+        if key is None:
+            return None
+        if not self._is_free(key):
+            return True
+        first_offset = self._first_of[key]
+        return offset != first_offset and offset not in self.records_behind(first_offset)
+
     def available_before(self, offset: int) -> list[int]:
         """The available records before a held one of its key."""
         key = self._key_of.get(offset)

@@ -8,7 +8,9 @@ list when it is reached.
 
 from __future__ import annotations
 
-from barnabas.protocol.delivery_state import Cause, Condition, RecordState
+from collections.abc import Collection
+
+from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -23,6 +25,8 @@ from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.overtaken import overtaken, take_back
 
 RunInBatch = tuple[InFlightBatch, InFlightRun]
+
+_NO_LIMIT = ShareLimits(delivery_count_max=1 << 31)
 
 
 def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decision:
@@ -62,6 +66,16 @@ def release_member(in_flight: InFlight, member_id: str, limits: ShareLimits, now
     return decision
 
 
+def release(
+    in_flight: InFlight, decision: Decision, first_offset: int, last_offset: int, cause: Cause
+) -> None:
+    """Makes the held records of the range (data offsets) available, also those at the delivery limit. No
+    change of them may be pending.
+    """
+    ended = _parts(in_flight, first_offset, last_offset, (ACQUIRED,))
+    _end_locks(in_flight, decision, ended, cause, _NO_LIMIT)
+
+
 def archive(
     in_flight: InFlight,
     decision: Decision,
@@ -74,12 +88,37 @@ def archive(
 
     That must not be ACQUIRED for records acquired before this call: a change of theirs may be pending.
     """
-    found = [one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state is was]
+    for batch, part in _parts(in_flight, first_offset, last_offset, (was,)):
+        _change_now(in_flight, decision, batch, part, ARCHIVED, cause)
+
+
+def give_up(
+    in_flight: InFlight,
+    decision: Decision,
+    first_offset: int,
+    last_offset: int,
+    cause: Cause,
+    letter: LetterPlace | None,
+) -> None:
+    """Archives the available and the held records of the range (data offsets), or sends them on their way to
+    dead letters, if these have a place. No change of them may be pending.
+    """
+    state = ARCHIVED if letter is None else ARCHIVING
+    for batch, part in _parts(in_flight, first_offset, last_offset, (AVAILABLE, ACQUIRED)):
+        _change_now(in_flight, decision, batch, part, state, cause, letter)
+
+
+def _parts(
+    in_flight: InFlight, first_offset: int, last_offset: int, states: Collection[RecordState]
+) -> list[RunInBatch]:
+    """The records of the range (data offsets) in one of the states, as runs of their own, ascending."""
+    found = [one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state in states]
+    parts: list[RunInBatch] = []
     for batch, run in found:
         first = max(run.first_offset, first_offset)
         boundary = in_flight.boundary(first) if first > run.first_offset else first
-        part = batch.isolate(batch.run_index(first), boundary, last_offset)
-        _change_now(in_flight, decision, batch, part, ARCHIVED, cause)
+        parts.append((batch, batch.isolate(batch.run_index(first), boundary, last_offset)))
+    return parts
 
 
 def _end_locks(

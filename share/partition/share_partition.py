@@ -9,13 +9,15 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState, StateRange
+from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
+from barnabas.share.partition.administration import administer
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.held_ranges import Range, held_ranges
@@ -27,6 +29,7 @@ from barnabas.share.partition.in_flight import (
     InFlightRun,
     UnreadBatch,
 )
+from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, inspect
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
@@ -189,6 +192,19 @@ class SharePartition:
         Includes the changes that could not be recorded before, even if no lock has expired.
         """
         return self._with_unrecorded(expire_locks(self._in_flight, limits, now_ms))
+
+    def administer(
+        self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
+    ) -> Decision:
+        """An administrator's change of the records in the range, both ends inclusive; immediate.
+
+        Raises ApiError, changing nothing; see `administration.administer`.
+        """
+        return self._with_unrecorded(administer(self._in_flight, action, first_offset, last_offset, limits))
+
+    def inspect(self, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
+        """The states of the records, see `inspection.inspect`."""
+        return inspect(self._in_flight, limits, bounds)
 
     def decide_start_offset(self, start_offset: int) -> Decision:
         """Decides the start offset of a share-partition that has none; it holds once that is recorded."""

@@ -19,6 +19,7 @@ from barnabas.protocol.delivery_state import Condition, LetterPlace, RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
+from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.share_partition import SharePartition
@@ -169,6 +170,12 @@ class TopicStateStore:
         if queue.writing is None:
             self._write_waiting(leader.key, queue)
         return submission.recorded
+
+    def last_changes(
+        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+    ) -> list[RecordedChange]:
+        """See `DecisionStore`. None is known: Kafka's records of share state have no causes."""
+        return []
 
     def _write_waiting(self, key: SharePartitionKey, queue: _Queue) -> None:
         while queue.waiting is not None:

@@ -338,10 +338,10 @@ class PartitionLog:
         with self._reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
 
-    def newest_control_entries(self, group_hash: int) -> Iterator[ShareIndexEntry]:
-        """The share index's entries of the groups with this hash, the newest first."""
+    def newest_control_entries(self, group_hash: int, down_to_offset: int = 0) -> Iterator[ShareIndexEntry]:
+        """The share index's entries of the groups with this hash, the newest first; see `newest_entries`."""
         self._state.check_online()
-        return newest_entries(self._state.segments, group_hash)
+        return newest_entries(self._state.segments, group_hash, down_to_offset)
 
     def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
         """(offset, record) of an entry; the record names its group. StorageError, ShareStateLost."""

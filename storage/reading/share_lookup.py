@@ -27,10 +27,15 @@ _REMEDY = (
 )
 
 
-def newest_entries(segments: Segments, hashed: int) -> Iterator[ShareIndexEntry]:
-    """The entries of the groups with this hash, and of unreadable state, the newest first; StorageError."""
+def newest_entries(segments: Segments, hashed: int, down_to_offset: int = 0) -> Iterator[ShareIndexEntry]:
+    """The entries of the groups with this hash, and of unreadable state, the newest first; StorageError.
+
+    Ends with the segment that holds the offset, so there may be entries below it.
+    """
     for segment in reversed(segments):
         yield from _peek(segment).newest_first_or_unknown(hashed)
+        if segment.base_offset <= down_to_offset:
+            return
 
 
 def newest_checkpoints(

@@ -130,6 +130,9 @@ def logging_as_it_was() -> Generator[None]:
         ["ranges", "--help"],
         ["dlq", "--help"],
         ["dlq", "redrive", "--help"],
+        ["share", "--help"],
+        ["share", "inspect", "--help"],
+        ["share", "archive", "--help"],
         ["healthcheck", "--help"],
     ],
 )
@@ -145,6 +148,44 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("barnabas 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["inspect"], "GROUP"),
+        (["inspect", "g", "orders:x"], "'orders:x' is not TOPIC or TOPIC:PARTITION, such as orders:0"),
+        (["inspect", "g", "--limit", "0"], "'0' is not a number from 1 on"),
+        (["inspect", "g", "--from-offset", "-1"], "'-1' is not a number from 0 on"),
+        (["inspect", "g", "--state", "lost"], "invalid choice: 'lost'"),
+        (["release", "g", "orders", "0", "1-"], "'1-' is not an offset or a range of offsets"),
+        (["delete", "g", "orders", "0", "1"], "invalid choice: 'delete'"),
+        (["inspect", "g", "--bootstrap", "broker:x"], "--bootstrap: 'broker:x' is not the address"),
+    ],
+)
+def test_a_wrong_command_line_of_share_is_exit_code_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        exit_code = main(["share", *arguments])
+    except SystemExit as ended:
+        exit_code = int(ended.code or 0)
+    output = capsys.readouterr()
+    assert (exit_code, output.out) == (2, "")
+    assert complaint in output.err
+
+
+def test_share_without_a_broker_is_one_line_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.cli.share_records.inspecting.GIVE_UP_MS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = address_of(taken)
+    assert main(["share", "inspect", "g", "--bootstrap", address]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "cannot be reached" in output.err
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
+from barnabas.protocol.record_inspection import DescribedState, RecordAction
 from tests.conformance.harness import Lab, batch, settle
+from tests.conformance.records_of_a_group import alter, describe
 from tests.conformance.share_member import ShareMember
 from tests.conformance.state_requests import delete as delete_state
 from tests.conformance.state_requests import initialise, summary, with_topic, write
@@ -35,7 +37,7 @@ NO_CHANGE = {
         *("describe_quorum", "fetch_snapshot", "describe_cluster", "describe_producers"),
         *("describe_transactions", "list_transactions", "consumer_group_describe", "list_config_resources"),
         *("describe_topic_partitions", "share_group_describe", "read_share_group_state"),
-        *("read_share_group_state_summary", "describe_share_group_offsets"),
+        *("read_share_group_state_summary", "describe_share_group_offsets", "describe_share_records"),
     },
     "of members, which join again": {
         *("join_group", "sync_group", "heartbeat", "leave_group"),
@@ -256,6 +258,35 @@ async def _set_share_offset(lab: Lab) -> None:
     _check(answer.error_code, answer.responses[0].partitions[0].error_code)
 
 
+async def _held_before(lab: Lab) -> None:
+    """A member holds all records; the first is accepted."""
+    await _share_group_before(lab)
+    member = ShareMember(lab.client(), [_partition(lab)], group_id=SHARE_GROUP)
+    await member.join(TOPIC)
+    assert await member.take()
+
+
+def _partition(lab: Lab) -> TopicIdPartition:
+    return TopicIdPartition(lab.broker.metadata.image.topics_by_name[TOPIC].topic_id, 0)
+
+
+async def _archive_record(lab: Lab) -> None:
+    answer = await alter(lab, _partition(lab), RecordAction.ARCHIVE, 1, 1, group_id=SHARE_GROUP)
+    _check(answer.error_code)
+
+
+async def _release_record(lab: Lab) -> None:
+    answer = await alter(lab, _partition(lab), RecordAction.RELEASE, 1, 1, group_id=SHARE_GROUP)
+    _check(answer.error_code)
+
+
+async def _second_record(lab: Lab) -> tuple[DescribedState, int] | None:
+    """State and delivery count of the record at 1; None before the start offset."""
+    page = await describe(lab, _partition(lab), group_id=SHARE_GROUP)
+    first = page.ranges[0]
+    return (first.state, first.delivery_count) if first.first_offset == 1 else None
+
+
 async def _delete_share_offsets(lab: Lab) -> None:
     topics = [{"topic_name": TOPIC}]
     answer = await lab.admin.ask("delete_share_group_offsets", group_id=SHARE_GROUP, topics=topics)
@@ -417,6 +448,12 @@ CHANGES = [
     ),
     _of_log("alter_share_group_offsets", _share_group_before, _set_share_offset, _share_start, 4),
     _of_log("delete_share_group_offsets", _share_group_before, _delete_share_offsets, _share_start, None),
+    _of_log("alter_share_records", _held_before, _archive_record, _second_record, None)._replace(
+        name="alter_share_records archives"
+    ),
+    _of_log(
+        "alter_share_records", _held_before, _release_record, _second_record, (DescribedState.AVAILABLE, 2)
+    )._replace(name="alter_share_records releases"),
     _of_log("initialize_share_group_state", _topic, _state(_INITIALISE), _state_start, 0, "topic"),
     _of_log("write_share_group_state", _state_before(_INITIALISE), _state(_WRITE), _state_start, 2, "topic"),
     _of_log(

@@ -8,6 +8,10 @@ from barnabas.protocol.api import APIS, ApiKey, ApiSpec, find_api
 from barnabas.protocol.kio_messages import message_class
 from tests.protocol.filled_messages import served_versions
 
+OWN_KEYS_FROM = 10_000
+KEY_MAX = 2**15 - 1
+"""A key is an int16 on the wire."""
+
 
 @pytest.mark.parametrize(("spec", "version"), served_versions(), ids=str)
 def test_versions_are_flexible_as_in_kafka(spec: ApiSpec, version: int) -> None:
@@ -41,5 +45,11 @@ def test_apis_are_found_by_number() -> None:
 
 
 def test_every_api_of_kafka_has_its_number() -> None:
-    assert [key.value for key in ApiKey] == list(range(95))
+    assert [key.value for key in ApiKey if key < OWN_KEYS_FROM] == list(range(95))
     assert (ApiKey.PRODUCE, ApiKey.API_VERSIONS, ApiKey.SHARE_FETCH) == (0, 18, 78)
+
+
+def test_the_apis_of_barnabas_have_keys_from_10000_on() -> None:
+    own = [key for key in ApiKey if key >= OWN_KEYS_FROM]
+    assert own == [ApiKey.DESCRIBE_SHARE_RECORDS, ApiKey.ALTER_SHARE_RECORDS]
+    assert max(own) <= KEY_MAX

@@ -213,8 +213,8 @@ class Checks:
                 raise Violation(f"{share.name}: no known reason why {offset} is final: {ended.get(offset)}")
 
     def _is_explained(self, key: SharePartitionKey, share: ShareModel, offset: int, why: Ended) -> bool:
-        """Whether a client requested this end, the delivery limit was reached, or the record never
-        counted.
+        """Whether a client or an administrator requested this end, the delivery limit was reached, or the
+        record never counted.
         """
         if why.cause is Cause.DELIVERY_LIMIT:
             least = min(self._world.model.group(key.group_id).delivery_count_max.values_since(0))
@@ -222,6 +222,8 @@ class Checks:
         if why.cause is Cause.TRANSACTION_ABORTED:
             is_of_committed = key.group_id in self._world.scenario.groups_of_committed
             return is_of_committed and self._may_be_aborted(key.topic_id_partition, offset)
+        if why.cause is Cause.ADMIN:
+            return offset in share.administered
         return _TYPE_OF_CAUSE.get(why.cause) in share.acknowledged.get(offset, ())
 
     def _is_compacted(self, partition: TopicIdPartition, offset: int) -> bool:

@@ -5,12 +5,13 @@ An `ObservedLeader` is the real leader with an observer in front of its store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, RecordState
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
+from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import (
     DecisionStore,
     FetchDemand,
@@ -63,6 +64,11 @@ class Decisions:
             def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
                 decisions.note(leader.key, decision)
                 return self._store.record(leader, decision)
+
+            def last_changes(
+                self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+            ) -> list[RecordedChange]:
+                return self._store.last_changes(leader, wanted)
 
         class ObservedLeader(SharePartitionLeader):
             def __init__(

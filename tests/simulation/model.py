@@ -153,6 +153,12 @@ class ShareModel:
     """
     acknowledged: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
     """By offset, every type that a member has ever sent, with or without success."""
+    administered: dict[int, int] = field(default_factory=dict[int, int])
+    """By offset, the number of releases that an administrator has requested, with or without success. Records
+    whose archiving was requested are there, too."""
+    disputed_until_ms: dict[int, float] = field(default_factory=dict[int, float])
+    """By offset, the time of the answer to an administrator's last change; infinite while it is missing. A
+    fetch that was sent before may have been executed before the change."""
     incarnation: int | None = None
     """The group's incarnation when something was confirmed."""
     was_reset: bool = False
@@ -188,7 +194,7 @@ class ShareModel:
                 self._check_count(offset, delivery_count, sent_ms, count_limit)
                 self._check_delivery(offset, delivery_count, sent_ms)
                 if now_ms < lease.until_ms and lease.is_in_force():
-                    self._lease(offset, lease, now_ms)
+                    self._lease(offset, lease, sent_ms, now_ms)
 
     def _check_count(self, offset: int, delivery_count: int, sent_ms: float, limit: Limit) -> None:
         """The limit that counts was in force when the previous delivery ended, as in Kafka."""
@@ -196,7 +202,7 @@ class ShareModel:
         since_ms = (
             sent_ms if delivery_count == 1 else before_ms if delivery_count == before_count + 1 else 0.0
         )
-        count_max = max(limit.values_since(since_ms))
+        count_max = max(limit.values_since(since_ms)) + self.administered.get(offset, 0)
         if not 1 <= delivery_count <= count_max:
             raise Violation(f"{self.name}: {offset} is delivered with count {delivery_count} of {count_max}")
         self.delivered[offset] = delivery_count, sent_ms
@@ -211,7 +217,9 @@ class ShareModel:
                 f"{released.what} was confirmed"
             )
 
-    def _lease(self, offset: int, lease: Lease, now_ms: float) -> None:
+    def _lease(self, offset: int, lease: Lease, sent_ms: float, now_ms: float) -> None:
+        if sent_ms < self.disputed_until_ms.get(offset, 0.0):
+            return
         held = self.leases.get(offset)
         if held is not None and now_ms < held.until_ms and held.is_in_force():
             raise Violation(
@@ -224,6 +232,19 @@ class ShareModel:
         for offset in offsets:
             if offset in self.leases:
                 self.leases[offset] = lease
+
+    def begin_change(self, offsets: Iterable[int], *, releases: bool) -> None:
+        """An administrator requests a change that ends the locks on these records. A release permits one more
+        delivery than the limit.
+        """
+        for offset in offsets:
+            self.leases.pop(offset, None)
+            self.disputed_until_ms[offset] = inf
+            self.administered[offset] = self.administered.get(offset, 0) + releases
+
+    def end_change(self, offsets: Iterable[int], now_ms: float) -> None:
+        """The answer has arrived: the change happened before, or never."""
+        self.disputed_until_ms.update(dict.fromkeys(offsets, now_ms))
 
     def give_up(self, member_id: str, offsets: Iterable[int] | None = None) -> None:
         """The member has sent a request by which it may lose these records, or all its records."""

@@ -24,7 +24,9 @@ from barnabas.coordinator.transaction.decided_transactions import DecidedTransac
 from barnabas.protocol import committed_ranges
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
+from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.log_store.state_append import StateAppend
+from barnabas.share.partition import administration, locks
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.partition_log import PartitionLog
@@ -87,6 +89,18 @@ def forgotten_back_offset() -> Generator[None]:
         return made
 
     with patch.object(StateAppend, "_record", record):
+        yield
+
+
+@contextmanager
+def archive_of_available_only() -> Generator[None]:
+    """An administrator's archive leaves records that a member holds as they are."""
+
+    def give_up(*arguments: Any) -> None:
+        in_flight, decision, first_offset, last_offset, cause, _ = arguments
+        locks.archive(in_flight, decision, first_offset, last_offset, RecordState.AVAILABLE, cause)
+
+    with patch.object(administration, "give_up", give_up):
         yield
 
 

@@ -33,6 +33,7 @@ from tests.simulation.model import Model, Violation
 from tests.simulation.order_checks import check_order
 from tests.simulation.ordinary_clients import OrdinaryClients
 from tests.simulation.producers import Producer
+from tests.simulation.record_administrator import RecordAdministrator
 from tests.simulation.simulated_disk import Disk
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.surroundings import surroundings
@@ -165,7 +166,7 @@ class _Run:
             self._start(member)
         changing = [self._start(Producer(world, number).run()) for number in range(scenario.producer_count)]
         changing += [self._start(producer) for producer in ordinary.producers()]
-        changing += [self._start(administrator.run()), self._start(faults.run())]
+        changing += [self._start(one.run()) for one in (administrator, RecordAdministrator(world), faults)]
         await self._until(self._start(asyncio.sleep(scenario.active_ms / 1000)))
         self._trace.event("== from here on nothing goes wrong")
         world.is_ending = True

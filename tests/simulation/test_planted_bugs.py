@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests.simulation.planted_bugs import (
+    archive_of_available_only,
     commits_of_strangers,
     dropped_fsync,
     early_merge,
@@ -68,6 +69,9 @@ def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda
         pytest.param(dropped_fsync, "was confirmed", id="a dropped fsync"),
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
+        pytest.param(
+            archive_of_available_only, "confirmed", id="an archive that leaves held records as they are"
+        ),
         pytest.param(forgotten_marker, "transactions are not done", id="a forgotten marker"),
         pytest.param(forged_markers, "its transaction", id="a marker of a client that is taken"),
         pytest.param(

@@ -97,7 +97,8 @@ class NaiveOrder(NaivePartition):
             if self.records[one].state not in FINAL
         ]
 
-    def _may_go(self, covered: set[int]) -> list[int]:
+    def may_go(self, covered: set[int]) -> list[int]:
+        """The covered records that may be delivered now, ascending."""
         unfinished = self._unfinished()
         if self.alone is not None and self.spso > self.alone[1]:
             self.alone = None
@@ -125,7 +126,7 @@ class NaiveOrder(NaivePartition):
     def _take_in_order(
         self, covered: set[int], records_max: int, mode: AcquireMode, limits: ShareLimits
     ) -> list[int]:
-        may_go = self._may_go(covered)
+        may_go = self.may_go(covered)
         is_whole = self.alone is not None and mode is AcquireMode.BATCH_OPTIMIZED
         if self.alone is None:
             may_go = may_go[:records_max]

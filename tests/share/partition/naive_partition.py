@@ -9,6 +9,7 @@ from typing import NamedTuple
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 
 FINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
@@ -306,6 +307,40 @@ class NaivePartition:
             if record.owner == member and record.target is not None:
                 record.lock_deadline_ms = now_ms
         return self.end_locks([o for o in self.held() if self.records[o].owner == member], limits)
+
+    def administer(
+        self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
+    ) -> NaiveDecision:
+        """An administrator's change, also of records at the delivery limit."""
+        if first_offset < self.spso or last_offset >= self.speo:
+            raise ApiError(ErrorCode.invalid_record_state)
+        offsets = self.data(first_offset, last_offset)
+        if not offsets:
+            raise ApiError(ErrorCode.invalid_request)
+        records = [self.records[offset] for offset in offsets]
+        alterable = [RecordState.ACQUIRED]
+        if action is RecordAction.ARCHIVE:
+            alterable.append(RecordState.AVAILABLE)
+        if any(one.state not in alterable or one.target is not None for one in records):
+            raise ApiError(ErrorCode.invalid_record_state)
+        if action is RecordAction.RELEASE:
+            return self.end_locks(offsets, limits._replace(delivery_count_max=1_000))
+        self._take_out_of_unread(offsets)
+        for record in records:
+            record.archive()
+        decision = NaiveDecision(final_offsets=offsets)
+        self._take_failed_along(decision)
+        return decision
+
+    def _take_out_of_unread(self, offsets: Sequence[int]) -> None:
+        for batch in list(self.batches):
+            inside = [offset for offset in batch if offset in offsets and offset in self.unread]
+            if inside:
+                before = [offset for offset in batch if offset < inside[0]]
+                behind = [offset for offset in batch if offset > inside[-1]]
+                position = self.batches.index(batch)
+                self.batches[position : position + 1] = [one for one in (before, inside, behind) if one]
+        self.unread.difference_update(offsets)
 
     def move_log_start(self, log_start_offset: int) -> None:
         self.spso = log_start_offset

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from barnabas.protocol.delivery_state import RecordState
+from barnabas.protocol.record_inspection import Wait
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
+from barnabas.share.partition.inspection import InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.naive_order import NaiveOrder
@@ -123,6 +125,23 @@ class OrderedPartitionMachine(SharePartitionMachine):
             else:
                 self.append(1)
         self.fetch(member, records_max, 4, AcquireMode.RECORD_LIMIT, is_cut_short=False)
+
+    @rule()
+    def inspect_waits(self) -> None:
+        """Records that wait for their key are shown as such."""
+        if not self.naive.run_max or self.limits.key_run_max != self.naive.run_max:
+            return
+        known = self.naive.data(self.naive.spso, min(self.naive.known_until, self.naive.speo) - 1)
+        may_go = self.naive.may_go(set(known))
+        bounds = InspectionBounds(self.naive.spso, self.log_start_offset, 0, 0)
+        waiting = {
+            offset
+            for one in self.partition.inspect(self.limits, bounds)
+            if one.wait is Wait.KEY
+            for offset in self.naive.data(one.first_offset, one.last_offset)
+        }
+        available = {one for one in known if self.naive.records[one].is_available()}
+        assert waiting == available.difference(may_go)
 
     @invariant()
     def no_key_is_held_twice_or_before_its_turn(self) -> None:

@@ -18,9 +18,11 @@ from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.errors import ApiError
+from barnabas.protocol.record_inspection import DescribedState, RecordAction, Wait
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.inspection import InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
@@ -219,6 +221,23 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert decision.is_empty == (not expected.targets)
         self.enqueue(decision, expected)
 
+    @rule(
+        action=st.sampled_from([RecordAction.RELEASE, RecordAction.ARCHIVE]),
+        start=st.integers(-2, 30),
+        length=st.integers(1, 8),
+    )
+    def administer(self, action: RecordAction, start: int, length: int) -> None:
+        first = max(self.naive.spso + start, 0)
+        last = first + length - 1
+        try:
+            expected = self.naive.administer(action, first, last, self.limits)
+        except ApiError as error:
+            with pytest.raises(ApiError) as raised:
+                self.partition.administer(action, first, last, self.limits)
+            assert raised.value.code is error.code
+            return
+        self.enqueue(self.partition.administer(action, first, last, self.limits), expected)
+
     @rule()
     def expire(self) -> None:
         deadline_ms = self.partition.next_deadline_ms()
@@ -295,6 +314,26 @@ class SharePartitionMachine(RuleBasedStateMachine):
         unfinished = [offset for offset, (state, _) in projection.items() if state in (0, 1)]
         for offset in (self.naive.spso, (self.naive.spso + self.naive.speo) // 2, self.naive.speo):
             assert self.partition.lag(offset) == sum(one < offset for one in unfinished)
+
+    @rule()
+    def inspect(self) -> None:
+        """Each record from the log's start to its end is shown once, in its state, with its holder."""
+        bounds = InspectionBounds(0, self.log_start_offset, self.log_end_offset, self.log_end_offset)
+        seen: list[int] = []
+        for one in self.partition.inspect(self.limits, bounds):
+            for offset in self.naive.data(one.first_offset, one.last_offset):
+                seen.append(offset)
+                if one.state in (DescribedState.PASSED, DescribedState.NEW):
+                    assert (offset < self.naive.spso) == (one.state is DescribedState.PASSED)
+                    assert not self.naive.spso <= offset < self.naive.speo
+                    continue
+                record = self.naive.records[offset]
+                found = (int(one.state), one.delivery_count, one.owner)
+                assert found == (int(record.state), record.delivery_count, record.owner)
+                assert (one.wait is Wait.RECORDING) == (record.target is not None or record.is_unrecorded)
+                if record.owner is not None:
+                    assert one.lock_deadline_ms == record.lock_deadline_ms
+        assert seen == self.naive.data(self.log_start_offset, self.log_end_offset - 1)
 
     @invariant()
     def spso_never_goes_back(self) -> None:

@@ -93,6 +93,19 @@ async def test_entries_come_from_the_end_of_the_log_down() -> None:
     assert entries[0].kind == ControlType.SHARE_DELTA
 
 
+async def test_segments_below_an_offset_are_not_read() -> None:
+    filesystem = MemoryFileSystem()
+    segments = await closed_segments(filesystem)
+    filesystem.read_count = 0
+    entries = list(newest_entries(segments, group_hash(FIRST), down_to_offset=5))
+    assert [entry.offset for entry in entries if entry.offset >= 5] == [7, 5]
+    assert 0 not in {entry.offset for entry in entries}
+    some_count = filesystem.read_count
+    filesystem.read_count = 0
+    list(newest_entries(segments, group_hash(FIRST)))
+    assert some_count < filesystem.read_count
+
+
 @pytest.mark.parametrize(
     ("offset", "group_id", "is_there"),
     [(5, FIRST, True), (5, SECOND, False), (3, FIRST, False), (8, "gone", False), (4, FIRST, False)],

@@ -1,0 +1,134 @@
+"""DescribeShareRecords (key 10000, version 0; an API of Barnabas, docs/protocol.md): the state of each record
+of a partition for a share group, page by page.
+
+It changes nothing and acquires nothing, and needs the operation DESCRIBE on the group and on the topic. Every
+operation is authorized, because there is no authorizer. With `share.state.store=topic` the last changes are
+unknown.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.handlers.group_describe import authorized_operations
+from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.network.handler import RequestContext
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.describe_share_records_v0 import (
+    DescribedRange,
+    DescribeShareRecordsRequest,
+    DescribeShareRecordsResponse,
+    LastChange,
+    LockHolder,
+)
+from barnabas.protocol.primitive import i8, i16, i64, milliseconds
+from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, FROM_START_OFFSET, NO_NEXT_PAGE
+from barnabas.share.leader.inspection import DescribedRecords, inspect_page
+from barnabas.share.leader.recorded_changes import RecordedChange
+from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+_NO_OFFSET = i64(-1)
+
+
+async def handle_describe_share_records(
+    broker: Broker, context: RequestContext, request: DescribeShareRecordsRequest
+) -> DescribeShareRecordsResponse:
+    try:
+        _check(request)
+        leader = await find_share_partition(
+            broker, request.group_id, request.topic_id, request.partition_index
+        )
+        return _describe(broker, leader, request)
+    except ApiError as error:
+        return _refuse(error.code, error.message)
+    except StorageError as error:
+        return _refuse(error.code, str(error))
+
+
+def _check(request: DescribeShareRecordsRequest) -> None:
+    if not 1 <= request.max_ranges <= DESCRIBED_RANGES_MAX:
+        message = f"A page has 1 to {DESCRIBED_RANGES_MAX} ranges, not {request.max_ranges}."
+        raise ApiError(ErrorCode.invalid_request, message)
+    if request.first_offset < FROM_START_OFFSET:
+        raise ApiError(ErrorCode.invalid_request, f"{request.first_offset} is no offset.")
+
+
+def _describe(
+    broker: Broker, leader: SharePartitionLeader, request: DescribeShareRecordsRequest
+) -> DescribeShareRecordsResponse:
+    config = broker.group_configs.of(leader.group_id)
+    first_offset = request.first_offset
+    bounds = InspectionBounds(
+        leader.core.spso if first_offset == FROM_START_OFFSET else first_offset,
+        leader.log.log_start_offset,
+        leader.upper_offset(read_committed=config.read_committed),
+        leader.log.high_watermark,
+    )
+    page = inspect_page(
+        leader, config.limits, bounds, request.max_ranges, with_changes=request.include_last_changes
+    )
+    return DescribeShareRecordsResponse(
+        throttle_time=milliseconds(0),
+        error_code=ErrorCode.none,
+        start_offset=i64(leader.core.spso),
+        end_offset=i64(leader.core.speo),
+        log_start_offset=i64(bounds.log_start_offset),
+        high_watermark=i64(bounds.high_watermark),
+        ranges=tuple(map(partial(_range, broker, leader.group_id), page.ranges)),
+        next_offset=i64(page.next_offset),
+        authorized_operations=authorized_operations(asked_for=request.include_authorized_operations),
+    )
+
+
+def _range(broker: Broker, group_id: str, described: DescribedRecords) -> DescribedRange:
+    inspected, last_change = described
+    return DescribedRange(
+        first_offset=i64(inspected.first_offset),
+        last_offset=i64(inspected.last_offset),
+        state=i8(inspected.state),
+        delivery_count=i16(inspected.delivery_count),
+        wait=i8(inspected.wait),
+        holder=_holder(broker, group_id, inspected),
+        last_change=None if last_change is None else _last_change(last_change),
+    )
+
+
+def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> LockHolder | None:
+    """Membership is not checked by share sessions, so the holder may be no member of the group."""
+    if inspected.owner is None:
+        return None
+    member = broker.groups.share.member(group_id, inspected.owner)
+    remaining_ms = max(inspected.lock_deadline_ms - broker.clock.monotonic_ms(), 0)
+    return LockHolder(
+        member_id=inspected.owner,
+        client_id=None if member is None else member.client_id,
+        client_host=None if member is None else member.client_host,
+        lock_deadline_ms=i64(broker.clock.wall_ms() + remaining_ms),
+        lock_remaining_ms=i64(remaining_ms),
+    )
+
+
+def _last_change(change: RecordedChange) -> LastChange:
+    return LastChange(
+        cause=i8(change.cause), timestamp_ms=i64(change.timestamp_ms), member_id=change.member_id
+    )
+
+
+def _refuse(code: ErrorCode, message: str | None) -> DescribeShareRecordsResponse:
+    return DescribeShareRecordsResponse(
+        throttle_time=milliseconds(0),
+        error_code=code,
+        error_message=message,
+        start_offset=_NO_OFFSET,
+        end_offset=_NO_OFFSET,
+        log_start_offset=_NO_OFFSET,
+        high_watermark=_NO_OFFSET,
+        ranges=(),
+        next_offset=i64(NO_NEXT_PAGE),
+    )

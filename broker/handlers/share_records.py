@@ -1,0 +1,36 @@
+"""The share-partition that a request of DescribeShareRecords or AlterShareRecords names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.identity import SharePartitionKey
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+_NO_ID = UUID(int=0)
+
+
+async def find_share_partition(
+    broker: Broker, group_id: str, topic_id: UUID | None, partition_index: int
+) -> SharePartitionLeader:
+    """The leader of a partition that the group reads.
+
+    Raises StorageError, and ApiError: UNSUPPORTED_VERSION (share groups are disabled), INVALID_GROUP_ID,
+    GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+    RESOURCE_NOT_FOUND (the group does not read the partition), or an error of its state.
+    """
+    require_share_groups(broker.metadata.image)
+    broker.groups.share.check_exists(group_id)
+    key = SharePartitionKey(group_id, topic_id or _NO_ID, partition_index)
+    topic = broker.fetch_source.find_topic(key.topic_id_partition)
+    initialised = broker.groups.share.initialised_partitions(group_id).get(key.topic_id)
+    if initialised is None or partition_index not in initialised.partitions:
+        message = f"The share group {group_id} does not read {topic.name}-{partition_index}."
+        raise ApiError(ErrorCode.resource_not_found, message)
+    return await broker.load_leader(key)

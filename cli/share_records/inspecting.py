@@ -1,0 +1,113 @@
+"""Asks a broker for the records of a share group, and prints them partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, TypeVar
+
+from barnabas.cli.printing import Printer
+from barnabas.cli.share_records.report import (
+    print_more,
+    print_progress,
+    print_ranges,
+    print_records,
+)
+from barnabas.client.share_browser import ShareBrowser
+from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.record_inspection import DescribedState
+
+CLIENT_ID: Final = "barnabas-share"
+GIVE_UP_MS: Final = 5_000
+"""How long temporary errors are retried; the broker may still be starting."""
+REQUEST_TIMEOUT_MS: Final = 10_000
+
+T = TypeVar("T")
+
+
+class Wanted(NamedTuple):
+    """The records to print."""
+
+    topic: str | None
+    """None for all topics that the group reads."""
+    partition: int | None
+    """None for all of them."""
+    from_offset: int | None
+    """None for the start offset of each partition."""
+    to_offset: int | None
+    """Inclusive; None for the end."""
+    states: Sequence[DescribedState]
+    """Empty for all."""
+    limit: int
+    """The most ranges, or records, of each partition."""
+    with_records: bool
+
+
+async def inspect(bootstrap: str, group_id: str, wanted: Wanted, printer: Printer) -> bool:
+    """Whether the group reads any of the wanted partitions. Raises `ConsumerError`."""
+    browser = ShareBrowser(
+        bootstrap,
+        group=group_id,
+        client_id=CLIENT_ID,
+        connect_timeout_ms=GIVE_UP_MS,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
+    )
+    async with browser:
+        partitions = await _partitions(browser, wanted)
+        for number, partition in enumerate(partitions):
+            if number:
+                printer.text()
+            await _print_partition(browser, partition, wanted, printer)
+    return bool(partitions)
+
+
+async def _partitions(browser: ShareBrowser, wanted: Wanted) -> list[TopicPartition]:
+    if wanted.topic is not None and wanted.partition is not None:
+        return [TopicPartition(wanted.topic, wanted.partition)]
+    known = await browser.partitions()
+    return [one for one in known if wanted.topic in (None, one.topic)]
+
+
+async def _print_partition(
+    browser: ShareBrowser, partition: TopicPartition, wanted: Wanted, printer: Printer
+) -> None:
+    print_progress(printer, partition, await browser.progress(*partition))
+    print_found = _print_records if wanted.with_records else _print_ranges
+    next_offset = await print_found(browser, partition, wanted, printer)
+    if next_offset is not None:
+        print_more(printer, partition, next_offset)
+
+
+async def _print_ranges(
+    browser: ShareBrowser, partition: TopicPartition, wanted: Wanted, printer: Printer
+) -> int | None:
+    """The offset behind the limit, if it was reached."""
+    found = browser.ranges(
+        *partition, first_offset=wanted.from_offset, last_offset=wanted.to_offset, states=wanted.states
+    )
+    ranges, following = await _first(found, wanted.limit)
+    print_ranges(printer, ranges)
+    return None if following is None else following.first_offset
+
+
+async def _print_records(
+    browser: ShareBrowser, partition: TopicPartition, wanted: Wanted, printer: Printer
+) -> int | None:
+    """The offset behind the limit, if it was reached."""
+    found = browser.records(
+        *partition, first_offset=wanted.from_offset, last_offset=wanted.to_offset, states=wanted.states
+    )
+    records, following = await _first(found, wanted.limit)
+    print_records(printer, records)
+    return None if following is None else following.offset
+
+
+async def _first(found: AsyncGenerator[T], limit: int) -> tuple[list[T], T | None]:
+    """The first ones, and the one behind them."""
+    taken: list[T] = []
+    async with aclosing(found) as rest:
+        async for one in rest:
+            if len(taken) == limit:
+                return taken, one
+            taken.append(one)
+    return taken, None

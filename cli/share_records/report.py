@@ -1,0 +1,182 @@
+"""The records of a share group with their states, as tables or as lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from barnabas.cli.printing import Printer, Row, Value, bytes_entry
+from barnabas.client.inspect.browsing import BrowsedRecord
+from barnabas.client.inspect.record_range import GroupProgress, LastChange, RecordRange
+from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.record_inspection import Wait
+
+_STATE_COLUMNS: Final = {
+    "offsets": "OFFSETS",
+    "state": "STATE",
+    "deliveries": "DELIVERIES",
+    "wait": "WAITS FOR",
+    "member": "MEMBER",
+    "client": "CLIENT",
+    "lock_deadline_ms": "LOCKED UNTIL",
+    "left": "LEFT",
+    "cause": "LAST CHANGE",
+    "timestamp_ms": "AT",
+    "by": "BY",
+}
+_CONTENT_COLUMNS: Final = {"key": "KEY", "value": "VALUE"}
+_UNKNOWN: Final = "unknown"
+_MS_PER_SECOND: Final = 1000
+
+
+def print_progress(printer: Printer, partition: TopicPartition, progress: GroupProgress) -> None:
+    """The heading of a partition."""
+    name = f"{partition.topic}-{partition.partition}"
+    if printer.as_json:
+        printer.row({"type": "partition", **partition._asdict(), **progress._asdict()})
+    elif progress.start_offset < 0:
+        printer.text(f"{name}  (the group has not begun; high watermark {progress.high_watermark})")
+    else:
+        printer.text(
+            f"{name}  (start {progress.start_offset}, end {progress.end_offset}, "
+            f"high watermark {progress.high_watermark})"
+        )
+
+
+def print_ranges(printer: Printer, ranges: Sequence[RecordRange]) -> None:
+    if printer.as_json:
+        for one in ranges:
+            offsets = {"first_offset": one.first_offset, "last_offset": one.last_offset}
+            printer.row(
+                {"type": "range", "topic": one.topic, "partition": one.partition, **offsets, **_state(one)}
+            )
+    else:
+        _print_table(printer, [_range_cells(one) for one in ranges], _STATE_COLUMNS)
+
+
+def print_records(printer: Printer, records: Sequence[BrowsedRecord]) -> None:
+    if printer.as_json:
+        for record in records:
+            printer.row(_record_row(record))
+    else:
+        columns = {**_STATE_COLUMNS, "offsets": "OFFSET", **_CONTENT_COLUMNS}
+        _print_table(printer, [_record_cells(one) for one in records], columns)
+
+
+def print_more(printer: Printer, partition: TopicPartition, next_offset: int) -> None:
+    """The limit was reached before this offset."""
+    printer.text(f"  More follow: continue with --from-offset {next_offset}.")
+    if printer.as_json:
+        printer.row({"type": "more", **partition._asdict(), "next_offset": next_offset})
+
+
+def print_change(printer: Printer, row: Row, sentence: str) -> None:
+    """The result of a change: the row as JSON, the sentence as text."""
+    if printer.as_json:
+        printer.row(row)
+    else:
+        printer.text(sentence)
+
+
+def _print_table(printer: Printer, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    """Print the columns that have a value in any row; nothing without rows."""
+    if rows:
+        used = {
+            name: heading for name, heading in columns.items() if any(row[name] is not None for row in rows)
+        }
+        printer.table(rows, used)
+
+
+def _state(one: RecordRange) -> dict[str, Value]:
+    """The state, with nested entries, for JSON."""
+    return {
+        "state": one.state.name.lower(),
+        "delivery_count": None if one.delivery_count < 0 else one.delivery_count,
+        "wait": _wait(one),
+        "holder": None if one.holder is None else one.holder._asdict(),
+        "last_change": None if one.last_change is None else _change(one.last_change),
+    }
+
+
+def _change(change: LastChange) -> Mapping[str, Value]:
+    return {
+        "cause": change.cause.name.lower(),
+        "timestamp_ms": _time(change),
+        "member_id": change.member_id,
+    }
+
+
+def _time(change: LastChange) -> int | None:
+    return None if change.cause is Cause.NONE else change.timestamp_ms
+
+
+def _wait(one: RecordRange) -> str | None:
+    return None if one.wait is Wait.NOTHING else _words(one.wait.name)
+
+
+def _range_cells(one: RecordRange) -> Row:
+    is_single = one.first_offset == one.last_offset
+    offsets = str(one.first_offset) if is_single else f"{one.first_offset}-{one.last_offset}"
+    holder, change = one.holder, one.last_change
+    client = None if holder is None else f"{holder.client_id or '-'} {holder.client_host or '-'}"
+    return {
+        "offsets": offsets,
+        "state": one.state.name.lower(),
+        "deliveries": None if one.delivery_count < 0 else one.delivery_count,
+        "wait": _wait(one),
+        "member": None if holder is None else holder.member_id,
+        "client": client,
+        "lock_deadline_ms": None if holder is None else holder.lock_deadline_ms,
+        "left": None if holder is None else f"{holder.lock_remaining_ms / _MS_PER_SECOND:.1f} s",
+        "cause": _cause(change),
+        "timestamp_ms": None if change is None else _time(change),
+        "by": None if change is None else change.member_id,
+    }
+
+
+def _cause(change: LastChange | None) -> str | None:
+    """None if no change was ever recorded."""
+    if change is None:
+        return _UNKNOWN
+    return None if change.cause is Cause.NONE else _words(change.cause.name)
+
+
+def _record_cells(record: BrowsedRecord) -> Row:
+    shown = record.unreadable is None
+    return {
+        **_range_cells(record.group),
+        "offsets": record.offset,
+        "key": _text(record.key),
+        "value": _text(record.value) if shown else f"unreadable: {record.unreadable}",
+    }
+
+
+def _record_row(record: BrowsedRecord) -> Row:
+    group = record.group
+    place = {"topic": group.topic, "partition": group.partition, "offset": record.offset}
+    headers = [{"key": name, **bytes_entry("value", value)} for name, value in record.headers]
+    content: dict[str, Value] = {
+        "record_timestamp_ms": record.timestamp_ms,
+        **bytes_entry("key", record.key),
+        **bytes_entry("value", record.value),
+        "headers": headers,
+    }
+    if record.unreadable is not None:
+        content = {"unreadable": record.unreadable}
+    return {"type": "record", **place, **_state(group), **content}
+
+
+def _text(data: bytes | None) -> str | None:
+    """Text as it is; other bytes, and text with control characters, as a literal of Python."""
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return repr(data)
+    return text if text.isprintable() else repr(text)
+
+
+def _words(name: str) -> str:
+    return name.lower().replace("_", " ")

@@ -1,0 +1,1 @@
+"""The parts behind `ShareBrowser` and `ShareAdmin`."""

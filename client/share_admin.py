@@ -1,0 +1,86 @@
+"""An administrator's changes of single records of a share group, for asyncio.
+
+    async with ShareAdmin("127.0.0.1:9092", group="workers") as admin:
+        await admin.release("orders", 0, 17)         # the lock ends, any member can get the record
+        await admin.archive("orders", 0, 20, 24)     # never delivered again
+
+Works with Barnabas only. `ShareBrowser` shows the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from barnabas.client.common_options import ClientOptions
+from barnabas.client.inspect.group_connection import GroupConnection
+from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.record_inspection import RecordAction
+
+
+class ShareAdmin:
+    """Enter it with `async with`, or call `start` and `close`. Any number of tasks may use it.
+
+    Each change concerns one record, or all records of a range of at most 10,000 offsets, both ends inclusive.
+    It returns the number of records. All of them change, or none: `BrokerError` with INVALID_RECORD_STATE
+    names the first record that cannot be changed. After `BrokerUnavailableError`, look at the records before
+    you repeat the change.
+    """
+
+    def __init__(
+        self, bootstrap: str | Sequence[str], *, group: str, **options: Unpack[ClientOptions]
+    ) -> None:
+        """`bootstrap` is `host:port`, or several; `options` are those of `ClientSettings`."""
+        self._connection = GroupConnection(bootstrap, group, options)
+
+    async def start(self) -> None:
+        """Find the cluster.
+
+        Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`, and `SecurityError`.
+        """
+        await self._connection.start()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+    async def release(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """End the locks: the records are available immediately. The delivery counts stay, and a record at the
+        delivery limit can be delivered once more.
+        """
+        return await self._alter(RecordAction.RELEASE, topic, partition, first_offset, last_offset)
+
+    async def archive(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """Never deliver the records again. They may be available or held."""
+        return await self._alter(RecordAction.ARCHIVE, topic, partition, first_offset, last_offset)
+
+    async def dead_letter(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """Send the records to the group's dead-letter topic, as if they were rejected."""
+        return await self._alter(RecordAction.DEAD_LETTER, topic, partition, first_offset, last_offset)
+
+    async def _alter(
+        self, action: RecordAction, topic: str, partition: int, first_offset: int, last_offset: int | None
+    ) -> int:
+        last = first_offset if last_offset is None else last_offset
+        return await self._connection.requests.alter(
+            TopicPartition(topic, partition), action, first_offset, last
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

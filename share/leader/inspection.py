@@ -1,0 +1,113 @@
+"""One page of the states of a share-partition's records, each with its last recorded change.
+
+The share-partition knows the states (`partition.inspection`), its store the causes. Both are of one moment. A
+recorded change counts only if it led to the present state: a change that was recorded without a cause, or is
+being recorded, may have followed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from barnabas.protocol.delivery_state import RecordState, is_final
+from barnabas.protocol.record_inspection import NO_NEXT_PAGE, DescribedState
+from barnabas.share.leader.recorded_changes import NO_CHANGE, RecordedChange
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.storage.format.control_runs import ControlRuns
+
+
+class DescribedRecords(NamedTuple):
+    """Neighbouring records that are alike."""
+
+    inspected: InspectedRange
+    last_change: RecordedChange | None
+    """None if it is unknown; `NO_CHANGE` if none was ever recorded."""
+
+
+class Page(NamedTuple):
+    """The ranges are ascending and disjoint; `next_offset` may be `NO_NEXT_PAGE`."""
+
+    ranges: Sequence[DescribedRecords]
+    next_offset: int
+
+
+def inspect_page(
+    leader: SharePartitionLeader,
+    limits: ShareLimits,
+    bounds: InspectionBounds,
+    ranges_max: int,
+    *,
+    with_changes: bool,
+) -> Page:
+    """At most `ranges_max` ranges. Raises StorageError."""
+    inspected = list(islice(leader.core.inspect(limits, bounds), ranges_max + 1))
+    wanted = [one[:2] for one in inspected if _may_have_changed(one)] if with_changes else []
+    changes = leader.last_changes(wanted) if wanted else []
+    described = _described(leader.log.control_runs, inspected, changes)
+    ranges = list(islice(described, ranges_max + 1))
+    next_offset = ranges[ranges_max].inspected.first_offset if len(ranges) > ranges_max else NO_NEXT_PAGE
+    return Page(ranges[:ranges_max], next_offset)
+
+
+def _may_have_changed(one: InspectedRange) -> bool:
+    """Whether a state may have been recorded. A first delivery is not recorded."""
+    if one.state is DescribedState.ACQUIRED:
+        return one.delivery_count > 1
+    return one.state is not DescribedState.NEW and (
+        one.state is not DescribedState.AVAILABLE or one.delivery_count > 0
+    )
+
+
+def _described(
+    control_runs: ControlRuns, inspected: Iterable[InspectedRange], changes: Sequence[RecordedChange]
+) -> Iterator[DescribedRecords]:
+    position = 0
+    for one in inspected:
+        if not _may_have_changed(one):
+            yield DescribedRecords(one, NO_CHANGE)
+            continue
+        first_offset = one.first_offset
+        while position < len(changes) and changes[position].first_offset <= one.last_offset:
+            change = changes[position]
+            yield from _part(control_runs, one, first_offset, change.first_offset - 1, None)
+            yield from _part(control_runs, one, change.first_offset, change.last_offset, change)
+            first_offset = change.last_offset + 1
+            position += 1
+        yield from _part(control_runs, one, first_offset, one.last_offset, None)
+
+
+def _part(
+    control_runs: ControlRuns,
+    whole: InspectedRange,
+    first_offset: int,
+    last_offset: int,
+    change: RecordedChange | None,
+) -> Iterator[DescribedRecords]:
+    """The records of this part of a range, unless it has none."""
+    first_offset = control_runs.next_data_offset(first_offset)
+    if first_offset > last_offset:
+        return
+    last_offset = control_runs.previous_data_offset(last_offset)
+    part = whole._replace(first_offset=first_offset, last_offset=last_offset)
+    if change is None or not _led_to(change, whole):
+        yield DescribedRecords(part, None)
+    elif whole.state is DescribedState.PASSED:
+        state = DescribedState(change.state)
+        yield DescribedRecords(part._replace(state=state, delivery_count=change.delivery_count), change)
+    else:
+        yield DescribedRecords(part, change)
+
+
+def _led_to(change: RecordedChange, present: InspectedRange) -> bool:
+    """Whether the recorded state is the present one. Acquired is recorded as available with one delivery
+    less.
+    """
+    if present.state is DescribedState.PASSED:
+        return is_final(change.state)
+    if present.state is DescribedState.ACQUIRED:
+        return (change.state, change.delivery_count) == (RecordState.AVAILABLE, present.delivery_count - 1)
+    return (DescribedState(change.state), change.delivery_count) == (present.state, present.delivery_count)

@@ -1,0 +1,150 @@
+"""The states of a share-partition's records as an administrator sees them, with the member that holds each
+record, and the reason why it waits. Nothing is changed. Pure.
+
+Ranges begin and end with records: control offsets are left out at their ends, and may lie inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.protocol.record_inspection import DescribedState, Wait
+from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightRun
+from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.storage.format.control_runs import ControlRuns
+
+UNKNOWN_COUNT = -1
+"""The delivery count of records that the start offset has passed."""
+
+
+class InspectionBounds(NamedTuple):
+    """The offsets between which records are inspected. All but the first are those of the log."""
+
+    first_offset: int
+    log_start_offset: int
+    upper_offset: int
+    """Exclusive: see `SharePartitionLeader.upper_offset`."""
+    high_watermark: int
+
+
+class InspectedRange(NamedTuple):
+    """Neighbouring records that are alike in all fields below; both ends are inclusive."""
+
+    first_offset: int
+    last_offset: int
+    state: DescribedState
+    delivery_count: int
+    wait: Wait = Wait.NOTHING
+    owner: str | None = None
+    lock_deadline_ms: int = 0
+    """Monotonic; it has a meaning only beside an owner."""
+
+
+def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
+    """The ranges from the first offset to the high watermark, ascending; none while the start offset is
+    undecided. The share-partition must not change before the last one is taken.
+    """
+    if in_flight.spso < 0:
+        return iter(())
+    return _merged(in_flight.control_runs, _ranges(in_flight, limits, bounds))
+
+
+def _ranges(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
+    first_offset = max(bounds.first_offset, bounds.log_start_offset)
+    if first_offset < in_flight.spso:
+        yield InspectedRange(first_offset, in_flight.spso - 1, DescribedState.PASSED, UNKNOWN_COUNT)
+    yield from _in_flight(in_flight, limits, max(first_offset, in_flight.spso))
+    yield from _new(in_flight, limits, bounds, max(first_offset, in_flight.speo))
+
+
+def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> Iterator[InspectedRange]:
+    is_order_changing = _is_order_changing(in_flight, limits)
+    for _, run in in_flight.runs_between(first_offset, in_flight.speo - 1):
+        first, state = max(run.first_offset, first_offset), DescribedState(run.state)
+        if run.pending:
+            yield _of_run(run, first, run.last_offset, state, Wait.RECORDING)
+        elif run.state is not AVAILABLE:
+            yield _of_run(run, first, run.last_offset, state, Wait.NOTHING)
+        elif is_order_changing:
+            yield _of_run(run, first, run.last_offset, state, Wait.ORDER_CHANGE)
+        else:
+            for piece_first, piece_last, is_waiting in _by_key(in_flight, first, run.last_offset):
+                wait = Wait.KEY if is_waiting else Wait.NOTHING
+                yield _of_run(run, piece_first, piece_last, state, wait)
+
+
+def _of_run(
+    run: InFlightRun, first_offset: int, last_offset: int, state: DescribedState, wait: Wait
+) -> InspectedRange:
+    return InspectedRange(
+        first_offset, last_offset, state, run.delivery_count, wait, run.owner, run.lock_deadline_ms
+    )
+
+
+def _new(
+    in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds, first_offset: int
+) -> Iterator[InspectedRange]:
+    """The records that are not in flight yet: those that the group may read, then those of open
+    transactions.
+    """
+    wait = Wait.NOTHING
+    if _is_order_changing(in_flight, limits):
+        wait = Wait.ORDER_CHANGE
+    elif in_flight.record_count() >= limits.record_locks_max:
+        wait = Wait.WINDOW
+    readable_end = max(first_offset, bounds.upper_offset)
+    yield InspectedRange(first_offset, readable_end - 1, DescribedState.NEW, 0, wait)
+    yield InspectedRange(readable_end, bounds.high_watermark - 1, DescribedState.NEW, 0, Wait.TRANSACTION)
+
+
+def _is_order_changing(in_flight: InFlight, limits: ShareLimits) -> bool:
+    """Whether a change of `share.order` waits for locks, see `ordered_acquisition.follows_order`."""
+    order = in_flight.key_order
+    if limits.key_run_max == (0 if order is None else order.run_max):
+        return False
+    return any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
+
+
+def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
+    """A range of available records by whether they wait for their key: (first, last, is_waiting)."""
+    order = in_flight.key_order
+    if order is None:
+        yield first_offset, last_offset, False
+    elif order.alone is not None and in_flight.spso <= order.alone[1]:
+        is_held = any(run.state is ACQUIRED for _, run in in_flight.runs_between(*order.alone))
+        yield first_offset, last_offset, is_held
+    else:
+        yield from _pieces(order, first_offset, last_offset)
+
+
+def _pieces(order: KeyOrder, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
+    """A record whose key is unknown yet belongs to the piece before it."""
+    piece_first, is_waiting = first_offset, False
+    for offset in range(first_offset, last_offset + 1):
+        waits = order.is_waiting(offset)
+        if waits is None or waits == is_waiting:
+            continue
+        if piece_first < offset:
+            yield piece_first, offset - 1, is_waiting
+        piece_first, is_waiting = offset, waits
+    yield piece_first, last_offset, is_waiting
+
+
+def _merged(control_runs: ControlRuns, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
+    """The ranges from record to record, with equal neighbours joined; those without a record are left out."""
+    newest: InspectedRange | None = None
+    for one in ranges:
+        first_offset = control_runs.next_data_offset(one.first_offset)
+        if first_offset > one.last_offset:
+            continue
+        last_offset = control_runs.previous_data_offset(one.last_offset)
+        if newest is not None and newest[2:] == one[2:]:
+            newest = newest._replace(last_offset=last_offset)
+            continue
+        if newest is not None:
+            yield newest
+        newest = one._replace(first_offset=first_offset, last_offset=last_offset)
+    if newest is not None:
+        yield newest

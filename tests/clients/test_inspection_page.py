@@ -1,0 +1,116 @@
+"""The commands of docs/inspection.md print the page's output, and its programs run; only times differ."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.__main__ import main
+from barnabas.client import ShareConsumer
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster import Cluster
+from tests.clients.java_build import PROJECT
+from tests.clients.polling import eventually
+from tests.clients.test_readme import blocks, running
+
+PAGE = PROJECT / "docs" / "inspection.md"
+GROUP, TOPIC = "ship-orders", "orders"
+ORDERS = 8
+HELD = 5
+VARYING = (
+    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
+    (re.compile(r"\d+\.\d s"), "LEFT"),
+    (re.compile(r'("\w+_ms": )\d+'), r"\1MS"),
+)
+
+
+def normal(line: str) -> list[str]:
+    """The words of a line, without times."""
+    for pattern, word in VARYING:
+        line = pattern.sub(word, line)
+    return line.split()
+
+
+def sessions() -> list[tuple[str, list[list[str]]]]:
+    """Each command of the page, and the lines that it prints."""
+    found: list[tuple[str, list[list[str]]]] = []
+    for block in re.findall(r"(?:^ {4}.*\n)+", PAGE.read_text(), re.MULTILINE):
+        for line in block.splitlines():
+            if line.startswith("    $ barnabas share "):
+                found.append((line.removeprefix("    $ barnabas "), []))
+            elif found and block.startswith("    $ barnabas share "):
+                found[-1][1].append(normal(line))
+    return found
+
+
+@asynccontextmanager
+async def story(broker: BrokerProcess) -> AsyncGenerator[None]:
+    """The state that the page describes: one consumer, which holds two of eight orders."""
+    cluster = Cluster(broker.address)
+    cluster.topic(name=TOPIC)
+    cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
+    for number in range(ORDERS):
+        cluster.produce(TOPIC, [f"order {number}"])
+    consumer = ShareConsumer(
+        broker.address,
+        group=GROUP,
+        topics=[TOPIC],
+        member_id="worker-1",
+        client_id="shipping",
+        max_records=HELD,
+        acquire_mode="record_limit",
+        prefetch_records=0,
+        renew_locks=False,
+    )
+    async with consumer:
+        records = aiter(consumer)
+        held = [await anext(records) for _ in range(HELD)]
+        held[1].accept()
+        held[2].reject()
+        held[3].release()
+        await consumer.commit()
+        yield
+
+
+@pytest.mark.barnabas
+async def test_the_commands_print_the_output_of_the_page(
+    own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(sessions()) >= 5
+    async with story(own_broker):
+        capsys.readouterr()
+        for command, expected in sessions():
+            arguments = [*command.split(), "--bootstrap", own_broker.address]
+            exit_code = await asyncio.to_thread(main, arguments)
+            output = capsys.readouterr()
+            printed = [normal(line) for line in (output.out + output.err).splitlines()]
+            assert printed == expected, command
+            assert exit_code == (1 if output.err else 0), command
+
+
+@pytest.mark.barnabas
+async def test_the_programs_run(own_broker: BrokerProcess, tmp_path: Path) -> None:
+    browsing, administering = blocks(PAGE, "python")
+    outputs = [tmp_path / "browsing", tmp_path / "administering"]
+    async with story(own_broker):
+        with running(browsing, own_broker, outputs[0]):
+            await asyncio.to_thread(
+                eventually,
+                lambda: len(outputs[0].read_text().splitlines()) == ORDERS,
+                awaited="the browser prints each record",
+            )
+        with running(administering, own_broker, outputs[1]):
+            await asyncio.to_thread(
+                eventually,
+                lambda: outputs[1].read_text().splitlines() == ["1 released, 2 archived"],
+                awaited="the administrator has changed three records",
+            )
+    lines = outputs[0].read_text().splitlines()
+    assert lines[0] == "0 acquired b'order 0' held by worker-1 (shipping)"
+    assert lines[1] == "1 acknowledged b'order 1' last change: accept"
+    assert lines[-1] == "7 new b'order 7'"
