@@ -133,14 +133,3 @@ def as_time(timestamp_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(timestamp_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
-    """Text under the name itself; other bytes in base64 under the name with `_base64`."""
-    if data is None:
-        return {name: None}
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(data).decode()}
-    return {name: text}

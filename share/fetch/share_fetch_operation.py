@@ -24,7 +24,8 @@ from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 from barnabas.share.fetch.fetch_source import FetchSource, LateError
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
-from barnabas.share.leader.share_partition_leader import NOTHING, FetchDemand, Handout, SharePartitionLeader
+from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.sessions.session import ShareSession

@@ -28,6 +28,7 @@ from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
+from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
@@ -38,7 +39,7 @@ from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
@@ -95,43 +96,12 @@ class Surroundings(NamedTuple):
     dead_letters: DeadLetterWriter
 
 
-class FetchDemand(NamedTuple):
-    """The records that one fetch may acquire from a share-partition."""
-
-    member_id: str
-    records_max: int
-    batch_size: int
-    bytes_max: int
-    acquire_mode: AcquireMode
-    limits: ShareLimits
-    upper_offset: int
-    """Exclusive: see `SharePartitionLeader.upper_offset`."""
-    read_committed: bool = False
-    """Whether records of aborted transactions are archived instead of delivered."""
-
-
-class Handout(NamedTuple):
-    """The records for one fetch: whole producer batches, and the ranges that the member acquired."""
-
-    acquired: Sequence[tuple[int, int, int]]
-    """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
-    buffers: list[Buffer]
-    size_bytes: int
-    record_count: int
-    was_passed_over: bool = False
-    """Whether nothing is left of the acquired records, because they were aborted, malformed or without data.
-    More may follow immediately.
-    """
-
-
 log = get_logger("share")
 
 KEYS_LOOKED_MAX = 10_000
 """The offsets that one fetch looks at beyond the known keys while it finds no record whose key is free. Then
 it is answered without records, and the member's next fetch looks on.
 """
-
-NOTHING = Handout((), [], 0, 0)
 
 NOTHING_TO_RECORD = Completion.of(None)
 

@@ -11,7 +11,8 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
-from barnabas.share.leader.share_partition_leader import FetchDemand, Handout, SharePartitionLeader
+from barnabas.share.leader.handout import FetchDemand, Handout
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.log_store.partition_state_store import PartitionStateStore

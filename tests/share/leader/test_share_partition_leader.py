@@ -9,7 +9,8 @@ import pytest
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.errors import ApiError
-from barnabas.share.leader.share_partition_leader import NOTHING, NOTHING_TO_RECORD, FetchDemand
+from barnabas.share.leader.handout import NOTHING, FetchDemand
+from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
 from tests.storage.log_building import append_deltas, headers_of

@@ -1,0 +1,41 @@
+"""The records that a fetch may have of a share-partition, and those that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.varint import Buffer
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
+
+
+class FetchDemand(NamedTuple):
+    """The records that one fetch may acquire from a share-partition."""
+
+    member_id: str
+    records_max: int
+    batch_size: int
+    bytes_max: int
+    acquire_mode: AcquireMode
+    limits: ShareLimits
+    upper_offset: int
+    """Exclusive: see `SharePartitionLeader.upper_offset`."""
+    read_committed: bool = False
+    """Whether records of aborted transactions are archived instead of delivered."""
+
+
+class Handout(NamedTuple):
+    """The records for one fetch: whole producer batches, and the ranges that the member acquired."""
+
+    acquired: Sequence[tuple[int, int, int]]
+    """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
+    buffers: list[Buffer]
+    size_bytes: int
+    record_count: int
+    was_passed_over: bool = False
+    """Whether nothing is left of the acquired records, because they were aborted, malformed or without data.
+    More may follow immediately.
+    """
+
+
+NOTHING = Handout((), [], 0, 0)
