@@ -16,7 +16,7 @@ from barnabas.protocol.record_batch import COMPRESSION_MASK, read_header, reseal
 from barnabas.protocol.record_keys import kept_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.share.leader.batch_keys import HASHED_BYTES_MAX, HASHED_RECORDS_MAX
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.reader import BatchSlice
 
 Acquired = Sequence[tuple[int, int, int]]
 """Disjoint, ascending: first and last offset, both inclusive, and delivery count."""
@@ -104,11 +104,3 @@ def _reduced(
     plain = header._replace(attributes=header.attributes & ~COMPRESSION_MASK, record_count=len(offsets))
     reduced = reseal_batch(plain, kept)
     return (None, undelivered_bytes) if len(reduced) >= len(batch) else (reduced, 0)
-
-
-def _base_offset(span: BatchSpan) -> int:
-    return span.base_offset
-
-
-def _last_offset(span: BatchSpan) -> int:
-    return span.last_offset
