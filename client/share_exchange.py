@@ -190,6 +190,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
             topics=ack_topics(step.added, _batches(lots)),
             forgotten_topics=forgotten_topics(step.forgotten),
             lock_duration_ms=settings.record_lock_duration_ms if opens else None,
+            repeats_requests=opens,
         )
         self._send(body, lots)
 

@@ -56,7 +56,8 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
         is_renew_ack=request.is_renew_ack,
         lock_duration_ms=found.session.lock_duration_ms,
     )
-    broker.kept_answers.keep(KeptAnswer(found.session, epoch, content, acknowledged))
+    if found.session.repeats_requests:
+        broker.kept_answers.keep(KeptAnswer(found.session, epoch, content, acknowledged))
     if found.is_final:
         # The session ends even if the client has disconnected by then.
         acknowledged.when_done(lambda _: broker.end_share_session(found.session))

@@ -139,6 +139,8 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
     session = found.session
     if request.lock_duration_ms is not None:
         session.lock_duration_ms = request.lock_duration_ms
+    if request.repeats_requests:
+        session.repeats_requests = True
     acknowledged = acknowledge(
         broker.share_partitions,
         broker.fetch_source.why_not_led,
@@ -152,7 +154,7 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
     answer = KeptAnswer(session, epoch, content, acknowledged)
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
         broker.kept_answers.forget(key)
-    else:
+    elif session.repeats_requests:
         broker.kept_answers.keep(answer)
     if found.is_final:
         # The session ends even if the client has disconnected by then.
@@ -387,7 +389,7 @@ class _Fetch:
     async def _encode_in_turns(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
         if not share_groups_enabled(self._broker.metadata.image):
             return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
-        if fetched:
+        if fetched and self._answer.is_kept:
             self._note_acquired(fetched)
         lock_ms = lock_duration_ms(self._broker, self._session)
         if self._request.without_records:

@@ -16,6 +16,7 @@ from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import (
     LOCK_DURATION_TAG,
+    REPEATS_TAG,
     MODE_VERSION,
     WITHOUT_RECORDS_TAG,
     ShareFetchBody,
@@ -53,6 +54,8 @@ def _fetch_tags(body: ShareFetchBody) -> list[tuple[int, bytes]]:
     tags: list[tuple[int, bytes]] = []
     if body.lock_duration_ms is not None:
         tags.append((LOCK_DURATION_TAG, INT32.pack(body.lock_duration_ms)))
+    if body.repeats_requests:
+        tags.append((REPEATS_TAG, b""))
     if body.without_records:
         tags.append((WITHOUT_RECORDS_TAG, b""))
     return tags

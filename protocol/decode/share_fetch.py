@@ -21,6 +21,7 @@ MODE_VERSION: Final = 2
 """From this version on, a request has an acquire mode and the flag for renewals."""
 
 LOCK_DURATION_TAG: Final = 10_000
+REPEATS_TAG: Final = 10_001
 WITHOUT_RECORDS_TAG: Final = 0x6262
 """Both are far from Kafka's tags, which count up from 0."""
 
@@ -52,6 +53,8 @@ class ShareFetchBody(NamedTuple):
     """Whether the response leaves out the bytes of the records, which are acquired as usual."""
     lock_duration_ms: int | None = None
     """The duration of this member's locks from now on; None leaves it unchanged."""
+    repeats_requests: bool = False
+    """Whether the client repeats requests of this session after a lost connection (decision 26)."""
     encoded_topics: bytes = b""
     """See `acknowledgements.encoded_since`; not for encoders."""
 
@@ -83,6 +86,7 @@ def _with_tags(body: ShareFetchBody, tags: Mapping[int, Buffer]) -> ShareFetchBo
     return body._replace(
         without_records=WITHOUT_RECORDS_TAG in tags,
         lock_duration_ms=None if duration is None else _INT32.unpack(duration)[0],
+        repeats_requests=REPEATS_TAG in tags,
     )
 
 

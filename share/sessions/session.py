@@ -40,6 +40,7 @@ class ShareSession:
         "has_begun_all",
         "key",
         "lock_duration_ms",
+        "repeats_requests",
         "share_session_epoch",
     )
 
@@ -55,6 +56,8 @@ class ShareSession:
         """Whether the group has a start offset in every partition."""
         self.lock_duration_ms: int | None = None
         """The duration of the member's locks, if it has asked for one; else the group's value holds."""
+        self.repeats_requests = False
+        """Whether the client repeats a request after a lost connection, so that answers are kept for it."""
 
     def __len__(self) -> int:
         return len(self._owes_answer)

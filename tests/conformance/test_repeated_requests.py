@@ -6,16 +6,47 @@ from typing import Any
 
 import pytest
 
+from barnabas.protocol.decode.share_fetch import REPEATS_TAG
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.message_parts import tagged_fields
 from barnabas.share.fetch import kept_answers
 from barnabas.share.fetch.kept_answers import KEPT_AFTER_END_MS
 from tests.conformance.conftest import Stage
-from tests.conformance.harness import Lab, open_lab, partitions_of, settle
+from tests.conformance.harness import Client, Lab, Pending, open_lab, partitions_of, settle
 from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, RENEW, ShareMember
 
 NOT_FOUND = ErrorCode.share_session_not_found
 WRONG_EPOCH = ErrorCode.invalid_share_session_epoch
 NOT_HELD = ErrorCode.invalid_record_state
+
+
+@pytest.fixture(autouse=True)
+def repeating_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fetch announces that its client repeats requests: the tag takes the place of the empty list of
+    tags at the end of the request.
+    """
+    send_body = Client.send_body
+
+    def with_tag(self: Client, api: str, version: int, body: bytes) -> Pending:
+        if api == "share_fetch":
+            assert body.endswith(b"\0")
+            body = body[:-1] + tagged_fields([(REPEATS_TAG, b"")])
+        return send_body(self, api, version, body)
+
+    monkeypatch.setattr(Client, "send_body", with_tag)
+
+
+async def test_no_answer_is_kept_for_a_client_that_does_not_announce_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    await stage.produce(4)
+    member = stage.member()
+    await member.take()
+    await member.acknowledge([(0, 1, ACCEPT)])
+    assert len(stage.lab.broker.kept_answers) == 0
+    again = await over_another_connection(stage, member).acknowledge([(0, 1, ACCEPT)], epoch=1)
+    assert again.error == WRONG_EPOCH
 
 
 def over_another_connection(stage: Stage, member: ShareMember) -> ShareMember:
