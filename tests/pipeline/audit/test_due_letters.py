@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -264,7 +265,7 @@ def written(directory: Path, steps: Steps) -> WrittenGroup:
     return group
 
 
-_CHANGES = {
+_CHANGES: dict[str, Callable[[int, int], StateRange]] = {
     "r": archiving,
     "a": accepted,
     "w": lettered,
