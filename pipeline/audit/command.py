@@ -153,12 +153,9 @@ def _lines(summary: Summary, options: Namespace) -> list[str]:
 
 def _letters(row: Mapping[str, Any]) -> str:
     """The counts of dead letters, if there are any."""
-    counts = {
-        "on the way to a dead letter": row["archivingCount"],
-        "dead letters": row["deadLetterCount"],
-        "lost letters": row["lostLetterCount"],
-    }
-    return "".join(f", {count:,} {name}" for name, count in counts.items() if count)
+    from barnabas.pipeline.audit.summary import LETTER_NAMES
+
+    return "".join(f", {row[count]:,} {name}" for count, name in LETTER_NAMES.items() if row[count])
 
 
 def _verdict(summary: Summary) -> str:

@@ -19,7 +19,7 @@ from barnabas.pipeline.audit.summary import (
     ARCHIVED,
     ARCHIVED_COUNTS,
     AVAILABLE,
-    LETTER_COUNTS,
+    LETTER_NAMES,
     OUTCOME_ORDER,
     ROWS_MAX,
     Row,
@@ -40,12 +40,6 @@ _NAMES: Final = frozenset({"topic", "group", "member", "detail", "meaning"})
 """Columns with words of any length, which may be broken anywhere."""
 _NOTHING: Final = "<p>There is nothing to show.</p>"
 _ALWAYS_TOLD: Final = frozenset({"rejectedCount", "deliveryLimitCount"})
-_LETTER_FACTS: Final = {
-    "On the way to a dead letter": "archivingCount",
-    "Dead letters": "deadLetterCount",
-    "Lost letters": "lostLetterCount",
-}
-"""They are in the headline only if there are such records."""
 _OUTCOME_NAMES: Final = {outcome: outcome for outcome in OUTCOME_ORDER}
 _MEMBER_NAMES: Final = {
     ACKNOWLEDGED: "accepted",
@@ -73,10 +67,8 @@ _WORDS: Final = {
     "recordCount": "records",
     "violationCount": "violations",
     "lockExpiredCount": "lock expiries",
-    "archivingCount": "on the way to a dead letter",
-    "deadLetterCount": "dead letters",
-    "lostLetterCount": "lost letters",
     "letter": "dead letter",
+    **LETTER_NAMES,
 }
 """Headings of columns that differ from the words of their names."""
 
@@ -133,7 +125,8 @@ def _headline(summary: Summary) -> str:
         ("Open", totals.get("openCount", 0)),
         ("Unknown", totals.get("unknownCount", 0)),
     ]
-    facts += [(name, totals[count]) for name, count in _LETTER_FACTS.items() if totals.get(count)]
+    if any(totals.get(name) for name in LETTER_NAMES):
+        facts += [(name.capitalize(), totals[count]) for count, name in LETTER_NAMES.items()]
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{value:,}</dd></div>" for name, value in facts)
     return f'<p class="verdict {mood}">{verdict}</p><dl class="facts">{items}</dl>'
 
@@ -154,9 +147,8 @@ def _groups(summary: Summary) -> str:
             "acknowledgedCount": row["acknowledgedCount"],
             **{name: row[name] for name in ARCHIVED_COUNTS if _is_told(name, summary.groups)},
             "unknownCount": row["unknownCount"],
-            **{name: row[name] for name in LETTER_COUNTS if _is_told(name, summary.groups)},
+            **{name: row[name] for name in LETTER_NAMES if _is_told(name, summary.groups)},
             "openCount": row["openCount"],
-            **{name: row[name] for name in ("archivingCount",) if _is_told(name, summary.groups)},
         }
         for row in summary.groups
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
 
-from barnabas.pipeline.audit.due_letters import FAILED, LETTERS, WRITTEN
+from barnabas.pipeline.audit.due_letters import DUE, FAILED, LETTERS, UNKNOWN_LETTER, WRITTEN
 from barnabas.pipeline.audit.tables import CAUSES, OPEN_OUTCOMES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.protocol.delivery_state import Cause, RecordState
 
@@ -95,7 +95,6 @@ def _groups(audited: Audit) -> DataFrame:
         _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
         *[_records(_archived_by(cause)).alias(f"{name}Count") for name, cause in _ARCHIVED_BY.items()],
         _records((F.col("outcome") == ARCHIVED) & _is_without_reason()).alias(UNTOLD_ARCHIVED),
-        _records(F.col("outcome") == ARCHIVING).alias("archivingCount"),
         *[_records(F.col("letter") == letter).alias(name) for name, letter in LETTER_COUNTS.items()],
         _records(F.col("outcome") == UNKNOWN_OUTCOME).alias("unknownCount"),
         _records(F.col("outcome") == AVAILABLE).alias("failedDeliveryCount"),
@@ -130,8 +129,19 @@ _ARCHIVED_BY: Final = {
 UNTOLD_ARCHIVED: Final = "archivedWithoutCauseCount"
 ARCHIVED_COUNTS: Final = (*(f"{name}Count" for name in _ARCHIVED_BY), UNTOLD_ARCHIVED)
 """The columns that count records done without being accepted, by cause."""
-LETTER_COUNTS: Final = {"deadLetterCount": WRITTEN, "lostLetterCount": FAILED}
-"""The columns that count dead letters, and their ends."""
+LETTER_COUNTS: Final = {
+    "dueLetterCount": DUE,
+    "writtenLetterCount": WRITTEN,
+    "lostLetterCount": FAILED,
+    "unknownLetterCount": UNKNOWN_LETTER,
+}
+"""The columns that count records with dead letters, by the state of the letter."""
+LETTER_NAMES: Final = {
+    "dueLetterCount": "dead letters due",
+    "writtenLetterCount": "dead letters written",
+    "lostLetterCount": "dead letters lost",
+    "unknownLetterCount": "dead letters unknown",
+}
 
 
 def _causes(outcomes: DataFrame) -> list[Row]:
