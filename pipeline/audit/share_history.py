@@ -162,7 +162,8 @@ class ShareHistory:
         firsts, lasts, states = columns.first_offsets, columns.last_offsets, columns.states
         if end == begin + 1 and not live.firsts and _IS_FINAL[states[begin]]:
             last = lasts[begin]
-            if live.start_offset == firsts[begin] <= last < self._end_before(offset):
+            is_in_log = last < offset or not self.is_in_data
+            if live.start_offset == firsts[begin] <= last and is_in_log:
                 live.start_offset = last + 1
                 live.end_offset = max(live.end_offset, last + 1)
                 return
@@ -246,11 +247,12 @@ class ShareHistory:
 
     def _take_outcome(self, outcome: Delivery) -> list[Delivery] | None:
         """The rows for an outcome with a step of a letter, None for others; checks the letters that end."""
-        if outcome.cause in LETTERS and self.live is not None:
+        cause = outcome.cause
+        if cause is not None and cause in LETTERS and self.live is not None:
             due = self._letters.between(outcome.first_offset, outcome.last_offset)
             for one in parts_without(outcome, due):
                 if self.offsets.count(one.first_offset, one.last_offset):
-                    detail = f"the cause is {outcome.cause.name}, and the record was not Archiving"
+                    detail = f"the cause is {cause.name}, and the record was not Archiving"
                     self._violate(Check.LETTER_NOT_DUE, outcome.control_offset, detail, *one[:2])
         return self._letters.take(outcome)
 
