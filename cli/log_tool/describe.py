@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from barnabas.cli.log_tool.control_records import ControlRecord, read_control_record, runs_of
 from barnabas.cli.log_tool.files import ReadOnlyFile, opened, read_if_there
 from barnabas.cli.log_tool.places import PartitionFiles, Place, SegmentFiles
+from barnabas.cli.log_tool.rows import condition_fields
 from barnabas.cli.log_tool.segments import Indexes, read_indexes, scan
 from barnabas.cli.log_tool.share_history import GroupHistory, ShareHistory
 from barnabas.cli.printing import Printer, Row, Value, as_words
@@ -237,6 +238,7 @@ def _in_flight(group: GroupHistory) -> list[dict[str, Value]]:
             "last_offset": one.last_offset,
             "state": one.state.name.lower(),
             "delivery_count": one.delivery_count,
+            **condition_fields(one.condition),
         }
         for one in group.image.ranges
     ]

@@ -19,12 +19,12 @@ from barnabas.protocol.control_record import (
     decode_control_record,
     read_control_type,
 )
-from barnabas.protocol.delivery_state import StateRange
+from barnabas.protocol.delivery_state import Cause, Condition, StateRange, decode_condition
 from barnabas.protocol.metadata_records import decode_metadata_control, decode_metadata_record
 from barnabas.protocol.record_batch import COMPRESSION_MASK, Compression
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.share_group_records import decode_share_group_record
-from barnabas.protocol.share_state_records import decode_share_state_record
+from barnabas.protocol.share_state_records import StateBatchValue, decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.partition_metadata import encode_id
@@ -106,10 +106,25 @@ def _keyed_fields(
     return {"key": _fields(key), "value": None if value is None else _fields(value)}
 
 
+def _share_state_fields(record: Record) -> dict[str, Value] | None:
+    """As `_keyed_fields`, with the conditions of the states decoded."""
+    fields = _keyed_fields(decode_share_state_record, record)
+    decoded = decode_share_state_record(record.key or b"", record.value)
+    if fields is None or decoded is None or decoded[1] is None:
+        return fields
+    batches = [_batch_fields(one) for one in decoded[1].state_batches]
+    return {**fields, "value": {**cast("dict[str, Value]", fields["value"]), "state_batches": batches}}
+
+
+def _batch_fields(batch: StateBatchValue) -> dict[str, Value]:
+    fields = {name: value for name, value in dataclasses.asdict(batch).items() if name != "condition"}
+    return {**fields, **condition_fields(decode_condition(batch.condition) if batch.condition else None)}
+
+
 _DECODERS: Mapping[str, Callable[[Record], dict[str, Value] | None]] = {
     METADATA_TOPIC: _metadata_fields,
     GROUP_STATE_TOPIC: partial(_keyed_fields, decode_share_group_record),
-    SHARE_STATE_TOPIC: partial(_keyed_fields, decode_share_state_record),
+    SHARE_STATE_TOPIC: _share_state_fields,
 }
 
 
@@ -161,9 +176,26 @@ def state_fields(state: StateRange) -> dict[str, Value]:
         "last_offset": state.last_offset,
         "state": state.state.name.lower(),
         "delivery_count": state.delivery_count,
-        "cause": state.cause.name.lower().replace("_", " "),
+        "cause": _cause(state.cause),
         "member": state.member,
+        **condition_fields(state.condition),
     }
+
+
+def condition_fields(condition: Condition | None) -> dict[str, Value]:
+    """The place and the reason of a dead letter, if there is one."""
+    if condition is None:
+        return {}
+    return {
+        "letter_reason": _cause(condition.reason),
+        "letter_topic_id": encode_id(condition.topic_id) if condition.is_known else None,
+        "letter_partition": condition.partition if condition.is_known else None,
+        "letter_from_offset": condition.log_end_offset if condition.is_known else None,
+    }
+
+
+def _cause(cause: Cause) -> str:
+    return cause.name.lower().replace("_", " ")
 
 
 def _fields(record: Any) -> dict[str, Value]:

@@ -14,7 +14,12 @@ from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 
-_AVAILABLE = RecordState.AVAILABLE
+_FOLLOWERS = {
+    RecordState.ACKNOWLEDGED: {RecordState.ACKNOWLEDGED},
+    RecordState.ARCHIVING: {RecordState.ARCHIVING, RecordState.ARCHIVED},
+    RecordState.ARCHIVED: {RecordState.ARCHIVED},
+}
+"""The states that may follow a state that a record must not leave."""
 
 
 @dataclass(slots=True)
@@ -120,21 +125,21 @@ def _lost(before: ShareStateImage, after: ShareStateImage) -> Iterator[str]:
     if after.start_offset < before.start_offset:
         yield f"the start offset goes back from {before.start_offset} to {after.start_offset}"
     for one in before.ranges:
-        if one.state is not _AVAILABLE:
-            undone = next(_not_final(after, one), None)
+        if one.state in _FOLLOWERS:
+            undone = next(_undone(after, one), None)
             if undone is not None:
                 yield f"{undone} was {one.state.name.lower()}, and is no longer"
 
 
-def _not_final(image: ShareStateImage, final: StateRange) -> Iterator[int]:
-    """The first offset of the range that is in another state; nothing if there is none."""
-    offset = max(final.base_offset, image.start_offset)
+def _undone(image: ShareStateImage, was: StateRange) -> Iterator[int]:
+    """The first offset of the range whose state may not follow; nothing if there is none."""
+    offset = max(was.base_offset, image.start_offset)
     for one in image.ranges:
-        if one.last_offset < offset or one.base_offset > final.last_offset:
+        if one.last_offset < offset or one.base_offset > was.last_offset:
             continue
-        if one.base_offset > offset or one.state is not final.state:
+        if one.base_offset > offset or one.state not in _FOLLOWERS[was.state]:
             yield offset if one.base_offset > offset else max(offset, one.base_offset)
             return
         offset = one.last_offset + 1
-    if offset <= final.last_offset and offset >= image.start_offset:
+    if offset <= was.last_offset and offset >= image.start_offset:
         yield offset

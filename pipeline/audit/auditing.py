@@ -166,14 +166,13 @@ class Audit:
     @cached_property
     def states(self) -> DataFrame:
         """One row per range with its final state: done, or open."""
-        done = self.deliveries.where(F.col("outcome") != "available").withColumnRenamed("outcome", "state")
-        open_ranges = self._table(tables.OPEN).withColumn("state", F.lit("available"))
-        return done.unionByName(open_ranges, allowMissingColumns=True)
+        done = self._done.withColumnRenamed("outcome", "state")
+        return done.unionByName(self._table(tables.OPEN), allowMissingColumns=True)
 
     @cached_property
     def outcomes(self) -> DataFrame:
-        """Sums of deliveries by outcome, cause, member, delivery count and minute."""
-        keys = [*_KEY, "outcome", "cause", "member", "deliveryCount", "minute"]
+        """Sums of deliveries by outcome, cause, letter, member, delivery count and minute."""
+        keys = [*_KEY, "outcome", "cause", "letter", "member", "deliveryCount", "minute"]
         summed = self._table(tables.OUTCOME).groupBy(*keys)
         return summed.agg(F.sum("rangeCount").alias("rangeCount"), F.sum("recordCount").alias("recordCount"))
 
@@ -194,7 +193,9 @@ class Audit:
 
     @cached_property
     def poison(self) -> DataFrame:
-        """The worst ranges of each share-partition: delivered most, at the delivery limit, rejected."""
+        """The worst ranges of each share-partition: those whose dead letter was lost, those at the delivery
+        limit, rejected ones, those delivered most.
+        """
         return self._table(tables.POISON)
 
     @cached_property
@@ -206,9 +207,8 @@ class Audit:
         topics = sorted({task.topic_partition[0] for task in self.tasks})
         log = self.spark.read.format("kafka-log").options(topics=",".join(topics), columns=_LATENCY_COLUMNS)
         records = log.load(",".join(self._paths))
-        done = self.deliveries.where(F.col("outcome") != "available")
         offsets = F.explode(F.sequence("firstOffset", "lastOffset")).alias("offset")
-        joined = done.select(*_KEY, "member", "decidedAt", offsets).join(
+        joined = self._done.select(*_KEY, "member", "decidedAt", offsets).join(
             records, ["topic", "partition", "offset"]
         )
         took_ms = F.unix_millis("decidedAt") - F.unix_millis("timestamp")
@@ -218,6 +218,11 @@ class Audit:
             F.percentile_approx(took_ms, 0.99).alias("p99Ms"),
             F.max(took_ms).alias("maxMs"),
         )
+
+    @property
+    def _done(self) -> DataFrame:
+        """The deliveries after which a record is done."""
+        return self.deliveries.where(~F.col("outcome").isin(*tables.OPEN_OUTCOMES))
 
     @cached_property
     def _findings(self) -> DataFrame:

@@ -16,6 +16,8 @@ class Check(StrEnum):
     START_OFFSET_BACK = "start_offset_back"
     FINAL_CHANGED = "final_changed"
     DELIVERY_COUNT_BACK = "delivery_count_back"
+    ARCHIVING_LEFT = "archiving_left"
+    LETTER_NOT_DUE = "letter_not_due"
     CHAIN_BROKEN = "chain_broken"
     AFTER_TOMBSTONE = "after_tombstone"
     CHECKPOINT_EPOCH_BACK = "checkpoint_epoch_back"
@@ -32,6 +34,8 @@ MEANINGS: Final = {
     Check.START_OFFSET_BACK: "the start offset went back without a reset",
     Check.FINAL_CHANGED: "a finished record got a second outcome",
     Check.DELIVERY_COUNT_BACK: "a delivery count went back without a reset",
+    Check.ARCHIVING_LEFT: "a record on its way to a dead letter became Available or Acknowledged",
+    Check.LETTER_NOT_DUE: "a dead letter ended, and the record was not on its way to one",
     Check.CHAIN_BROKEN: "a control record doesn't follow the one before it",
     Check.AFTER_TOMBSTONE: "a delta follows the end of its group's state",
     Check.CHECKPOINT_EPOCH_BACK: "a checkpoint's epoch is not above the one before",

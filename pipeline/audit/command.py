@@ -5,8 +5,9 @@ Exit codes: 0 without violations, 1 with violations. It loads PySpark only when 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.cli.arguments import (
     add_common_arguments,
@@ -139,7 +140,8 @@ def _lines(summary: Summary, options: Namespace) -> list[str]:
         begins = "" if row["isWhole"] else "; its history is cut"
         lines.append(
             f"  {row['topic']} / {row['group']}: {row['acknowledgedCount']:,} acknowledged, "
-            f"{archived:,} archived, {row['unknownCount']:,} unknown, {row['openCount']:,} open{begins}"
+            f"{archived:,} archived, {row['unknownCount']:,} unknown, {row['openCount']:,} open"
+            f"{_letters(row)}{begins}"
         )
     if len(summary.groups) == ROWS_MAX:
         lines.append(f"  (the first {ROWS_MAX})")
@@ -147,6 +149,13 @@ def _lines(summary: Summary, options: Namespace) -> list[str]:
     lines.append(_verdict(summary))
     lines.extend(f"Wrote {target}" for target in (options.report, options.tables) if target is not None)
     return lines
+
+
+def _letters(row: Mapping[str, Any]) -> str:
+    """The counts of dead letters, if there are any."""
+    from barnabas.pipeline.audit.summary import LETTER_NAMES
+
+    return "".join(f", {row[count]:,} {name}" for count, name in LETTER_NAMES.items() if row[count])
 
 
 def _verdict(summary: Summary) -> str:

@@ -1,6 +1,6 @@
-"""Deliveries as Arrow batches: the ranges of a pack with a cause, and those from checkpoints.
+"""Deliveries as Arrow batches: the ranges of a pack with a cause, and those that the replay makes.
 
-Columns go from the decoder to Arrow unchanged; only rows of checkpoints are made in Python.
+Columns go from the decoder to Arrow unchanged; only rows of checkpoints and dead letters are made in Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.control_columns import ControlColumns
-from barnabas.pipeline.audit.share_history import Delivery, Replayed
+from barnabas.pipeline.audit.due_letters import LETTERS, Delivery
+from barnabas.pipeline.audit.share_history import Replayed
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.delivery_state import Cause, RecordState
@@ -31,6 +32,7 @@ DELIVERY_SCHEMA: Final[Any] = pa.schema(
         ("deliveryCount", pa.int32()),
         ("outcome", pa.string()),
         ("cause", pa.string()),
+        ("letter", pa.string()),
         ("member", pa.string()),
         ("decidedAtMs", pa.int64()),
         ("controlOffset", pa.int64()),
@@ -42,6 +44,8 @@ _OUTCOME_NAMES: Final[Any] = pa.array(
     pa.string(),
 )
 _CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(one)) for one in range(max(CAUSES) + 1)], pa.string())
+
+_LETTER_NAMES: Final[Any] = pa.array([LETTERS.get(cause) for cause in Cause], pa.string())
 
 
 class SharePartition(NamedTuple):
@@ -57,8 +61,8 @@ def recorded_deliveries(
 ) -> RecordBatch:
     """The outcomes in deltas, without the ranges that are no delivery.
 
-    These are ranges of control offsets, and ranges that only fill gaps. The latter have no cause, or, if no
-    causes are recorded, were never delivered.
+    These are ranges of control offsets, steps of dead letters, and ranges that only fill gaps. The latter
+    have no cause, or, if no causes are recorded, were never delivered.
     """
     indexes = _column(columns.record_indexes)
     causes = _column(columns.causes)
@@ -75,6 +79,7 @@ def recorded_deliveries(
         _column(columns.delivery_counts).cast(pa.int32()),
         _OUTCOME_NAMES.take(_column(columns.states)),
         _CAUSE_NAMES.take(causes),
+        _letters(causes),
         names.take(pc.if_else(pc.less(members, 0), pa.scalar(None, pa.int32()), members)),
         _column(columns.decided_at_ms).take(indexes),
         _column(columns.offsets).take(indexes),
@@ -85,7 +90,7 @@ def recorded_deliveries(
 
 
 def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
-    """The outcomes in checkpoints."""
+    """The outcomes in checkpoints, and those with dead letters."""
     values = [
         [one.incarnation for one in deliveries],
         [one.life for one in deliveries],
@@ -95,6 +100,7 @@ def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> Reco
         [one.delivery_count for one in deliveries],
         [UNKNOWN_OUTCOME if one.state is None else OUTCOMES[one.state] for one in deliveries],
         [None if one.cause is None else CAUSES[one.cause] for one in deliveries],
+        [one.letter for one in deliveries],
         [one.member for one in deliveries],
         [one.decided_at_ms for one in deliveries],
         [one.control_offset for one in deliveries],
@@ -103,6 +109,13 @@ def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> Reco
     arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
     batch: RecordBatch = pa.record_batch([*_constants(key, len(deliveries)), *arrays], DELIVERY_SCHEMA)
     return batch
+
+
+def _letters(causes: Any) -> Any:
+    """The ends of letters that no known delivery is waiting for; null for all other ranges."""
+    if not len(causes) or pc.max(causes).as_py() < min(LETTERS):
+        return pa.nulls(len(causes), pa.string())
+    return _LETTER_NAMES.take(causes)
 
 
 def _constants(key: SharePartition, count: int) -> list[Any]:

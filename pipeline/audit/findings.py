@@ -15,9 +15,10 @@ from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
 from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
+from barnabas.pipeline.audit.due_letters import FAILED
 from barnabas.pipeline.audit.share_history import CheckpointTaken, ShareHistory
 from barnabas.pipeline.columnar import RecordBatch
-from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, is_final
 
 POISON_MAX: Final = 100
 MINUTE_MS: Final = 60_000
@@ -40,11 +41,17 @@ _POISON_COLUMNS: Final = [
     "deliveryCount",
     "outcome",
     "cause",
+    "letter",
     "member",
     "decidedAtMs",
     "controlOffset",
 ]
-_WEIGHTS: Final = {tables.CAUSES[Cause.DELIVERY_LIMIT]: 2, tables.CAUSES[Cause.REJECT]: 1}
+_WEIGHTS: Final = (
+    ("letter", FAILED, 3),
+    ("cause", tables.CAUSES[Cause.DELIVERY_LIMIT], 2),
+    ("cause", tables.CAUSES[Cause.REJECT], 1),
+)
+"""Column, value, weight: the first that applies counts."""
 _WORST: Final = [("weight", "descending"), ("deliveryCount", "descending")]
 
 Row = Mapping[str, object]
@@ -64,7 +71,8 @@ class Findings:
             return
         minutes = pc.multiply(pc.divide(batch.column("decidedAtMs"), MINUTE_MS), MINUTE_MS)
         table = pa.Table.from_batches([batch.append_column("minuteMs", minutes)])
-        summed = table.group_by(_SUMMED_BY, use_threads=False).aggregate(
+        keys = _SUMMED_BY if table["letter"].null_count == batch.num_rows else [*_SUMMED_BY, "letter"]
+        summed = table.group_by(keys, use_threads=False).aggregate(
             [("recordCount", "count"), ("recordCount", "sum")]
         )
         for row in summed.to_pylist():
@@ -101,9 +109,10 @@ class Findings:
         self._rows.append((topic, partition, group, table, row))
 
     def _keep_worst(self, found: Any) -> None:
-        is_limit, is_reject = (pc.equal(found["cause"], cause) for cause in _WEIGHTS)
-        weights = pc.if_else(
-            pc.fill_null(is_limit, False), 2, pc.if_else(pc.fill_null(is_reject, False), 1, 0)
+        weights = pc.case_when(
+            pc.make_struct(*[_equals(found[column], value) for column, value, _ in _WEIGHTS]),
+            *[pa.scalar(weight) for _, _, weight in _WEIGHTS],
+            pa.scalar(0),
         )
         weighed = found.append_column("weight", weights)
         repeated = pc.fill_null(pc.greater(weighed["deliveryCount"], 1), False)
@@ -111,6 +120,10 @@ class Findings:
         if bad.num_rows:
             known = bad if self._poison is None else pa.concat_tables([self._poison, bad])
             self._poison = known.take(pc.select_k_unstable(known, min(POISON_MAX, known.num_rows), _WORST))
+
+
+def _equals(column: Any, value: str) -> Any:
+    return pc.fill_null(pc.equal(column, value), False)
 
 
 def finding_rows(rows: Iterable[tuple[str, int, str | None, str, Row]]) -> RecordBatch:
@@ -163,14 +176,16 @@ def _open_rows(history: ShareHistory) -> list[dict[str, Any]]:
             "lastOffset": last,
             "recordCount": count,
             "deliveryCount": delivery_count,
+            "state": tables.OUTCOMES[state],
         }
         for first, last, state, delivery_count in live.between(live.start_offset, live.end_offset - 1)
-        if state is RecordState.AVAILABLE and (count := history.offsets.count(first, last))
+        if not is_final(state) and (count := history.offsets.count(first, last))
     ]
 
 
 def _open_record_count(history: ShareHistory, log_end_offset: int) -> int | None:
-    """The number of records that the group has not finished: never delivered, released, or held by a member.
+    """The number of records that the group has not finished: never delivered, released, held by a
+    member, or on their way to a dead letter.
 
     None if the state is not known; 0 for a group that was deleted.
     """
@@ -183,7 +198,7 @@ def _open_record_count(history: ShareHistory, log_end_offset: int) -> int | None
     return sum(
         history.offsets.count(first, last)
         for first, last, state, _ in live.between(live.start_offset, end_offset - 1)
-        if state is RecordState.AVAILABLE
+        if not is_final(state)
     )
 
 

@@ -10,7 +10,7 @@ delivery count in one integer. At most `RANGES_MAX` are held; callers check `is_
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.protocol.delivery_state import RecordState, is_final
@@ -19,6 +19,13 @@ RANGES_MAX: Final = 500_000
 """Ranges held at most, some 60 MB; the broker's largest window has far fewer."""
 
 _COUNT_MASK: Final = 0xFFFF
+_FOLLOWERS: Final[Mapping[int, frozenset[int]]] = {
+    RecordState.AVAILABLE: frozenset(RecordState),
+    RecordState.ACKNOWLEDGED: frozenset(),
+    RecordState.ARCHIVING: frozenset({RecordState.ARCHIVING, RecordState.ARCHIVED}),
+    RecordState.ARCHIVED: frozenset(),
+}
+"""The states that may follow a recorded one."""
 
 
 class Range(NamedTuple):
@@ -37,6 +44,11 @@ def mark_of(state: int, delivery_count: int) -> int:
 
 def _is_final(mark: int) -> bool:
     return is_final(RecordState(mark >> 16))
+
+
+def may_become(was: int, now: int) -> bool:
+    """Whether a record with the mark `was` may get the mark `now`."""
+    return now >> 16 in _FOLLOWERS[was >> 16] and now & _COUNT_MASK >= was & _COUNT_MASK
 
 
 class LiveRanges:
@@ -83,8 +95,9 @@ class LiveRanges:
     def lay(self, first_offset: int, last_offset: int, mark: int) -> list[Range]:
         """Lays a range over the state; returns the earlier parts that contradict it.
 
-        These are parts that were final, or that had a greater delivery count. The part below the start is
-        ignored and stays final. The start doesn't move until `pass_final`.
+        These are parts that were final, that had a greater delivery count, or that were Archiving and can
+        only become Archived. The part below the start is ignored and stays final. The start doesn't move
+        until `pass_final`.
         """
         first_offset = max(first_offset, self.start_offset)
         if last_offset < first_offset:
@@ -101,7 +114,7 @@ class LiveRanges:
         contradicted = [
             _range(max(firsts[slot], first_offset), min(lasts[slot], last_offset), marks[slot])
             for slot in range(low, high)
-            if _is_final(marks[slot]) or mark & _COUNT_MASK < marks[slot] & _COUNT_MASK
+            if not may_become(marks[slot], mark)
         ]
         self._splice(low, high, first_offset, last_offset, mark)
         return contradicted

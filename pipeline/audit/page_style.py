@@ -23,10 +23,10 @@ def _stacked(which: str) -> str:
 
 STYLE: Final = f"""
 :root{{color-scheme:light dark;--paper:#fff;--ink:#1c1e21;--faint:#5c6370;--line:#d9dce1;--band:#f4f5f7;
---series-acknowledged:#1f7a5c;--series-available:#a86b12;--series-archived:#b3362d;--series-unknown:#6b6f9c}}
+--series-acknowledged:#1f7a5c;--series-available:#a86b12;--series-archiving:#8d3f8f;--series-archived:#b3362d;--series-unknown:#6b6f9c}}
 @media (prefers-color-scheme:dark){{:root{{--paper:#15171a;--ink:#e8eaed;--faint:#a2a9b4;--line:#363b43;
 --band:#1e2126;--series-acknowledged:#4fb88f;--series-available:#e0ab52;--series-archived:#ec7a70;
---series-unknown:#a3a7dc}}}}
+--series-archiving:#d58bd8;--series-unknown:#a3a7dc}}}}
 *{{box-sizing:border-box}}
 body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;
 overflow-wrap:anywhere}}

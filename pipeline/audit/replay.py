@@ -82,7 +82,7 @@ class _Deliveries:
         history.violations.clear()
 
     def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
-        return iter(())
+        yield from _last_deliveries(self._key, history)
 
 
 class _Findings:
@@ -101,6 +101,9 @@ class _Findings:
         yield self._findings.hand_over()
 
     def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
+        for batch in _last_deliveries(self._key, history):
+            self._findings.take_deliveries(batch)
+        self._findings.take_history(history)
         self._findings.finish(history, log_end_offset)
         yield self._findings.hand_over()
 
@@ -179,6 +182,15 @@ def _all_deliveries(
     key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: Replayed
 ) -> Iterator[RecordBatch]:
     yield recorded_deliveries(key, columns, replayed, has_causes=history.is_in_data)
+    yield from _told_deliveries(key, history)
+
+
+def _last_deliveries(key: SharePartition, history: ShareHistory) -> Iterator[RecordBatch]:
+    history.finish()
+    yield from _told_deliveries(key, history)
+
+
+def _told_deliveries(key: SharePartition, history: ShareHistory) -> Iterator[RecordBatch]:
     if history.deliveries:
         yield told_deliveries(key, history.deliveries)
         history.deliveries.clear()

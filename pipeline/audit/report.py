@@ -19,6 +19,7 @@ from barnabas.pipeline.audit.summary import (
     ARCHIVED,
     ARCHIVED_COUNTS,
     AVAILABLE,
+    LETTER_NAMES,
     OUTCOME_ORDER,
     ROWS_MAX,
     Row,
@@ -66,6 +67,8 @@ _WORDS: Final = {
     "recordCount": "records",
     "violationCount": "violations",
     "lockExpiredCount": "lock expiries",
+    "letter": "dead letter",
+    **LETTER_NAMES,
 }
 """Headings of columns that differ from the words of their names."""
 
@@ -122,6 +125,8 @@ def _headline(summary: Summary) -> str:
         ("Open", totals.get("openCount", 0)),
         ("Unknown", totals.get("unknownCount", 0)),
     ]
+    if any(totals.get(name) for name in LETTER_NAMES):
+        facts += [(name.capitalize(), totals[count]) for count, name in LETTER_NAMES.items()]
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{value:,}</dd></div>" for name, value in facts)
     return f'<p class="verdict {mood}">{verdict}</p><dl class="facts">{items}</dl>'
 
@@ -142,6 +147,7 @@ def _groups(summary: Summary) -> str:
             "acknowledgedCount": row["acknowledgedCount"],
             **{name: row[name] for name in ARCHIVED_COUNTS if _is_told(name, summary.groups)},
             "unknownCount": row["unknownCount"],
+            **{name: row[name] for name in LETTER_NAMES if _is_told(name, summary.groups)},
             "openCount": row["openCount"],
         }
         for row in summary.groups
@@ -162,8 +168,9 @@ def _groups(summary: Summary) -> str:
     ]
     return (
         _table("Outcomes of the records, by topic and group", records)
-        + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, and "
-        "those that a member holds.</p>"
+        + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, those "
+        "that a member holds, and those on the way to a dead letter. Records with a dead letter also count "
+        "under their causes.</p>"
         + _table("Their deliveries", deliveries)
         + "<p>The redelivery rate is the share of finished records that took more than one delivery. A lock "
         "that expires at the delivery limit counts as <em>delivery limit</em>.</p>"
@@ -199,10 +206,22 @@ def _times(summary: Summary) -> str:
 
 def _causes(summary: Summary) -> str:
     rows = [
-        Bars(f"{row['outcome']}: {_spoken(row['cause'])}", {row["outcome"]: row["recordCount"]})
-        for row in summary.causes[:BARS_MAX]
+        Bars(_cause_label(row), {row["outcome"]: row["recordCount"]}) for row in summary.causes[:BARS_MAX]
     ]
-    return _lying("Records by outcome and cause.", rows, summary.causes, _OUTCOME_NAMES)
+    numbers = _with_letters_if_any(summary.causes)
+    return _lying("Records by outcome and cause.", rows, numbers, _OUTCOME_NAMES)
+
+
+def _cause_label(row: Row) -> str:
+    label = f"{row['outcome']}: {_spoken(row['cause'])}"
+    return label if row["letter"] is None else f"{label}, dead letter {row['letter']}"
+
+
+def _with_letters_if_any(rows: Sequence[Row]) -> list[Row]:
+    """The rows; without the column of the letters if there are none."""
+    if any(row["letter"] is not None for row in rows):
+        return list(rows)
+    return [{name: value for name, value in row.items() if name != "letter"} for row in rows]
 
 
 def _delivery_counts(summary: Summary) -> str:
@@ -254,12 +273,14 @@ def _poison(summary: Summary) -> str:
             "deliveryCount": row["deliveryCount"],
             "outcome": row["outcome"],
             "cause": row["cause"],
+            "letter": row["letter"],
             "member": row["member"],
             "decidedAt": row["decidedAt"],
         }
         for row in summary.poison
     ]
-    return _table("The worst ranges of records: at the delivery limit, rejected, delivered most", rows)
+    text = "The worst ranges of records: at the delivery limit, rejected, delivered most"
+    return _table(text, _with_letters_if_any(rows))
 
 
 def _share_partitions(summary: Summary) -> str:

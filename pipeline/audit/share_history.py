@@ -6,22 +6,32 @@ as in the broker. After a delta whose predecessor is missing the state is unknow
 outcomes are reported but not checked.
 
 Outcomes are the deltas' ranges, which the caller has as columns; this class counts their records. Outcomes
-that only a checkpoint has become `Delivery` rows. A checkpoint may include changes of its own append; then it
-has a record's state without a cause. If the start offset has passed the record, it is only known that the
-record is done.
+that only a checkpoint has become `Delivery` rows, and so do those with a dead letter (`due_letters`). A
+checkpoint may include changes of its own append; then it has a record's state without a cause. If the start
+offset has passed the record, it is only known that the record is done.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from barnabas.pipeline.audit.checks import Check, Violation
-from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, ControlColumns
+from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, NO_MEMBER, ControlColumns
 from barnabas.pipeline.audit.data_offsets import DataOffsets
-from barnabas.pipeline.audit.live_ranges import RANGES_MAX, LiveRanges, Range, laid, mark_of
+from barnabas.pipeline.audit.due_letters import (
+    DUE,
+    LETTERS,
+    UNKNOWN_LETTER,
+    Delivery,
+    DueLetters,
+    has_letter_steps,
+    parts_without,
+)
+from barnabas.pipeline.audit.live_ranges import RANGES_MAX, LiveRanges, Range, laid, mark_of, may_become
 from barnabas.protocol.control_record import ShareCheckpoint
-from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange, is_final
 from barnabas.protocol.varint import RecordFormatError
 
 FIRST_CHECKPOINT_EPOCH: Final = 1
@@ -29,27 +39,11 @@ LEADER_EPOCHS_MAX: Final = 100_000
 VIOLATIONS_MAX: Final = 10_000
 """The number of reported violations of one share-partition; further ones are counted."""
 
-_AVAILABLE: Final = RecordState.AVAILABLE
+_AVAILABLE, _ARCHIVING = RecordState.AVAILABLE, RecordState.ARCHIVING
+_IS_FINAL: Final = tuple(map(is_final, RecordState))
+"""By the number of the state."""
 _NO_OFFSET: Final = -1
 _OFFSET_END: Final = 2**63
-
-
-class Delivery(NamedTuple):
-    """An outcome from a checkpoint. `state` is None for records that are done in an unknown way;
-    `delivery_count` is None if it is unknown, `cause` and `member` if they weren't recorded.
-    """
-
-    first_offset: int
-    last_offset: int
-    record_count: int
-    state: RecordState | None
-    delivery_count: int | None
-    cause: Cause | None
-    member: str | None
-    control_offset: int
-    decided_at_ms: int
-    incarnation: int
-    life: int
 
 
 class CheckpointTaken(NamedTuple):
@@ -72,8 +66,8 @@ class CheckpointTaken(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """The result for one pack: for each range its number of records, for each control record how often the
-    state was reset before it.
+    """The result for one pack: for each range the number of records whose outcome it is, for each control
+    record how often the state was reset before it. A step of a dead letter is the outcome of none.
     """
 
     record_counts: array[int]
@@ -105,6 +99,7 @@ class ShareHistory:
         """The leader epochs in the records; after `LEADER_EPOCHS_MAX` no more are counted."""
         self.violation_count = 0
         self.deltas_since_checkpoint = 0
+        self._letters = DueLetters()
         self._deleted = False
         self._incarnation = self._checkpoint_epoch = 0
 
@@ -115,13 +110,17 @@ class ShareHistory:
         if len(self.leader_epochs) < LEADER_EPOCHS_MAX:
             self.leader_epochs.update(columns.leader_epochs)
         counts = self.offsets.count_each(columns.first_offsets, columns.last_offsets)
+        has_letters = bool(self._letters) or has_letter_steps(columns.states, columns.causes)
         lives = array("i")
         begin = 0
         for index, (kind, end) in enumerate(zip(columns.kinds, columns.state_ends, strict=True)):
             if kind == DELTA:
                 self._take_delta(columns, index, begin, end)
+                if has_letters:
+                    self._take_letters(columns, index, range(begin, end), counts)
             elif kind == CHECKPOINT:
                 self._take_checkpoint(columns, index)
+                has_letters = has_letters or bool(self._letters)
             else:
                 self._take_malformed(columns.offsets[index], columns.why_malformed(index))
             lives.append(self.life)
@@ -129,6 +128,10 @@ class ShareHistory:
         if columns.kinds[-1] == DELTA:
             self.last_decided_at_ms = columns.decided_at_ms[-1]
         return Replayed(counts, lives)
+
+    def finish(self) -> None:
+        """At the end of the log the letters that are still due become rows."""
+        self._add(self._letters.hand_over(DUE))
 
     @property
     def is_whole(self) -> bool:
@@ -157,9 +160,10 @@ class ShareHistory:
         if live is None:
             return
         firsts, lasts, states = columns.first_offsets, columns.last_offsets, columns.states
-        if end == begin + 1 and not live.firsts and states[begin]:
+        if end == begin + 1 and not live.firsts and _IS_FINAL[states[begin]]:
             last = lasts[begin]
-            if live.start_offset == firsts[begin] <= last < self._end_before(offset):
+            is_in_log = last < offset or not self.is_in_data
+            if live.start_offset == firsts[begin] <= last and is_in_log:
                 live.start_offset = last + 1
                 live.end_offset = max(live.end_offset, last + 1)
                 return
@@ -213,6 +217,52 @@ class ShareHistory:
         for was in live.lay(first, last, mark_of(state, count)):
             self._contradict(offset, was, state, count)
 
+    def _take_letters(
+        self, columns: ControlColumns, index: int, slots: range, record_counts: array[int]
+    ) -> None:
+        """Takes the steps of dead letters from the delta of row `index`, with the ranges `slots`."""
+        for slot in slots:
+            first, last = columns.first_offsets[slot], columns.last_offsets[slot]
+            cause = Cause(columns.causes[slot])
+            is_step = columns.states[slot] == _ARCHIVING or cause in LETTERS
+            if not is_step and not self._letters.overlaps(first, last):
+                continue
+            member = columns.members[slot]
+            outcome = Delivery(
+                first,
+                last,
+                RecordState(columns.states[slot]),
+                columns.delivery_counts[slot],
+                cause or None,
+                None if member == NO_MEMBER else columns.member_names[member],
+                columns.offsets[index],
+                columns.decided_at_ms[index],
+                columns.incarnations[index],
+                self.life,
+            )
+            rows = self._take_outcome(outcome)
+            if rows is not None:
+                record_counts[slot] = 0
+                self._add(rows)
+
+    def _take_outcome(self, outcome: Delivery) -> list[Delivery] | None:
+        """The rows for an outcome with a step of a letter, None for others; checks the letters that end."""
+        cause = outcome.cause
+        if cause is not None and cause in LETTERS and self.live is not None:
+            due = self._letters.between(outcome.first_offset, outcome.last_offset)
+            for one in parts_without(outcome, due):
+                if self.offsets.count(one.first_offset, one.last_offset):
+                    detail = f"the cause is {cause.name}, and the record was not Archiving"
+                    self._violate(Check.LETTER_NOT_DUE, outcome.control_offset, detail, *one[:2])
+        return self._letters.take(outcome)
+
+    def _add(self, rows: Iterable[Delivery]) -> None:
+        """Adds rows, without ranges that hold no record."""
+        for row in rows:
+            record_count = self.offsets.count(row.first_offset, row.last_offset)
+            if record_count:
+                self.deliveries.append(row._replace(record_count=record_count))
+
     def _end_before(self, offset: int) -> int:
         """The end of the records that a control record at this offset may be about, exclusive."""
         return offset if self.is_in_data else _OFFSET_END
@@ -226,8 +276,7 @@ class ShareHistory:
         if not self.offsets.count(was.first_offset, was.last_offset):
             return
         detail = f"{_described(was.state, was.delivery_count)} became {_described(RecordState(state), count)}"
-        check = Check.DELIVERY_COUNT_BACK if was.state is _AVAILABLE else Check.FINAL_CHANGED
-        self._violate(check, offset, detail, was.first_offset, was.last_offset)
+        self._violate(_broken_check(was, state), offset, detail, was.first_offset, was.last_offset)
 
     def _bound(self, live: LiveRanges, offset: int) -> None:
         if live.is_full:
@@ -236,12 +285,13 @@ class ShareHistory:
     def give_up(self, offset: int) -> None:
         """Forgets the state, which takes too much memory, until the next checkpoint."""
         self.live = None
+        self._add(self._letters.hand_over(UNKNOWN_LETTER))
         self._violate(Check.NOT_FOLLOWED, offset, f"there are more than {RANGES_MAX} ranges at a time")
 
     @property
     def range_count(self) -> int:
         """How many ranges are held."""
-        return 0 if self.live is None else len(self.live.firsts)
+        return len(self._letters) + (0 if self.live is None else len(self.live.firsts))
 
     def _take_malformed(self, offset: int, why: str) -> None:
         self.live = None
@@ -307,13 +357,17 @@ class ShareHistory:
 
     def _take_told(self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges) -> int:
         """Takes the outcomes that only the checkpoint has; returns the number of their records."""
+        if kind in ("begun", "reset", "tombstone"):
+            self._add(self._letters.hand_over(UNKNOWN_LETTER))
         if kind in ("begun", "reset"):
             self.life += 1
         changes = [one for one in checkpoint.states if one.cause is not Cause.NONE]
         follows = self.live if kind == "regular" else None
         for change in changes:
             self._take_change(checkpoint, offset, change, follows)
+        self._begin_letters(checkpoint, offset)
         if follows is None:
+            self._end_letters(checkpoint, offset, after)
             return 0
         follows.pass_final()
         return self._compare(checkpoint, offset, follows, after)
@@ -327,6 +381,20 @@ class ShareHistory:
             self._lay(live, offset, first, last, state, count)
         self._deliver(checkpoint, offset, (first, last), state, count, cause, member)
 
+    def _begin_letters(self, checkpoint: ShareCheckpoint, offset: int) -> None:
+        """Letters that only the checkpoint has begin with it; it names their reasons."""
+        for first, last, state, count, _, _, condition in checkpoint.states:
+            if state is _ARCHIVING and not checkpoint.deleted:
+                cause = None if condition is None else condition.reason or None
+                self._deliver(checkpoint, offset, (first, last), state, count, cause, None)
+
+    def _end_letters(self, checkpoint: ShareCheckpoint, offset: int, after: LiveRanges) -> None:
+        """Letters that are not due any more ended in a part of the history that is not known."""
+        for due in self._letters.between(0, _OFFSET_END):
+            for now in after.between(due.first_offset, due.last_offset):
+                if now.state is not _ARCHIVING:
+                    self._deliver(checkpoint, offset, now[:2], None, None, None, None)
+
     def _compare(
         self, checkpoint: ShareCheckpoint, offset: int, before: LiveRanges, after: LiveRanges
     ) -> int:
@@ -338,7 +406,7 @@ class ShareHistory:
             )
         untold_count = 0
         for was in before.between(before.start_offset, after.start_offset - 1):
-            if was.state is _AVAILABLE:
+            if not is_final(was.state):
                 untold_count += self._deliver(checkpoint, offset, was[:2], None, None, None, None)
         low = max(before.start_offset, after.start_offset)
         for was in before.between(low, max(before.end_offset, after.end_offset) - 1):
@@ -350,7 +418,7 @@ class ShareHistory:
         """`now` replaces a part of `was`."""
         if was[2:] == now[2:]:
             return 0
-        if was.state is _AVAILABLE and now.delivery_count >= was.delivery_count:
+        if may_become(mark_of(*was[2:]), mark_of(*now[2:])):
             return self._deliver(checkpoint, offset, now[:2], now.state, now.delivery_count, None, None)
         if self.offsets.count(now.first_offset, now.last_offset):
             detail = f"{_described(*was[2:])} up to it, {_described(*now[2:])} in it"
@@ -367,13 +435,14 @@ class ShareHistory:
         cause: Cause | None,
         member: str | None,
     ) -> int:
-        """Adds a row, unless the range holds no record; returns the number of records."""
-        record_count = self.offsets.count(*offsets)
-        if record_count:
-            decided_at_ms, incarnation = checkpoint.decided_at_ms, checkpoint.group_incarnation
-            found = (*offsets, record_count, state, count, cause, member)
-            self.deliveries.append(Delivery(*found, offset, decided_at_ms, incarnation, self.life))
-        return record_count
+        """Adds the outcome, unless the range holds no record; returns the number of records."""
+        decided_at_ms, incarnation = checkpoint.decided_at_ms, checkpoint.group_incarnation
+        outcome = Delivery(
+            *offsets, state, count, cause, member, offset, decided_at_ms, incarnation, self.life
+        )
+        rows = self._take_outcome(outcome)
+        self._add([outcome] if rows is None else rows)
+        return self.offsets.count(*offsets)
 
     def _note_checkpoint(
         self, checkpoint: ShareCheckpoint, offset: int, kind: str, untold_count: int
@@ -412,3 +481,12 @@ class ShareHistory:
 
 def _described(state: RecordState, delivery_count: int) -> str:
     return f"{state.name.capitalize()} with delivery count {delivery_count}"
+
+
+def _broken_check(was: Range, state: int) -> Check:
+    """The check that a range fails which may not follow."""
+    if is_final(was.state):
+        return Check.FINAL_CHANGED
+    if was.state is _ARCHIVING and state not in (_ARCHIVING, RecordState.ARCHIVED):
+        return Check.ARCHIVING_LEFT
+    return Check.DELIVERY_COUNT_BACK

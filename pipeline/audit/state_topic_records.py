@@ -3,7 +3,8 @@
 Apache Kafka, and Barnabas with `share.state.store=topic`, keep snapshots and updates there (KIP-932,
 "Share-group state records"). A snapshot becomes a checkpoint, an update a delta, so that one replay serves
 both stores. An update that moves the start offset over records without an outcome is followed by a
-checkpoint. Records of the state topic have no causes, members or incarnations.
+checkpoint. Records of the state topic have no causes, members or incarnations; those of Barnabas name the
+reason of a dead letter.
 
 Batches that change nothing are left out: a coordinator may get a write twice, and a late write must not undo
 anything. Pure.
@@ -23,16 +24,16 @@ from barnabas.protocol.control_record import (
     encode_checkpoint,
     encode_delta,
 )
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import LetterPlace, RecordState, StateRange, is_final
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
     SharePartitionState,
+    batches_of,
     state_of_snapshot,
 )
 from barnabas.storage.format.state_batches import StateBatch, clip_below
 
-_FINAL: Final = frozenset({int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)})
 _NO_INCARNATION: Final = 0
 _NO_OFFSET: Final = -1
 
@@ -74,11 +75,8 @@ class StateTranslation:
             before = replace(after, state_batches=())
             entries += self._checkpoint(before, offset, now_ms)
         moved = replace(before, state_batches=before.updated(replace(update, start_offset=-1)).state_batches)
-        batches = [
-            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
-            for one in update.state_batches
-        ]
-        entries += self._delta(after.leader_epoch, tuple(_changes(before, batches)), offset, now_ms)
+        changes = tuple(_changes(before, batches_of(update.state_batches)))
+        entries += self._delta(after.leader_epoch, changes, offset, now_ms)
         if after.start_offset > _end_of_final(moved):
             entries += self._checkpoint(after, offset, now_ms)
         return entries
@@ -128,22 +126,23 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
             and one.rank >= batch.rank
             for one in before.state_batches
         )
-        if not is_known and batch.delivery_state != RecordState.ARCHIVING:
-            yield _range(batch)
+        if not is_known:
+            change = _range(batch)
+            yield change if change.condition is None else change._replace(cause=change.condition.reason)
 
 
 def _range(batch: StateBatch) -> StateRange:
-    """The range of a batch. A record that waits for its copy in the dead letter topic is not finished yet."""
+    """The range of a batch. Apache Kafka records no place of a dead letter."""
     state = RecordState(batch.delivery_state)
-    state = RecordState.AVAILABLE if state is RecordState.ARCHIVING else state
-    return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count)
+    place = (batch.condition or LetterPlace()) if state is RecordState.ARCHIVING else None
+    return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count, condition=place)
 
 
 def _end_of_final(state: SharePartitionState) -> int:
     """The end of the final records that begin at the start offset, exclusive."""
     end = state.start_offset
     for batch in state.state_batches:
-        if batch.first_offset > end or batch.delivery_state not in _FINAL:
+        if batch.first_offset > end or not is_final(RecordState(batch.delivery_state)):
             break
         end = batch.last_offset + 1
     return end

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
 
-from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
+from barnabas.pipeline.audit.due_letters import DUE, FAILED, LETTERS, UNKNOWN_LETTER, WRITTEN
+from barnabas.pipeline.audit.tables import CAUSES, OPEN_OUTCOMES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.protocol.delivery_state import Cause, RecordState
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ Row = dict[str, Any]
 ACKNOWLEDGED: Final = OUTCOMES[RecordState.ACKNOWLEDGED]
 ARCHIVED: Final = OUTCOMES[RecordState.ARCHIVED]
 AVAILABLE: Final = OUTCOMES[RecordState.AVAILABLE]
-OUTCOME_ORDER: Final = (ACKNOWLEDGED, AVAILABLE, ARCHIVED, UNKNOWN_OUTCOME)
+ARCHIVING: Final = OUTCOMES[RecordState.ARCHIVING]
+OUTCOME_ORDER: Final = (ACKNOWLEDGED, AVAILABLE, ARCHIVING, ARCHIVED, UNKNOWN_OUTCOME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,14 @@ def summarise(audited: Audit, *, with_latencies: bool = False) -> Summary:
 
 def _groups(audited: Audit) -> DataFrame:
     """By topic and group, the outcomes of its records."""
-    is_done = F.col("outcome") != AVAILABLE
+    is_done = _is_done()
     attempts = audited.outcomes.groupBy("topic", "group").agg(
         _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
         *[_records(_archived_by(cause)).alias(f"{name}Count") for name, cause in _ARCHIVED_BY.items()],
-        _records((F.col("outcome") == ARCHIVED) & F.col("cause").isNull()).alias(UNTOLD_ARCHIVED),
+        _records((F.col("outcome") == ARCHIVED) & _is_without_reason()).alias(UNTOLD_ARCHIVED),
+        *[_records(F.col("letter") == letter).alias(name) for name, letter in LETTER_COUNTS.items()],
         _records(F.col("outcome") == UNKNOWN_OUTCOME).alias("unknownCount"),
-        _records(~is_done).alias("failedDeliveryCount"),
+        _records(F.col("outcome") == AVAILABLE).alias("failedDeliveryCount"),
         _records(_is_cause(Cause.LOCK_EXPIRED)).alias("lockExpiredCount"),
         _records(is_done & (F.col("deliveryCount") > 1)).alias("redeliveredCount"),
         _records(is_done & F.col("deliveryCount").isNotNull()).alias("countedCount"),
@@ -126,14 +129,28 @@ _ARCHIVED_BY: Final = {
 UNTOLD_ARCHIVED: Final = "archivedWithoutCauseCount"
 ARCHIVED_COUNTS: Final = (*(f"{name}Count" for name in _ARCHIVED_BY), UNTOLD_ARCHIVED)
 """The columns that count records done without being accepted, by cause."""
+LETTER_COUNTS: Final = {
+    "dueLetterCount": DUE,
+    "writtenLetterCount": WRITTEN,
+    "lostLetterCount": FAILED,
+    "unknownLetterCount": UNKNOWN_LETTER,
+}
+"""The columns that count records with dead letters, by the state of the letter."""
+LETTER_NAMES: Final = {
+    "dueLetterCount": "dead letters due",
+    "writtenLetterCount": "dead letters written",
+    "lostLetterCount": "dead letters lost",
+    "unknownLetterCount": "dead letters unknown",
+}
 
 
 def _causes(outcomes: DataFrame) -> list[Row]:
-    return _rows(outcomes.groupBy("outcome", "cause").agg(*_sums()).orderBy(F.desc("recordCount")))
+    summed = outcomes.groupBy("outcome", "cause", "letter").agg(*_sums())
+    return _rows(summed.orderBy(F.desc("recordCount")))
 
 
 def _delivery_counts(outcomes: DataFrame) -> list[Row]:
-    done = outcomes.where((F.col("outcome") != AVAILABLE) & F.col("deliveryCount").isNotNull())
+    done = outcomes.where(_is_done() & F.col("deliveryCount").isNotNull())
     return _rows(done.groupBy("deliveryCount", "outcome").agg(*_sums()).orderBy("deliveryCount", "outcome"))
 
 
@@ -183,8 +200,20 @@ def _members(outcomes: DataFrame) -> list[Row]:
 
 
 def _weight() -> Column:
-    """Ranges that were archived at the delivery limit come first, then rejected ones."""
-    return F.when(_is_cause(Cause.DELIVERY_LIMIT), 0).when(_is_cause(Cause.REJECT), 1).otherwise(2)
+    """Ranges whose dead letter was lost come first, then those at the delivery limit, then rejected ones."""
+    is_lost = F.col("letter").eqNullSafe(FAILED)
+    is_limit, is_reject = _is_cause(Cause.DELIVERY_LIMIT), _is_cause(Cause.REJECT)
+    return F.when(is_lost, 0).when(is_limit, 1).when(is_reject, 2).otherwise(3)
+
+
+def _is_done() -> Column:
+    """Whether the record is done after a delivery, and not open."""
+    return ~F.col("outcome").isin(*OPEN_OUTCOMES)
+
+
+def _is_without_reason() -> Column:
+    """Whether the cause is not recorded, or only tells the end of a dead letter."""
+    return F.col("cause").isNull() | F.col("cause").isin(*[CAUSES[cause] for cause in LETTERS])
 
 
 def _is_cause(cause: Cause) -> Column:

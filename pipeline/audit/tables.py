@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, RecordState, is_final
 
 OUTCOMES: Final = {
     RecordState.AVAILABLE: "available",
@@ -12,6 +12,8 @@ OUTCOMES: Final = {
     RecordState.ARCHIVING: "archiving",
     RecordState.ARCHIVED: "archived",
 }
+OPEN_OUTCOMES: Final = tuple(name for state, name in OUTCOMES.items() if not is_final(state))
+"""After these the record is not done."""
 UNKNOWN_OUTCOME: Final = "unknown"
 """Done without a recorded outcome: see `share_history`."""
 
@@ -21,7 +23,7 @@ SHARE_PARTITION_KEY: Final = "topic string, partition int, group string"
 
 DELIVERY_COLUMNS: Final = (
     f"{SHARE_PARTITION_KEY}, incarnation bigint, life int, firstOffset bigint, lastOffset bigint, "
-    "recordCount bigint, deliveryCount int, outcome string, cause string, member string, "
+    "recordCount bigint, deliveryCount int, outcome string, cause string, letter string, member string, "
     "decidedAtMs bigint, controlOffset bigint"
 )
 """The columns from the tasks; `decidedAt` is made from `decidedAtMs`."""
@@ -38,7 +40,7 @@ FINDING_COLUMNS: Final = f"{SHARE_PARTITION_KEY}, table string, row string"
 
 ROW_COLUMNS: Final = {
     OUTCOME: (
-        "outcome string, cause string, member string, deliveryCount int, minuteMs bigint, "
+        "outcome string, cause string, letter string, member string, deliveryCount int, minuteMs bigint, "
         "rangeCount bigint, recordCount bigint"
     ),
     CHECKPOINT: (
@@ -49,11 +51,11 @@ ROW_COLUMNS: Final = {
     VIOLATION: "check string, controlOffset bigint, firstOffset bigint, lastOffset bigint, detail string",
     OPEN: (
         "incarnation bigint, life int, firstOffset bigint, lastOffset bigint, recordCount bigint, "
-        "deliveryCount int"
+        "deliveryCount int, state string"
     ),
     POISON: (
         "firstOffset bigint, lastOffset bigint, recordCount bigint, deliveryCount int, outcome string, "
-        "cause string, member string, decidedAtMs bigint, controlOffset bigint"
+        "cause string, letter string, member string, decidedAtMs bigint, controlOffset bigint"
     ),
     HISTORY: (
         "begins string, firstControlOffset bigint, beganAtMs bigint, firstStartOffset bigint, "

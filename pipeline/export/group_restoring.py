@@ -127,6 +127,11 @@ class GroupRestorer:
                 f"counts than before: the target allows {limits.deliveries_max} "
                 "(share.delivery.count.limit)."
             )
+        if inexact.lost_letter_count:
+            notes.append(
+                f"{told} no dead letters for {inexact.lost_letter_count} records of {name} that waited for "
+                "them: the target writes none for the group (errors.deadletterqueue.topic.name)."
+            )
         return notes
 
     async def _limits(self, group: ShareGroup, partition: TopicIdPartition) -> TargetLimits:

@@ -11,10 +11,15 @@ at the end each record has its own count.
     release, acquire       x
     release             x  x  x              and accept the last
 
-Three cases are not exact. A record between these without a state in the source is delivered, too, and gets a
+A record on its way to a dead letter is acquired as often as it had been delivered, and rejected: the target
+writes its letter, with this count. A record that was archived may have its letter already. If the target
+would write another one, it is acknowledged as a gap, which archives it without a letter.
+
+Four cases are not exact. A record between these without a state in the source is delivered, too, and gets a
 count of 1. Records above the target's limit of locks stay new to the group. A record at the target's delivery
-limit gets one delivery less and is delivered once more, because the target would archive it otherwise. The
-result counts the last two cases. Any other behaviour of the target is an error, after which the restore can
+limit gets one delivery less and is delivered once more, because the target would archive it otherwise. A
+record on its way to a dead letter is archived without it if the target writes none. The result counts the
+last three cases. Any other behaviour of the target is an error, after which the restore can
 be repeated.
 """
 
@@ -31,7 +36,7 @@ from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
+from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, ARCHIVING, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.pipeline.share_requests import ShareRequests
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -47,7 +52,10 @@ _FINAL: Final = {
     AVAILABLE: AcknowledgeType.RELEASE,
     ACCEPTED: AcknowledgeType.ACCEPT,
     ARCHIVED: AcknowledgeType.REJECT,
+    ARCHIVING: AcknowledgeType.REJECT,
 }
+_WITH_COUNT: Final = frozenset({AVAILABLE, ARCHIVING})
+"""The states whose number of deliveries is seen later: by members, or in a dead letter."""
 
 
 class Wanted(NamedTuple):
@@ -66,6 +74,8 @@ class Inexact(NamedTuple):
     """They are above the target's limit of locks, and new to the group."""
     less_delivered_count: int
     """They have one delivery left; with the wanted counts they would have none."""
+    lost_letter_count: int = 0
+    """They were on their way to dead letters, and the target writes none."""
 
 
 class InFlightReplay:
@@ -87,7 +97,7 @@ class InFlightReplay:
         `wanted` ascends and is disjoint, and ends with these records. Raises `PipelineError` if the target
         delivers other records, `BrokerError` and `BrokerUnavailableError`.
         """
-        goals = _Goals(wanted)
+        goals = _Goals(wanted, has_letters=self._limits.has_letters)
         deliveries_max = self._limits.deliveries_max - 1
         try:
             held = await self._acquire(record_count)
@@ -98,8 +108,13 @@ class InFlightReplay:
             await self._acknowledge({one: goals.final(one) for one in held})
         finally:
             await self._end()
-        less_delivered = [one for one in held if goals.deliveries(one) > deliveries_max]
-        return Inexact(record_count - len(held), len(less_delivered))
+        less_delivered = [
+            one
+            for one in held
+            if goals.deliveries(one) > deliveries_max and goals.final(one) is AcknowledgeType.RELEASE
+        ]
+        lost_letters = [] if self._limits.has_letters else [one for one in held if goals.is_lettered(one)]
+        return Inexact(record_count - len(held), len(less_delivered), len(lost_letters))
 
     async def _check_first(self, held: Sequence[int], record_count: int, end_offset: int) -> None:
         """Checks that all are held, or the first ones up to the target's limit of locks, with holes."""
@@ -169,18 +184,25 @@ class InFlightReplay:
 class _Goals:
     """The wanted state by offset."""
 
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, wanted: Sequence[Wanted], *, has_letters: bool) -> None:
+        """`has_letters`: the target writes a dead letter for each rejected record."""
         self._wanted = wanted
+        self._types = {**_FINAL, ARCHIVED: AcknowledgeType.GAP} if has_letters else _FINAL
         self._firsts = [one.first_offset for one in wanted]
 
     def deliveries(self, offset: int) -> int:
         """The wanted number of deliveries: a finished record needs only one."""
         found = self._find(offset)
-        return found.delivery_count if found is not None and found.state == AVAILABLE else 1
+        return found.delivery_count if found is not None and found.state in _WITH_COUNT else 1
 
     def final(self, offset: int) -> AcknowledgeType:
         found = self._find(offset)
-        return AcknowledgeType.RELEASE if found is None else _FINAL[found.state]
+        return AcknowledgeType.RELEASE if found is None else self._types[found.state]
+
+    def is_lettered(self, offset: int) -> bool:
+        """Whether the record is on its way to a dead letter."""
+        found = self._find(offset)
+        return found is not None and found.state == ARCHIVING
 
     def _find(self, offset: int) -> Wanted | None:
         slot = bisect_right(self._firsts, offset) - 1

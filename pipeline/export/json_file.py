@@ -22,7 +22,7 @@ def encode(value: DataclassInstance, version: int, **heading: str) -> str:
 
 
 def decode(shape: type[_Value], text: str, path: str, version: int, **heading: str) -> _Value:
-    """The dataclass from the file's content.
+    """The dataclass from the file's content; `version` is the newest that is read.
 
     Raises `PipelineError`, which names the file, for another heading, version or content.
     """
@@ -30,8 +30,9 @@ def decode(shape: type[_Value], text: str, path: str, version: int, **heading: s
         content: Any = json.loads(text)
         if any(content[name] != value for name, value in heading.items()):
             raise PipelineError(f"{path} is not the manifest of an export.")
-        if content["version"] != version:
-            raise PipelineError(f"{path} has version {content['version']}; only version {version} is read.")
+        if content["version"] not in range(1, version + 1):
+            known = f"versions 1 to {version} are" if version > 1 else f"only version {version} is"
+            raise PipelineError(f"{path} has version {content['version']}; {known} read.")
         return _build(shape, content)
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"{path} cannot be read: {error!r}") from error

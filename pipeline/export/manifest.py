@@ -1,10 +1,11 @@
-"""The manifest of an export: `manifest.json`, version 1 (pure).
+"""The manifest of an export: `manifest.json`, version 1 or 2 (pure).
 
 It is written twice: as the plan, before the first record, with `is_complete` false, and after all records. A
 run goes on with the plan of a stopped run, so the export shows topics and groups at one time, even if it was
 resumed several times.
 
-Offsets are those of the source. Ends are exclusive, `last_offset` is inclusive.
+Offsets are those of the source. Ends are exclusive, `last_offset` is inclusive. Version 2 is written only for
+records on their way to dead letters, so that an older release reads all other exports.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Final
 from barnabas.pipeline.export.json_file import decode, encode
 
 FORMAT: Final = "barnabas-export"
-VERSION: Final = 1
+VERSION: Final = 2
+"""The newest version that is read."""
 FILE_NAME: Final = "manifest.json"
 
 AVAILABLE: Final = "available"
 ACCEPTED: Final = "accepted"
 ARCHIVED: Final = "archived"
+ARCHIVING: Final = "archiving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class ExportedTopic:
 class InFlight:
     """Records at or above a group's start offset that are not new to it.
 
-    `state` is one of `AVAILABLE`, `ACCEPTED`, `ARCHIVED`. A record that was locked counts as available.
+    `state` is one of `AVAILABLE`, `ACCEPTED`, `ARCHIVED`, and `ARCHIVING` for a record on its way to a dead
+    letter. A record that was locked counts as available.
     """
 
     first_offset: int
@@ -168,7 +172,12 @@ class Manifest:
 
 def encode_manifest(manifest: Manifest) -> str:
     """The file's content."""
-    return encode(manifest, VERSION, format=FORMAT)
+    return encode(manifest, VERSION if _has_letters(manifest) else 1, format=FORMAT)
+
+
+def _has_letters(manifest: Manifest) -> bool:
+    positions = (position for group in manifest.share_groups for position in group.positions)
+    return any(one.state == ARCHIVING for position in positions for one in position.in_flight or ())
 
 
 def decode_manifest(text: str, path: str) -> Manifest:

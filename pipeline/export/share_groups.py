@@ -39,7 +39,14 @@ from barnabas.pipeline.export.asking import (
     find_share_coordinators,
     patiently,
 )
-from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE, InFlight, SharePosition
+from barnabas.pipeline.export.manifest import (
+    ACCEPTED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    InFlight,
+    SharePosition,
+)
 from barnabas.protocol.client.admin_apis import (
     ALTER_SHARE_GROUP_OFFSETS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
@@ -56,10 +63,8 @@ KEYS_MAX: Final = 1_000
 SHARE: Final = ("share",)
 ORDINARY: Final = ("consumer", "classic")
 
-STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 3: ARCHIVED, 4: ARCHIVED}
-"""By KIP-932's numbers. An acquired record is available again when its lock ends. An archiving one is final:
-it only waits for its copy in the dead letter topic.
-"""
+STATE_NAMES: Final = {0: AVAILABLE, 1: AVAILABLE, 2: ACCEPTED, 3: ARCHIVING, 4: ARCHIVED}
+"""By KIP-932's numbers. An acquired record is available again when its lock ends."""
 
 
 class _Start(NamedTuple):

@@ -66,7 +66,7 @@ class SharePartitionState:
             start_offset=start_offset,
             delivery_complete_count=update.delivery_complete_count,
             leader_epoch=self.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
-            state_batches=combine(self.state_batches, _batches(update.state_batches), start_offset),
+            state_batches=combine(self.state_batches, batches_of(update.state_batches), start_offset),
         )
 
     def in_effect(self, write: StateWrite) -> StateWrite:
@@ -104,7 +104,7 @@ def state_of_snapshot(snapshot: ShareSnapshotValue) -> SharePartitionState:
         leader_epoch=snapshot.leader_epoch,
         start_offset=snapshot.start_offset,
         delivery_complete_count=snapshot.delivery_complete_count,
-        state_batches=_batches(snapshot.state_batches),
+        state_batches=batches_of(snapshot.state_batches),
         create_timestamp_ms=snapshot.create_timestamp_ms,
         write_timestamp_ms=snapshot.write_timestamp_ms,
     )
@@ -118,7 +118,7 @@ def state_of_update(update: ShareUpdateValue) -> SharePartitionState:
         leader_epoch=update.leader_epoch,
         start_offset=update.start_offset,
         delivery_complete_count=update.delivery_complete_count,
-        state_batches=_batches(update.state_batches),
+        state_batches=batches_of(update.state_batches),
     )
 
 
@@ -176,7 +176,8 @@ def _snapshot_key(key: SharePartitionKey) -> ShareSnapshotKey:
     return ShareSnapshotKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition)
 
 
-def _batches(values: Sequence[StateBatchValue]) -> list[StateBatch]:
+def batches_of(values: Sequence[StateBatchValue]) -> list[StateBatch]:
+    """The batches of a record. RecordFormatError for an unknown condition."""
     return [
         StateBatch(
             value.first_offset,

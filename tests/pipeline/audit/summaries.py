@@ -26,6 +26,10 @@ def group_row(number: int, group: str) -> Row:
         "logStartCount": 0,
         "transactionAbortedCount": 12 * number,
         "archivedWithoutCauseCount": 0,
+        "dueLetterCount": 2 * number,
+        "writtenLetterCount": 9 * number,
+        "lostLetterCount": number // 2,
+        "unknownLetterCount": 0,
         "unknownCount": 0,
         "failedDeliveryCount": 12_345,
         "lockExpiredCount": 123,
@@ -70,6 +74,7 @@ def time_rows() -> list[Row]:
         *rows,
         {"from": BEGAN + timedelta(minutes=3), "outcome": "available", "rangeCount": 2, "recordCount": 7},
         {"from": BEGAN + timedelta(minutes=21), "outcome": "archived", "rangeCount": 1, "recordCount": 2},
+        {"from": BEGAN + timedelta(minutes=55), "outcome": "archiving", "rangeCount": 1, "recordCount": 2},
     ]
 
 
@@ -80,6 +85,16 @@ def delivery_count_rows() -> list[Row]:
         for number, count in counts.items()
     ]
     return [*rows, {"deliveryCount": 5, "outcome": "archived", "rangeCount": 7, "recordCount": 7}]
+
+
+def cause_row(outcome: str, cause: str | None, record_count: int, letter: str | None = None) -> Row:
+    return {
+        "outcome": outcome,
+        "cause": cause,
+        "letter": letter,
+        "rangeCount": 1,
+        "recordCount": record_count,
+    }
 
 
 def poison_row(number: int) -> Row:
@@ -93,6 +108,7 @@ def poison_row(number: int) -> Row:
         "deliveryCount": 5,
         "outcome": "archived",
         "cause": "delivery_limit",
+        "letter": ("failed", "written", None)[number % 3],
         "member": LONG_MEMBER if number % 2 else None,
         "decidedAt": BEGAN + timedelta(minutes=number),
         "controlOffset": 1_000_100 + number,
@@ -125,11 +141,11 @@ def full_summary() -> Summary:
             "groupCount": len(groups),
         },
         causes=[
-            {"outcome": "acknowledged", "cause": "accept", "rangeCount": 40, "recordCount": 999_000_000},
-            {"outcome": "available", "cause": "release", "rangeCount": 9, "recordCount": 12_222},
-            {"outcome": "available", "cause": "lock_expired", "rangeCount": 9, "recordCount": 123},
-            {"outcome": "archived", "cause": "delivery_limit", "rangeCount": 7, "recordCount": 7},
-            {"outcome": "acknowledged", "cause": None, "rangeCount": 1, "recordCount": 1},
+            cause_row("acknowledged", "accept", 999_000_000),
+            cause_row("available", "release", 12_222),
+            cause_row("archived", "delivery_limit", 7, "written"),
+            cause_row("archiving", "reject", 2, "due"),
+            cause_row("acknowledged", None, 1),
         ],
         delivery_counts=delivery_count_rows(),
         times=time_rows(),

@@ -13,10 +13,19 @@ from pyspark.sql import SparkSession
 
 from barnabas.pipeline.audit import Audit, audit, command, summary, write_report
 from barnabas.pipeline.audit.source import decode_plan, encode_plan
+from barnabas.pipeline.audit.summary import LETTER_COUNTS
 from barnabas.pipeline.cli import session
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.protocol.delivery_state import Cause
-from tests.pipeline.audit.written_logs import WrittenGroup, WrittenLog, accepted, archived, released
+from tests.pipeline.audit.written_logs import (
+    WrittenGroup,
+    WrittenLog,
+    accepted,
+    archived,
+    archiving,
+    lettered,
+    released,
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +69,59 @@ def test_states_are_done_or_open(audited: Audit) -> None:
         ("orders", 14, 14, "archived"),
         ("refunds", 0, 2, "available"),
     ]
+
+
+@pytest.fixture(scope="module")
+def lettered_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A group with dead letters: two written, one lost, one due."""
+    directory = tmp_path_factory.mktemp("lettered")
+    orders = WrittenLog(directory, "orders")
+    orders.produce(10)
+    workers = WrittenGroup(orders, "workers")
+    workers.delta(archiving(0, 2, member="anna"), accepted(3, 4, member="anna"))
+    workers.delta(archiving(5, 5, 5, Cause.DELIVERY_LIMIT, "bert"))
+    workers.delta(lettered(0, 1), lettered(2, 2, cause=Cause.LETTER_FAILED))
+    return directory
+
+
+def test_a_record_with_a_dead_letter_counts_once_in_every_table(
+    spark: SparkSession, lettered_data: Path
+) -> None:
+    with audit(spark, [str(lettered_data)]) as audited:
+        states = audited.states.orderBy("firstOffset").collect()
+        assert [(row.firstOffset, row.lastOffset, row.state, row.letter) for row in states] == [
+            (0, 1, "archived", "written"),
+            (2, 2, "archived", "failed"),
+            (3, 4, "acknowledged", None),
+            (5, 5, "archiving", None),
+        ]
+        outcomes = audited.outcomes.groupBy("outcome", "cause", "letter").agg({"recordCount": "sum"})
+        assert {tuple(row) for row in outcomes.collect()} == {
+            ("acknowledged", "accept", None, 2),
+            ("archived", "reject", "written", 2),
+            ("archived", "reject", "failed", 1),
+            ("archiving", "delivery_limit", "due", 1),
+        }
+        done = {row.member: row.recordCount for row in audited.latencies.collect()}
+        assert done == {"anna": 5}, "a record on its way is not finished"
+
+
+def test_the_report_shows_dead_letters_beside_the_causes(
+    spark: SparkSession, lettered_data: Path, tmp_path: Path
+) -> None:
+    with audit(spark, [str(lettered_data)]) as audited:
+        found = write_report(audited, tmp_path / "audit.html")
+    (group,) = found.groups
+    assert (group["rejectedCount"], group["deliveryLimitCount"]) == (3, 0)
+    assert [group[name] for name in LETTER_COUNTS] == [1, 2, 1, 0]
+    assert (group["failedDeliveryCount"], group["archivedWithoutCauseCount"], group["openCount"]) == (0, 0, 5)
+    members = {row["member"]: (row["rejectedCount"], row["deliveryLimitCount"]) for row in found.members}
+    assert members == {"anna": (3, 0), "bert": (0, 1)}
+    assert [row["letter"] for row in found.poison] == ["failed", "due", "written"]
+    page = parsed((tmp_path / "audit.html").read_text(encoding="utf-8"))
+    assert "archived: reject, dead letter written" in page.text
+    assert "archiving: delivery limit, dead letter due" in page.text
+    assert {"Dead letters due", "Dead letters written", "Dead letters lost"} <= set(page.text)
 
 
 def test_violations_are_rows(audited: Audit) -> None:

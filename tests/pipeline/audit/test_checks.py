@@ -16,6 +16,8 @@ from tests.pipeline.audit.written_logs import (
     WrittenLog,
     accepted,
     archived,
+    archiving,
+    lettered,
     released,
 )
 
@@ -60,6 +62,30 @@ def final_undone_by_checkpoint(group: WrittenGroup) -> None:
 def final_of_another_kind_in_checkpoint(group: WrittenGroup) -> None:
     group.delta(released(0, 4), accepted(5, 9))
     group.state(group.as_checkpoint([released(0, 4), archived(5, 9)]))
+
+
+def archiving_released(group: WrittenGroup) -> None:
+    group.delta(archiving(0, 4))
+    group.delta(released(3, 4))
+
+
+def archiving_accepted(group: WrittenGroup) -> None:
+    group.delta(archiving(0, 4))
+    group.delta(accepted(2, 2))
+
+
+def archiving_released_by_checkpoint(group: WrittenGroup) -> None:
+    group.delta(archiving(0, 4))
+    group.state(group.as_checkpoint([released(0, 4)]))
+
+
+def letter_of_an_available_record(group: WrittenGroup) -> None:
+    group.delta(released(0, 4), archiving(5, 9))
+    group.delta(lettered(4, 6))
+
+
+def letter_of_a_new_record(group: WrittenGroup) -> None:
+    group.delta(lettered(0, 0))
 
 
 def wrong_back_offset(group: WrittenGroup) -> None:
@@ -116,6 +142,11 @@ PLANTED = [
     (count_back_in_checkpoint, Check.CHECKPOINT_DIFFERS, 9, 9),
     (final_undone_by_checkpoint, Check.CHECKPOINT_DIFFERS, 8, 9),
     (final_of_another_kind_in_checkpoint, Check.CHECKPOINT_DIFFERS, 5, 9),
+    (archiving_released, Check.ARCHIVING_LEFT, 3, 4),
+    (archiving_accepted, Check.ARCHIVING_LEFT, 2, 2),
+    (archiving_released_by_checkpoint, Check.CHECKPOINT_DIFFERS, 0, 4),
+    (letter_of_an_available_record, Check.LETTER_NOT_DUE, 4, 4),
+    (letter_of_a_new_record, Check.LETTER_NOT_DUE, 0, 0),
     (wrong_back_offset, Check.CHAIN_BROKEN, -1, -1),
     (wrong_checkpoint_epoch, Check.CHAIN_BROKEN, -1, -1),
     (wrong_incarnation, Check.CHAIN_BROKEN, -1, -1),

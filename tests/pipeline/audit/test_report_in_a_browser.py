@@ -153,7 +153,7 @@ def test_every_step_of_time_has_a_place_also_without_records(browser: Browser, p
     lanes: list[list[float]] = browser.run(
         "[...document.querySelectorAll('.plot')].map(plot => [...plot.children].map(one => one.offsetHeight))"
     )
-    assert [len(lane) for lane in lanes] == [56, 56, 56]
+    assert [len(lane) for lane in lanes] == [56, 56, 56, 56]
     assert [index for index, height in enumerate(lanes[0]) if height] == [0, 1, 2, 3, 20, 21, 40, 55]
     assert [index for index, height in enumerate(lanes[1]) if height] == [3]
 

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.pipeline.audit.source import decode_plan, encode_plan
 from barnabas.pipeline.audit.tables import HISTORY, OPEN, VIOLATION
+from barnabas.protocol.delivery_state import Cause, LetterPlace, encode_condition
 from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.share_state_records import (
     ShareSnapshotKey,
@@ -43,7 +44,9 @@ class WrittenStateTopic:
         self._directory = directory
         self.snapshot_epoch = -1
 
-    def snapshot(self, start_offset: int, *batches: Batch, state_epoch: int = 1) -> int:
+    def snapshot(
+        self, start_offset: int, *batches: Batch, state_epoch: int = 1, condition: bytes = b""
+    ) -> int:
         self.snapshot_epoch += 1
         value = ShareSnapshotValue(
             snapshot_epoch=self.snapshot_epoch,
@@ -52,16 +55,16 @@ class WrittenStateTopic:
             start_offset=start_offset,
             create_timestamp_ms=0,
             write_timestamp_ms=0,
-            state_batches=values(batches),
+            state_batches=values(batches, condition),
         )
         return self.write((ShareSnapshotKey(group_id="g", topic_id=TOPIC_ID, partition=0), value))
 
-    def update(self, *batches: Batch, start_offset: int = -1) -> int:
+    def update(self, *batches: Batch, start_offset: int = -1, condition: bytes = b"") -> int:
         value = ShareUpdateValue(
             snapshot_epoch=self.snapshot_epoch,
             leader_epoch=1,
             start_offset=start_offset,
-            state_batches=values(batches),
+            state_batches=values(batches, condition),
         )
         return self.write((ShareUpdateKey(group_id="g", topic_id=TOPIC_ID, partition=0), value))
 
@@ -86,9 +89,15 @@ class WrittenStateTopic:
         return row
 
 
-def values(batches: Sequence[Batch]) -> tuple[StateBatchValue, ...]:
+def values(batches: Sequence[Batch], condition: bytes) -> tuple[StateBatchValue, ...]:
     return tuple(
-        StateBatchValue(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+        StateBatchValue(
+            first_offset=first,
+            last_offset=last,
+            delivery_state=state,
+            delivery_count=count,
+            condition=condition,
+        )
         for first, last, state, count in batches
     )
 
@@ -158,11 +167,41 @@ def test_a_repeated_or_late_write_changes_nothing(topic: WrittenStateTopic) -> N
 def test_a_record_on_its_way_to_a_dead_letter_topic_is_open(topic: WrittenStateTopic) -> None:
     topic.snapshot(0)
     topic.update((0, 0, ARCHIVING, 1))
-    assert topic.audited().deliveries == []
+    assert outcomes(topic.audited()) == [(0, 0, 1, "archiving", 1)]
+    assert [row["state"] for row in topic.audited().table(OPEN)] == ["archiving"]
     assert topic.history["openRecordCount"] == 20
     topic.update((0, 0, ARCHIVED, 1))
-    assert outcomes(topic.audited()) == [(0, 0, 1, "archived", 2)]
+    assert outcomes(topic.audited()) == [(0, 0, 1, "archived", 1)]
     assert topic.history["openRecordCount"] == 19
+    assert topic.audited().table(VIOLATION) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "cause"),
+    [(b"", None), (encode_condition(LetterPlace(Cause.REJECT)), "reject")],
+    ids=["of Apache Kafka", "of Barnabas"],
+)
+def test_a_dead_letter_has_its_reason_if_the_state_names_it(
+    topic: WrittenStateTopic, condition: bytes, cause: str | None
+) -> None:
+    topic.snapshot(0)
+    topic.update((0, 1, ARCHIVING, 2), condition=condition)
+    topic.snapshot(0, (0, 1, ARCHIVING, 2), condition=condition)
+    topic.update((0, 0, ARCHIVED, 2))
+    rows = [
+        (row["firstOffset"], row["outcome"], row["cause"], row["letter"])
+        for row in topic.audited().deliveries
+    ]
+    assert rows == [(0, "archived", cause, "unknown"), (1, "archiving", cause, "due")]
+    assert topic.audited().table(VIOLATION) == []
+
+
+def test_a_dead_letter_that_only_snapshots_have_is_one_outcome(topic: WrittenStateTopic) -> None:
+    topic.snapshot(0)
+    topic.snapshot(0, (0, 0, ARCHIVING, 1))
+    topic.snapshot(1)
+    assert outcomes(topic.audited()) == [(0, 0, 1, "archived", 1)]
+    assert topic.audited().table(VIOLATION) == []
 
 
 def test_an_altered_start_offset_begins_another_life(topic: WrittenStateTopic) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import UUID
 
 from barnabas.protocol.control_record import (
     ShareCheckpoint,
@@ -16,13 +17,14 @@ from barnabas.protocol.control_record import (
     encode_checkpoint,
     encode_delta,
 )
-from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, LetterPlace, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch
 from barnabas.storage.format.cleaned_mark import encode_mark
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+AVAILABLE, ACKNOWLEDGED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
+ARCHIVING, ARCHIVED = RecordState.ARCHIVING, RecordState.ARCHIVED
 BEGAN_AT_MS = 1_760_000_000_000
 
 
@@ -43,6 +45,19 @@ def archived(
 ) -> StateRange:
     """Records that are done without success."""
     return StateRange(first, last, ARCHIVED, count, cause, member)
+
+
+def archiving(
+    first: int, last: int, count: int = 1, cause: Cause = Cause.REJECT, member: str | None = "member"
+) -> StateRange:
+    """Records on their way to a dead letter."""
+    place = LetterPlace(Cause.REJECT if cause is Cause.NONE else cause, UUID(int=9), 0, 5)
+    return StateRange(first, last, ARCHIVING, count, cause, member, place)
+
+
+def lettered(first: int, last: int, count: int = 1, cause: Cause = Cause.DEAD_LETTER) -> StateRange:
+    """Records whose dead letter is written, or given up."""
+    return StateRange(first, last, ARCHIVED, count, cause)
 
 
 class WrittenLog:

@@ -17,7 +17,7 @@ from barnabas.client.errors import BrokerError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export import in_flight
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
-from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, AVAILABLE
+from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, ARCHIVING, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.client.share_fetch_response import ShareFetchReply
@@ -31,6 +31,7 @@ PARTITION = TopicIdPartition(UUID(int=7), 0)
 START = 100
 HELD = "held"
 _SETTLED = {
+    AcknowledgeType.GAP: ARCHIVED,
     AcknowledgeType.ACCEPT: ACCEPTED,
     AcknowledgeType.REJECT: ARCHIVED,
     AcknowledgeType.RELEASE: AVAILABLE,
@@ -45,6 +46,10 @@ class SharePartition:
     locks_max: int = 1_000
     deliveries_max: int = 10
     held_by_another: frozenset[int] = frozenset()
+    has_letters: bool = False
+    """Whether the group has dead letters."""
+    letters: dict[int, int] = field(default_factory=dict[int, int])
+    """By offset, the delivery count in the letter."""
     is_stale: bool = False
     """Whether the leader learns of the new state only at the next acknowledgement."""
     refuses: ErrorCode = ErrorCode.none
@@ -75,13 +80,15 @@ class SharePartition:
                 for first, last, (kind,) in partition.acknowledgement_batches:
                     for offset in range(first, last + 1):
                         assert self.states[offset] == HELD
+                        if self.has_letters and kind == AcknowledgeType.REJECT:
+                            self.letters[offset] = self.counts[offset]
                         self.states[offset] = _SETTLED[AcknowledgeType(kind)]
                         if self.states[offset] == AVAILABLE and self.counts[offset] >= self.deliveries_max:
                             self.states[offset] = ARCHIVED
         return ShareAcknowledgeReply(0, 0, None, 30_000, [], [])
 
     def run(self, wanted: list[Wanted], record_count: int) -> Inexact:
-        limits = TargetLimits(self.deliveries_max, self.locks_max)
+        limits = TargetLimits(self.deliveries_max, self.locks_max, has_letters=self.has_letters)
 
         async def replay() -> Inexact:
             one = InFlightReplay(cast("Connection", self), "workers", PARTITION, limits)
@@ -113,6 +120,33 @@ def test_every_record_gets_its_state_and_its_count(lengths: list[tuple[int, str,
             assert partition.states[of_range] == one.state
             if one.state == AVAILABLE:
                 assert partition.counts[of_range] == one.delivery_count
+
+
+def test_a_record_on_its_way_to_a_dead_letter_gets_it_and_no_other_record_gets_one() -> None:
+    partition = SharePartition(record_count=9, has_letters=True)
+    wanted = [
+        Wanted(START, START + 2, ARCHIVED, 1),
+        Wanted(START + 2, START + 3, ARCHIVING, 3),
+        Wanted(START + 3, START + 4, AVAILABLE, 2),
+        Wanted(START + 4, START + 6, ARCHIVING, 1),
+    ]
+    assert partition.run(wanted, 6) == Inexact(0, 0, 0)
+    assert partition.letters == {START + 2: 3, START + 4: 1, START + 5: 1}
+    assert partition.states[START + 3] == AVAILABLE
+    assert [partition.states[START + one] for one in (0, 1, 2, 4, 5)] == [ARCHIVED] * 5
+
+
+def test_a_letter_at_the_delivery_limit_counts_one_delivery_less() -> None:
+    partition = SharePartition(record_count=9, has_letters=True, deliveries_max=3)
+    assert partition.run([Wanted(START, START + 1, ARCHIVING, 3)], 1) == Inexact(0, 0, 0)
+    assert partition.letters == {START: 2}
+
+
+def test_letters_that_the_target_does_not_write_are_counted() -> None:
+    partition = SharePartition(record_count=9)
+    wanted = [Wanted(START, START + 1, ARCHIVED, 1), Wanted(START + 1, START + 4, ARCHIVING, 2)]
+    assert partition.run(wanted, 4) == Inexact(0, 0, 3)
+    assert set(partition.states.values()) == {ARCHIVED}
 
 
 def test_a_record_without_a_state_was_delivered_once() -> None:

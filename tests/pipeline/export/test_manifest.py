@@ -1,12 +1,14 @@
 """The manifest and the state of a restore: written files are read again, and any other file is named."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import (
     ACCEPTED,
+    ARCHIVING,
     Choices,
     CommittedOffset,
     CommittedRange,
@@ -78,6 +80,14 @@ def test_an_export_from_before_there_were_ranges_is_read() -> None:
         decode_manifest(json.dumps(content), "manifest.json")
 
 
+def test_only_an_export_with_records_on_their_way_to_dead_letters_needs_a_newer_reader() -> None:
+    (group,) = MANIFEST.share_groups
+    position = SharePosition("bücher", 0, 4, (InFlight(5, 6, ARCHIVING, 1),))
+    lettered = replace(MANIFEST, share_groups=(replace(group, positions=(position,)),))
+    assert [json.loads(encode_manifest(one))["version"] for one in (MANIFEST, lettered)] == [1, 2]
+    assert decode_manifest(encode_manifest(lettered), "manifest.json") == lettered
+
+
 def test_counts_add_up() -> None:
     assert (MANIFEST.record_count, MANIFEST.size_bytes) == (5, 100)
 
@@ -93,7 +103,7 @@ def edited(**changes: object) -> str:
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),
         (edited(format="tar"), "is not the manifest of an export"),
-        (edited(version=2), "has version 2; only version 1 is read"),
+        (edited(version=3), "has version 3; versions 1 to 2 are read"),
         (edited(topics=["orders"]), "cannot be read"),
         (edited(is_complete="yes"), "cannot be read"),
         (edited(cluster_id=None), "cannot be read"),

@@ -86,6 +86,15 @@ def test_a_broker_that_does_not_know_a_setting_yet_is_asked_again() -> None:
     assert broker.limits(share_delivery_count_limit="3") == TargetLimits(3, 400)
 
 
+def test_a_group_with_a_topic_for_dead_letters_has_them() -> None:
+    name = "errors.deadletterqueue.topic.name"
+    broker = Broker({GROUP: {**GROUP_LIMITS, name: "dlq.orders"}})
+    assert broker.limits() == TargetLimits(3, 400, has_letters=True)
+    assert Broker({GROUP: {**GROUP_LIMITS, name: ""}}).limits() == TargetLimits(3, 400)
+    with pytest.raises(BrokerUnavailableError, match=r"does not know errors\.deadletterqueue"):
+        broker.limits(errors_deadletterqueue_topic_name="dlq.others")
+
+
 def test_no_limit_is_guessed() -> None:
     with pytest.raises(PipelineError, match=r"Broker 7 does not report share\.delivery\.count\.limit"):
         Broker({}).limits()
