@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.held_record import HeldRecord
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import TopicIdPartition
 
 
@@ -36,6 +37,8 @@ class Acknowledgement(NamedTuple):
 
     acknowledge_type: AcknowledgeType
     record: HeldRecord | None
+    delay_ms: int | None = None
+    """The delay that a release asks for: 0 for none, None for that of the group's settings."""
 
 
 class Barrier:
@@ -94,7 +97,12 @@ class Lot:
 
     def records(self) -> list[HeldRecord]:
         """The records of this lot, without the offsets that have none."""
-        return [record for _, record in self.acknowledgements.values() if record is not None]
+        return [record for _, record, _ in self.acknowledgements.values() if record is not None]
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether a release asks for a delay, which the broker may not allow."""
+        return any(one.delay_ms for one in self.acknowledgements.values())
 
     def wait(self, barrier: Barrier) -> None:
         """Let a barrier wait for this lot."""
@@ -124,6 +132,20 @@ class Lot:
             lower.wait(barrier)
             upper.wait(barrier)
         return lower, upper
+
+
+def release_delays(acknowledgements: Mapping[int, Acknowledgement]) -> tuple[ReleaseDelay, ...]:
+    """Runs of neighbouring offsets that ask for one and the same delay, ascending."""
+    delays: list[ReleaseDelay] = []
+    for offset in sorted(acknowledgements):
+        delay_ms = acknowledgements[offset].delay_ms
+        if delay_ms is None:
+            continue
+        if delays and delays[-1][1:] == (offset - 1, delay_ms):
+            delays[-1] = delays[-1]._replace(last_offset=offset)
+        else:
+            delays.append(ReleaseDelay(offset, offset, delay_ms))
+    return tuple(delays)
 
 
 _TYPES: Final[Mapping[AcknowledgeType, bytes]] = {one: bytes((one,)) for one in AcknowledgeType}

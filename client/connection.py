@@ -128,6 +128,10 @@ class Connection(asyncio.BufferedProtocol):
     def is_open(self) -> bool:
         return self._error is None
 
+    def supports(self, feature: str) -> bool:
+        """Whether the broker has this extension of the protocol."""
+        return feature in self._features
+
     def version(self, api: ClientApi[_Request, _Response]) -> int:
         """The newest version that both sides know.
 

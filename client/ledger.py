@@ -87,11 +87,14 @@ class Ledger:
                 older.state = RecordState.LOST
             held[record.offset] = record
 
-    def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
-        """Acknowledge a held record: accept, release or reject it."""
+    def settle(
+        self, record: HeldRecord, acknowledge_type: AcknowledgeType, delay_ms: int | None = None
+    ) -> None:
+        """Acknowledge a held record: accept, release or reject it. A release may ask for a delay."""
         assert record.state is RecordState.HELD, record.state
         record.state = RecordState.SETTLED
-        self._queue(record.topic_id_partition, record.offset, Acknowledgement(acknowledge_type, record))
+        verdict = Acknowledgement(acknowledge_type, record, delay_ms)
+        self._queue(record.topic_id_partition, record.offset, verdict)
 
     def renew(self, record: HeldRecord) -> Renewal:
         """Ask to renew the lock of a held record, or join a renewal that is already outstanding.
@@ -126,13 +129,17 @@ class Ledger:
                 self._forget(record)
 
     def release_all(self, now_ms: int) -> None:
-        """Release all held records that were not acknowledged; these releases are reported to no reader."""
+        """Release all held records that were not acknowledged; these releases are reported to no reader.
+
+        They ask for no delay, because the end of a consumer is no failure of its records.
+        """
         self.expire(now_ms)
         for record in list(self._records()):
             if record.state is RecordState.HELD:
                 record.state = RecordState.RELEASED
                 self._forget(record)
-                self.acknowledge_unheld(record.topic_id_partition, (record.offset,), AcknowledgeType.RELEASE)
+                verdict = Acknowledgement(AcknowledgeType.RELEASE, None, delay_ms=0)
+                self._queue(record.topic_id_partition, record.offset, verdict)
 
     def barrier(self, on_passed: Callable[[], None]) -> None:
         """Call back once all acknowledgements made so far are answered."""
@@ -183,8 +190,7 @@ class Ledger:
         if lot not in self._in_flight:
             return  # the session was lost meanwhile
         self._in_flight.discard(lot)
-        may_retry = retry_at_ms is not None
-        if may_retry and code is ErrorCode.invalid_record_state and self._is_worth_halving(lot):
+        if retry_at_ms is not None and self._is_worth_halving(lot, code):
             self._requeue(lot.partition, lot.halves())
             lot.answered()
             return
@@ -244,8 +250,13 @@ class Ledger:
         if is_first or renews:
             self._on_pending()
 
-    def _is_worth_halving(self, lot: Lot) -> bool:
-        return len(lot.acknowledgements) > 1 and not (lot.renews and self._renewals.are_switched_off)
+    def _is_worth_halving(self, lot: Lot, code: ErrorCode) -> bool:
+        """Whether one record may be the reason why the broker has refused all of them."""
+        if len(lot.acknowledgements) == 1:
+            return False
+        if code is ErrorCode.invalid_record_state:
+            return not (lot.renews and self._renewals.are_switched_off)
+        return code is ErrorCode.invalid_request and lot.has_delays
 
     def _requeue(self, partition: TopicIdPartition, lots: Sequence[Lot]) -> None:
         self._queued.setdefault(partition, deque()).extendleft(reversed(lots))
@@ -254,7 +265,7 @@ class Ledger:
     def _drop_ended(self, lot: Lot, now_ms: int) -> None:
         """Remove acknowledgements that would be refused, and renewals of records no longer held."""
         ended: list[int] = []
-        for offset, (acknowledge_type, record) in list(lot.acknowledgements.items()):
+        for offset, (acknowledge_type, record, _) in list(lot.acknowledgements.items()):
             if record is None or not _has_ended(record, acknowledge_type, now_ms):
                 continue
             del lot.acknowledgements[offset]

@@ -3,6 +3,7 @@
     async with record:              accepts it at the end, releases it if an exception leaves the block
     record.accept()                 the record is processed
     record.release()                deliver it again, to any member
+    record.release(delay=...)       the same, but not before this time (a `timedelta`) is over
     record.reject()                 never deliver it again
     await record.renew()            more time
 
@@ -15,8 +16,9 @@ the outcome reports it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from types import TracebackType
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.errors import AcknowledgeError, MisuseError
@@ -24,6 +26,9 @@ from barnabas.client.held_record import HeldRecord, RecordState
 from barnabas.protocol.identity import TopicIdPartition
 
 Headers = tuple[tuple[str, bytes | None], ...]
+
+RELEASE_DELAY_MAX: Final = timedelta(days=1)
+"""The longest delay that any group can allow."""
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -53,7 +58,9 @@ class Holder(Protocol):
         """Whether this exception means that no consumer will ever be able to process the record."""
         ...
 
-    def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None: ...
+    def settle(
+        self, record: HeldRecord, acknowledge_type: AcknowledgeType, delay_ms: int | None = None
+    ) -> None: ...
 
     async def renew(self, record: HeldRecord) -> None: ...
 
@@ -121,9 +128,21 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         """
         self._settle(AcknowledgeType.ACCEPT)
 
-    def release(self) -> None:
-        """Deliver the record again, unless its delivery limit is reached; raises the errors of `accept`."""
-        self._settle(AcknowledgeType.RELEASE)
+    def release(self, *, delay: timedelta | None = None) -> None:
+        """Deliver the record again, unless its delivery limit is reached; raises the errors of `accept`.
+
+        Without `delay` it is delivered as soon as the group's `share.retry.backoff.ms` allows, with a delay
+        of 0 at once. Raises `MisuseError` for a delay that is negative or longer than a day, and
+        `UnsupportedBrokerError` if the broker does not know delays, such as Apache Kafka. The broker refuses
+        the release if the delay is longer than the group's `share.retry.backoff.max.ms`; the outcome reports
+        that.
+        """
+        if delay is None:
+            self._settle(AcknowledgeType.RELEASE)
+            return
+        if not timedelta() <= delay <= RELEASE_DELAY_MAX:
+            raise MisuseError(f"A delay must be from 0 to {RELEASE_DELAY_MAX}, not {delay}.")
+        self._settle(AcknowledgeType.RELEASE, -(-delay // timedelta(milliseconds=1)))
 
     def reject(self) -> None:
         """Never deliver the record again; raises the errors of `accept`."""
@@ -146,9 +165,12 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
             self._holder.settle(self, AcknowledgeType.ACCEPT)
 
     def release_unread(self) -> None:
-        """Releases the record for a consumer whose reader has not seen it; not for readers."""
+        """Releases the record for a consumer whose reader has not seen it; not for readers.
+
+        It asks for no delay, because the record has not failed.
+        """
         if self.state is RecordState.HELD:
-            self._holder.settle(self, AcknowledgeType.RELEASE)
+            self._holder.settle(self, AcknowledgeType.RELEASE, 0)
 
     def __repr__(self) -> str:
         return f"<ShareRecord {self.topic}-{self.partition}@{self.offset} {self.state.name.lower()}>"
@@ -174,9 +196,9 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         else:
             self.release()
 
-    def _settle(self, acknowledge_type: AcknowledgeType) -> None:
+    def _settle(self, acknowledge_type: AcknowledgeType, delay_ms: int | None = None) -> None:
         if self._holder.is_implicit:
             raise MisuseError("In implicit mode records are accepted by the next poll.")
         if self.state is RecordState.SETTLED:
             raise MisuseError(f"{self} was acknowledged before.")
-        self._holder.settle(self, acknowledge_type)
+        self._holder.settle(self, acknowledge_type, delay_ms)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple
 
-from barnabas.client.acknowledgements import AcknowledgeType, Lot, ack_batches
+from barnabas.client.acknowledgements import AcknowledgeType, Lot, ack_batches, release_delays
 from barnabas.client.callback_guard import CallbackGuard
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
@@ -31,7 +31,9 @@ from barnabas.client.record_reader import Delivery, RecordReader
 from barnabas.client.share_session import (
     FINAL_EPOCH,
     FIRST_EPOCH,
+    NO_DELAYS,
     Batches,
+    Delays,
     ShareSession,
     ack_topics,
     forgotten_topics,
@@ -44,6 +46,7 @@ from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.encode.share_acknowledge import ShareAcknowledgePartitionResult
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended import RELEASE_DELAY
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.message_parts import NodeEndpoint
 
@@ -187,7 +190,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
             batch_size=record_count,
             share_acquire_mode=_RECORD_LIMIT if settings.limits_records else _BATCH_OPTIMIZED,
             is_renew_ack=False,
-            topics=ack_topics(step.added, _batches(lots)),
+            topics=ack_topics(step.added, _batches(lots), self._delays(lots)),
             forgotten_topics=forgotten_topics(step.forgotten),
             lock_duration_ms=settings.record_lock_duration_ms if opens else None,
             repeats_requests=opens,
@@ -201,7 +204,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
             member_id=self._reading.member_id,
             share_session_epoch=FINAL_EPOCH if is_final else self._session.acknowledge(),
             is_renew_ack=any(lot.renews for lot in lots),
-            topics=ack_topics((), _batches(lots)),
+            topics=ack_topics((), _batches(lots), self._delays(lots)),
         )
         self._send(body, lots)
 
@@ -249,6 +252,14 @@ class ShareExchange(Generic[KeyT, ValueT]):
                 request.answer.exception()  # asyncio warns about exceptions that are never retrieved
         self._under_way.clear()
         self._connection.close()
+
+    def _delays(self, lots: Sequence[Lot]) -> Delays:
+        """The delays that the lots ask for. A broker without the extension gets none: `ShareLeader` has
+        refused them, except those of 0, and such a broker makes no record wait.
+        """
+        if not self._connection.supports(RELEASE_DELAY):
+            return NO_DELAYS
+        return {lot.partition: release_delays(lot.acknowledgements) for lot in lots}
 
     def _send(
         self,

@@ -34,6 +34,7 @@ from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETC
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
 from barnabas.protocol.decode.share_fetch import MODE_VERSION
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended import RELEASE_DELAY
 from barnabas.protocol.identity import TopicIdPartition
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class ShareLeader(Generic[KeyT, ValueT]):
         """The requests to repeat over the next connection, and the end of the time for that."""
         self._renews = False
         """Whether the broker supports renewal of locks."""
+        self._delays_releases = False
+        """Whether the broker supports delays of released records."""
 
     # The consumer calls these.
 
@@ -122,10 +125,16 @@ class ShareLeader(Generic[KeyT, ValueT]):
     def rejects(self, error: BaseException) -> bool:
         return isinstance(error, self._settings.reject_on)
 
-    def settle(self, record: HeldRecord, acknowledge_type: AcknowledgeType) -> None:
+    def settle(
+        self, record: HeldRecord, acknowledge_type: AcknowledgeType, delay_ms: int | None = None
+    ) -> None:
         self._reading.guard.check()
+        if delay_ms and not self._delays_releases:
+            raise UnsupportedBrokerError(
+                ErrorCode.unsupported_version, f"The broker does not have the feature {RELEASE_DELAY}."
+            )
         if record.state is RecordState.HELD:
-            self._ledger.settle(record, acknowledge_type)
+            self._ledger.settle(record, acknowledge_type, delay_ms)
         else:
             self._report(_too_late(record))
 
@@ -207,6 +216,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         connection = await self._reading.cluster.open(address)
         try:
             fetch_version = connection.version(SHARE_FETCH)
+            self._delays_releases = connection.supports(RELEASE_DELAY)
             self._renews = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
             if self._settings.limits_records and fetch_version < MODE_VERSION:
                 raise UnsupportedBrokerError(

@@ -10,10 +10,12 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import TopicIdPartition
 
 FIRST_EPOCH: Final = 0
@@ -22,6 +24,11 @@ EPOCH_MAX: Final = 2**31 - 1
 
 Batches = Mapping[TopicIdPartition, Sequence[AckBatch]]
 """By partition, the acknowledgements."""
+
+Delays = Mapping[TopicIdPartition, tuple[ReleaseDelay, ...]]
+"""By partition, the delays of released records."""
+
+NO_DELAYS: Final[Delays] = MappingProxyType({})
 
 
 class SessionFetch(NamedTuple):
@@ -69,11 +76,13 @@ class ShareSession:
         return current
 
 
-def ack_topics(added: Iterable[TopicIdPartition], batches: Batches) -> list[AckTopic]:
+def ack_topics(
+    added: Iterable[TopicIdPartition], batches: Batches, delays: Delays = NO_DELAYS
+) -> list[AckTopic]:
     """The topics of a request that names partitions to fetch from and their acknowledgements."""
     by_topic: dict[UUID, list[AckPartition]] = {}
     for partition in dict.fromkeys((*added, *batches)):
-        named = AckPartition(partition.partition, list(batches.get(partition, ())))
+        named = AckPartition(partition.partition, list(batches.get(partition, ())), delays.get(partition, ()))
         by_topic.setdefault(partition.topic_id, []).append(named)
     return [AckTopic(topic_id, partitions) for topic_id, partitions in by_topic.items()]
 

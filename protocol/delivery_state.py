@@ -5,6 +5,7 @@ a restart beside the state itself; a state without one is complete. It is encode
 fields, big endian:
 
     1 letter      topic_id uuid, partition i32, log_end_offset i64, reason i8 (a `Cause`)
+    2 due         due_ms i64
 
 Control records (version 2) and the state topic hold the same bytes.
 """
@@ -75,7 +76,16 @@ class LetterPlace(NamedTuple):
         return self.topic_id != NO_TOPIC_ID
 
 
-Condition = LetterPlace
+class Due(NamedTuple):
+    """An available record that must not be delivered before `due_ms`, in ms of wall-clock time.
+
+    A broker that does not know the time would deliver it early, so the time is a part of the state.
+    """
+
+    due_ms: int
+
+
+Condition = LetterPlace | Due
 
 
 class StateRange(NamedTuple):
@@ -89,22 +99,39 @@ class StateRange(NamedTuple):
     member: str | None = None
     condition: Condition | None = None
 
+    @property
+    def letter_place(self) -> LetterPlace | None:
+        """Where the dead letter goes, if the condition tells."""
+        return self.condition if isinstance(self.condition, LetterPlace) else None
+
 
 _LETTER_KIND: Final = 1
 _LETTER: Final = struct.Struct(">b16siqb")
+_DUE_KIND: Final = 2
+_DUE: Final = struct.Struct(">bq")
 _CAUSES: Final = {int(cause): cause for cause in Cause}
 
 
 def encode_condition(condition: Condition) -> bytes:
     """The bytes of a condition."""
+    if isinstance(condition, Due):
+        return _DUE.pack(_DUE_KIND, condition.due_ms)
     reason, topic_id, partition, log_end_offset = condition
     return _LETTER.pack(_LETTER_KIND, topic_id.bytes, partition, log_end_offset, reason)
 
 
 def decode_condition(data: bytes) -> Condition:
     """The condition in these bytes; RecordFormatError if they hold none that this version knows."""
-    if len(data) != _LETTER.size or data[0] != _LETTER_KIND:
-        raise RecordFormatError(f"A record's state has an unknown condition: {data.hex()}.")
+    kind = data[0] if data else None
+    if kind == _DUE_KIND and len(data) == _DUE.size:
+        _, due_ms = _DUE.unpack(data)
+        return Due(due_ms)
+    if kind == _LETTER_KIND and len(data) == _LETTER.size:
+        return _decode_letter(data)
+    raise RecordFormatError(f"A record's state has an unknown condition: {data.hex()}.")
+
+
+def _decode_letter(data: bytes) -> LetterPlace:
     _, topic_id, partition, log_end_offset, reason = _LETTER.unpack(data)
     if reason not in _CAUSES:
         raise RecordFormatError(f"A dead letter has the unknown reason {reason}.")

@@ -49,6 +49,8 @@ class Wait(IntEnum):
     """The in-flight window (`share.partition.max.record.locks`) is full."""
     ORDER_CHANGE = 5
     """A change of `share.order` waits for the end of all locks."""
+    DUE = 6
+    """The record was released with a delay (`share.retry.backoff.ms`), and is not due yet."""
 
 
 class RecordAction(IntEnum):

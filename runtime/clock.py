@@ -24,6 +24,11 @@ class Clock(Protocol):
     def monotonic_ms(self) -> MonotonicMs: ...
 
 
+def ahead_ms(clock: Clock) -> int:
+    """The wall-clock time minus the monotonic time: it converts one into the other until a clock is set."""
+    return clock.wall_ms() - clock.monotonic_ms()
+
+
 class SystemClock:
     """The machine's clocks."""
 

@@ -18,14 +18,14 @@ from barnabas.broker.config.dead_letter_settings import (
     TOPIC_NAME,
 )
 from barnabas.broker.config.effective import EffectiveConfig
-from barnabas.broker.config.setting import Value, integer, render
+from barnabas.broker.config.setting import Value, decimal, integer, render
 from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.features import DEAD_LETTERS_LEVEL, SHARE_VERSION
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.protocol.delivery_state import LetterPlace
 from barnabas.share.dead_letters.letter_topics import DeadLetterConfig
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
-from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.limits import RetryBackoff, ShareLimits
 
 _CONFIGS_KEPT_MAX = 10_000
 """The most groups whose settings are cached; beyond it the cache is emptied."""
@@ -120,6 +120,7 @@ class GroupConfigs:
                 renew_enabled=values["share.renew.acknowledge.enable"] is True,
                 key_run_max=integer(values["share.order.key.in.flight.max"]) if is_ordered else 0,
                 letter_place=LetterPlace() if dead_letters.topic_name else None,
+                retry_backoff=_retry_backoff(values),
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,
@@ -163,6 +164,15 @@ class GroupConfigs:
         least = self._config.integer(bounded.least_name)
         greatest = self._config.integer(bounded.greatest_name)
         return min(max(integer(value), least), greatest)
+
+
+def _retry_backoff(values: Mapping[str, Value]) -> RetryBackoff:
+    return RetryBackoff(
+        integer(values["share.retry.backoff.ms"]),
+        integer(values["share.retry.backoff.max.ms"]),
+        decimal(values["share.retry.backoff.multiplier"]),
+        decimal(values["share.retry.backoff.jitter"]),
+    )
 
 
 class ConsumerGroupConfigs:

@@ -114,6 +114,12 @@ def integer(value: Value) -> int:
     return value
 
 
+def decimal(value: Value) -> float:
+    """The value of a setting of type DOUBLE that is set."""
+    assert isinstance(value, float), "the setting is no decimal number, or not set"
+    return value
+
+
 def invalid(name: str, value: object, reason: str) -> InvalidValueError:
     return InvalidValueError(f"Invalid value {value} for configuration {name}: {reason}")
 

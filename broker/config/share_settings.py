@@ -21,10 +21,14 @@ from barnabas.broker.config.setting import (
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
+from barnabas.share.partition.due_times import DELAY_MS_MAX
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
 
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""
+
+_RETRY_MULTIPLIER_MAX = 100
+"""The greatest growth of the delay from one delivery to the next."""
 
 KEY_RUN_MAX = 1_000
 """The most records of one key that can be in flight together."""
@@ -32,7 +36,7 @@ KEY_RUN_MAX = 1_000
 SHARE_ASSIGNORS = (simple.NAME, load.NAME)
 
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
-_INT, _LONG = SettingType.INT, SettingType.LONG
+_INT, _LONG, _DOUBLE = SettingType.INT, SettingType.LONG, SettingType.DOUBLE
 
 SHARE_BOUNDED_SETTINGS = (
     *timing_settings("share"),
@@ -169,6 +173,11 @@ def _auto_offset_reset_check(name: str, value: Value) -> None:
         )
 
 
+def _own_number(name: str, type_: SettingType, default: float, doc: str, check: Check) -> Setting:
+    """A number that Apache Kafka does not know, and that any group can set."""
+    return Setting(name, type_, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
+
+
 SHARE_GROUP_SETTINGS = (
     *(bounded.group_setting() for bounded in SHARE_BOUNDED_SETTINGS),
     Setting(
@@ -238,5 +247,33 @@ SHARE_GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
         ours=True,
+    ),
+    _own_number(
+        "share.retry.backoff.ms",
+        _LONG,
+        0,
+        "The delay before a record is delivered again, after its first delivery has failed. 0: no delay.",
+        between(0, DELAY_MS_MAX),
+    ),
+    _own_number(
+        "share.retry.backoff.max.ms",
+        _LONG,
+        60_000,
+        "The longest delay of a record, whether by share.retry.backoff.ms or at the request of a consumer.",
+        between(0, DELAY_MS_MAX),
+    ),
+    _own_number(
+        "share.retry.backoff.multiplier",
+        _DOUBLE,
+        2.0,
+        "The factor by which the delay grows with each delivery.",
+        between(1, _RETRY_MULTIPLIER_MAX),
+    ),
+    _own_number(
+        "share.retry.backoff.jitter",
+        _DOUBLE,
+        0.2,
+        "Each delay is shortened by a random part of it, at most this part.",
+        between(0, 1),
     ),
 )

@@ -81,6 +81,9 @@ log = get_logger("broker")
 
 _MS_PER_SECOND = 1000
 _SESSION_ID_MASK = 2**31 - 1
+_RANDOM_SHIFT = 80
+_RANDOM_END = 2**48
+"""The upper 48 of the 128 bits of a version 4 id are random."""
 
 
 class Broker:
@@ -126,7 +129,7 @@ class Broker:
         self.share_state = self._make_share_state()
         self.state_store = self._make_state_store()
         self.dead_letters = self._make_dead_letters()
-        self.share_partitions = self._make_share_partitions()
+        self.share_partitions = self._make_share_partitions(new_id)
         self.group_state = self._make_group_state(new_id)
         self.groups = self.group_state.groups
         self.transactions = self._make_transactions()
@@ -175,13 +178,14 @@ class Broker:
         deltas_per_checkpoint = self.config.integer("share.coordinator.snapshot.update.records.per.snapshot")
         return LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
 
-    def _make_share_partitions(self) -> SharePartitions:
+    def _make_share_partitions(self, new_id: Callable[[], UUID]) -> SharePartitions:
         return SharePartitions(
             clock=self.clock,
             deadlines=self.deadlines,
             purgatory=self.purgatory,
             groups=self,
             limits=self.group_configs.limits_of,
+            random=lambda: (new_id().int >> _RANDOM_SHIFT) / _RANDOM_END,
             has_topic=self.metadata.image.has_topic,
             store=self.state_store,
             reopen=self.logs.reopen,
@@ -352,29 +356,29 @@ class Broker:
     def end_share_session(self, session: ShareSession) -> None:
         """The member has ended its session: release its acquired records."""
         if self.share_sessions.remove(session):
-            self._share_session_ended(session)
+            self._share_session_ended(session, is_clean=True)
 
     def connection_closed(self, connection_id: int) -> None:
         """A client is gone: end the share session that it opened last."""
         self.produce_order.forget(connection_id)
         session = self.share_sessions.connection_lost(connection_id)
         if session is not None:
-            self._share_session_ended(session)
+            self._share_session_ended(session, is_clean=False)
 
-    def _share_session_ended(self, session: ShareSession) -> None:
+    def _share_session_ended(self, session: ShareSession, *, is_clean: bool) -> None:
         self.kept_answers.session_ended(session, self.clock.monotonic_ms())
-        self._release(session)
+        self._release(session, is_clean=is_clean)
 
-    def _release(self, session: ShareSession) -> None:
+    def _release(self, session: ShareSession, *, is_clean: bool) -> None:
         for partition in session.partitions:
             leader = self.share_partitions.get(SharePartitionKey(session.key.group_id, *partition))
             if leader is not None:
-                leader.release_member(session.key.member_id)
+                leader.release_member(session.key.member_id, is_clean=is_clean)
 
     def _end_share_sessions(self) -> None:
         """Share groups are switched off: release all acquired records, and wake the waiting fetches."""
         for session in self.share_sessions.remove_all():
-            self._share_session_ended(session)
+            self._share_session_ended(session, is_clean=True)
             for partition in session.partitions:
                 self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
 

@@ -21,6 +21,7 @@ from barnabas.protocol.decode.share_fetch import (
     WITHOUT_RECORDS_TAG,
     ShareFetchBody,
 )
+from barnabas.protocol.extended.release_delays import RELEASE_DELAYS_TAG, pack_release_delays
 from barnabas.protocol.message_parts import INT32, NO_TAGS, compact_count, compact_string, tagged_fields
 
 _FETCH_NUMBERS: Final = struct.Struct(">iiiiii")
@@ -78,12 +79,12 @@ def _topics(topics: Sequence[AckTopic]) -> bytes:
     for topic_id, partitions in topics:
         encoded += topic_id.bytes
         encoded += compact_count(len(partitions))
-        for index, batches in partitions:
+        for index, batches, delays in partitions:
             encoded += INT32.pack(index)
             encoded += compact_count(len(batches))
             for batch in batches:
                 encoded += _batch(batch)
-            encoded += NO_TAGS
+            encoded += tagged_fields([(RELEASE_DELAYS_TAG, pack_release_delays(delays))] if delays else ())
         encoded += NO_TAGS
     return bytes(encoded)
 

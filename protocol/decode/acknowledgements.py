@@ -14,6 +14,11 @@ from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 from barnabas.protocol.decode.reader import FlexibleReader
+from barnabas.protocol.extended.release_delays import (
+    RELEASE_DELAYS_TAG,
+    ReleaseDelay,
+    unpack_release_delays,
+)
 
 _ONE_TYPE: Final = struct.Struct(">qqB1sB")
 """First and last offset, the count of types plus one, the only type, the count of tagged fields."""
@@ -39,10 +44,11 @@ class AckBatch(NamedTuple):
 
 
 class AckPartition(NamedTuple):
-    """One partition of a request, with its acknowledgements, if any."""
+    """One partition of a request, with its acknowledgements, if any. The delays are an extension."""
 
     partition_index: int
     acknowledgement_batches: list[AckBatch]
+    release_delays: tuple[ReleaseDelay, ...] = ()
 
 
 class AckTopic(NamedTuple):
@@ -79,9 +85,11 @@ def _read_topic(reader: FlexibleReader) -> AckTopic:
 
 
 def _read_partition(reader: FlexibleReader) -> AckPartition:
-    partition = AckPartition(reader.int32(), _read_batches(reader))
-    reader.tagged_fields()
-    return partition
+    index, batches = reader.int32(), _read_batches(reader)
+    delays = reader.tags().get(RELEASE_DELAYS_TAG)
+    if delays is None:
+        return AckPartition(index, batches)
+    return AckPartition(index, batches, unpack_release_delays(bytes(delays)))
 
 
 def _read_batches(reader: FlexibleReader) -> list[AckBatch]:

@@ -10,3 +10,6 @@ from typing import Final
 
 INDIVIDUAL_COMMIT: Final = "individual.commit"
 """The feature of ranges of offsets and of partitions that members share."""
+
+RELEASE_DELAY: Final = "release.delay"
+"""The feature of delays that a share consumer asks for when it releases records."""

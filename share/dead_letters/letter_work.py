@@ -169,7 +169,7 @@ class LetterWork:
         moved = [
             (one.base_offset, one.last_offset)
             for one in taken
-            if not _is_at(one.condition, topic.topic_id, index, letter_log.log_end_offset)
+            if not _is_at(one.letter_place, topic.topic_id, index, letter_log.log_end_offset)
         ]
         if moved:
             place = LetterPlace(Cause.NONE, topic.topic_id, index, letter_log.log_end_offset)
@@ -180,7 +180,7 @@ class LetterWork:
         left: list[StateRange] = []
         for one in taken:
             letters = self._letters(one)
-            found = await self._written(one.condition, {letter.original for letter in letters})
+            found = await self._written(one.letter_place, {letter.original for letter in letters})
             await self._end([letter for letter in letters if letter.original in found])
             self._parts.counts.found(self.leader.group_id, len(found))
             left += (
@@ -216,7 +216,7 @@ class LetterWork:
 
     def _reason(self, due: StateRange) -> Cause:
         """Kafka does not record the reason; its leader guesses it in this way."""
-        reason = Cause.NONE if due.condition is None else due.condition.reason
+        reason = Cause.NONE if due.letter_place is None else due.letter_place.reason
         if reason is not Cause.NONE:
             return reason
         return Cause.DELIVERY_LIMIT if self.leader.is_at_delivery_limit(due.delivery_count) else Cause.REJECT

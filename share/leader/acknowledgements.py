@@ -45,7 +45,7 @@ def acknowledge(
     results: Results = {}
     pending: list[tuple[TopicIdPartition, Completion[None]]] = []
     for topic_id, partitions in topics:
-        for index, batches in partitions:
+        for index, batches, delays in partitions:
             if not batches:
                 continue
             partition = TopicIdPartition(topic_id, index)
@@ -54,7 +54,7 @@ def acknowledge(
                 if leader is None:
                     raise why_not_led(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                recorded = leader.acknowledge(member_id, batches, lock_duration_ms)
+                recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)
             except (ApiError, StorageError) as error:
                 results[partition] = error_result(error)
                 continue

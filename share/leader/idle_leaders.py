@@ -1,10 +1,10 @@
 """Idle leaders: their state is written as a checkpoint where that is due, and they are dropped from memory.
 
-A leader is idle when nothing is in flight, no lock runs, nothing is being written, and no request has used it
-between two looks. If it has recorded anything since its last checkpoint, it first writes a checkpoint: so the
-state of an idle group is quick to load, and no long chain of control records has to be kept from cleaning.
-The next fetch loads it again. The same checkpoint is written for all leaders when the broker is closed
-cleanly.
+A leader is idle when no lock runs, no record waits until it is due, nothing is being written, and no request
+has used it between two looks. If it has recorded anything since its last checkpoint, it first writes a
+checkpoint: so the state of an idle group is quick to load, and no long chain of control records has to be
+kept from cleaning. The next fetch loads it again. The same checkpoint is written for all leaders when the
+broker is closed cleanly.
 """
 
 from __future__ import annotations

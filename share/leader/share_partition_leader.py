@@ -15,10 +15,11 @@ from typing import NamedTuple, Protocol
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.protocol.varint import Buffer
-from barnabas.runtime.clock import Clock
+from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
@@ -37,6 +38,7 @@ from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable
 from barnabas.share.leader.whole_batches import pieces_between
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.in_flight import InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import ShareLimits
@@ -91,6 +93,8 @@ class Surroundings(NamedTuple):
     delivery_limits: DeliveryLimitReports
     limits: Callable[[str], ShareLimits]
     """The present limits of a group."""
+    random: Callable[[], float]
+    """Numbers from 0 (inclusive) to 1 (exclusive), for the jitter of delays."""
     reopen: Callable[[TopicIdPartition], None]
     """Starts to reopen a log that went offline."""
     dead_letters: DeadLetterWriter
@@ -127,7 +131,9 @@ class SharePartitionLeader:
         self.group_id = key.group_id
         self.log = log
         self.image = image
-        self.core = SharePartition(image, log.control_runs)
+        due_times = DueTimes(ahead_ms(surroundings.clock), surroundings.random)
+        now_ms = surroundings.clock.monotonic_ms()
+        self.core = SharePartition(image, log.control_runs, due_times, now_ms)
         self.closed = False
         """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True
@@ -153,7 +159,7 @@ class SharePartitionLeader:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be dropped: all its state is recorded, and no member holds a lock."""
+        """Whether it can be dropped: all is recorded, no member holds a lock, and no record waits."""
         return (
             not self._unsettled_count
             and (self.core.is_initialised or not self.chose_zero)
@@ -244,18 +250,25 @@ class SharePartitionLeader:
         return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
 
     def acknowledge(
-        self, member_id: str, batches: Sequence[AckBatch], lock_duration_ms: int | None = None
+        self,
+        member_id: str,
+        batches: Sequence[AckBatch],
+        delays: Sequence[ReleaseDelay] = (),
+        lock_duration_ms: int | None = None,
     ) -> Completion[None]:
         """Acknowledge validated batches; the completion ends when that is recorded. Raises ApiError, changing
         nothing.
 
-        `lock_duration_ms` is that of renewed locks, None for the group's.
+        `delays` are those that the member asks for on released records. `lock_duration_ms` is that of renewed
+        locks, None for the group's.
         """
         limits = self._limits()
         if lock_duration_ms is not None:
             limits = limits._replace(lock_duration_ms=lock_duration_ms)
         now_ms = self._surroundings.clock.monotonic_ms()
-        decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms)
+        if delays or limits.retry_backoff.base_ms:
+            self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
+        decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if not decision.is_empty:
             return self._record(decision)
         self._count_acknowledged(decision)
@@ -272,11 +285,13 @@ class SharePartitionLeader:
             return NOTHING
         return self._hand_out(held, without_batches(read, unreadable_batches(self.log, read)))
 
-    def release_member(self, member_id: str) -> None:
-        """End every lock of a member whose share session has ended."""
+    def release_member(self, member_id: str, *, is_clean: bool) -> None:
+        """End every lock of a member whose share session has ended: cleanly, or with its connection."""
         limits = self._limits()
         now_ms = self._surroundings.clock.monotonic_ms()
-        self._record_immediate(self.core.decide_release_member(member_id, limits, now_ms))
+        self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
+        decision = self.core.decide_release_member(member_id, limits, now_ms, is_clean=is_clean)
+        self._record_immediate(decision)
 
     def resume_letters(self) -> None:
         """Have the dead letters written that an earlier leader has left."""
@@ -324,7 +339,8 @@ class SharePartitionLeader:
         return None if self.closed else self.core.next_deadline_ms()
 
     def expire(self, now_ms: int) -> None:
-        """See `deadlines.Expirable`: end the expired locks."""
+        """See `deadlines.Expirable`: end the expired locks, and wake the fetches for records that are due."""
+        self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
         decision = self.core.expire(now_ms, self._limits())
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         self._record_immediate(decision)

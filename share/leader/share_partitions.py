@@ -63,13 +63,15 @@ class SharePartitions:
         purgatory: Purgatory,
         groups: GroupFacts,
         limits: Callable[[str], ShareLimits],
+        random: Callable[[], float],
         has_topic: Callable[[UUID], bool],
         store: ShareStateStore,
         reopen: Callable[[TopicIdPartition], None],
         dead_letters: DeadLetterWriter,
     ) -> None:
-        """`limits` are a group's as they are now; `has_topic` tells whether there is a topic; `reopen` begins
-        to open a log that went offline.
+        """`limits` are a group's as they are now; `random` returns numbers from 0 (inclusive) to 1
+        (exclusive); `has_topic` tells whether there is a topic; `reopen` begins to open a log that went
+        offline.
         """
         self.clock = clock
         self.limits = limits
@@ -82,7 +84,15 @@ class SharePartitions:
         self._idle_leaders = IdleLeaders(self._leaders, self.forget)
         self._delivery_limits = DeliveryLimitReports(clock, deadlines)
         self._surroundings = Surroundings(
-            clock, deadlines, purgatory, self.counts, self._delivery_limits, limits, reopen, dead_letters
+            clock,
+            deadlines,
+            purgatory,
+            self.counts,
+            self._delivery_limits,
+            limits,
+            random,
+            reopen,
+            dead_letters,
         )
         self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
         """By group. Ordered, so that the writes for several groups have the same order in every run."""

@@ -13,8 +13,9 @@ from enum import IntEnum
 from operator import eq, gt, lt
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.delivery_state import Cause, Condition, Due
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.share.partition.decision import Decision, Target
 from barnabas.share.partition.in_flight import (
     ACKNOWLEDGED,
@@ -28,6 +29,7 @@ from barnabas.share.partition.in_flight import (
 )
 from barnabas.share.partition.limits import LETTER_CAUSES, ShareLimits
 from barnabas.share.partition.overtaken import give_back, isolated, overtaken
+from barnabas.share.partition.release_delays import Segment, by_delay, check_delays
 
 
 class AcknowledgeType(IntEnum):
@@ -39,9 +41,6 @@ class AcknowledgeType(IntEnum):
     REJECT = 3
     RENEW = 4
 
-
-_Segment = tuple[int, int, int]
-"""First and last offset, both inclusive, and the type that holds for all between."""
 
 _RENEW = AcknowledgeType.RENEW.value
 _RENEW_VERSION_MIN = 2
@@ -79,12 +78,20 @@ def _types_fit(batches: Sequence[AckBatch]) -> bool:
 
 
 def acknowledge(
-    in_flight: InFlight, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+    in_flight: InFlight,
+    member_id: str,
+    batches: Sequence[AckBatch],
+    limits: ShareLimits,
+    now_ms: int,
+    delays: Sequence[ReleaseDelay] = (),
 ) -> Decision:
     """Decides on validated batches, all or none: ApiError INVALID_RECORD_STATE or INVALID_REQUEST.
 
-    RENEW takes effect at once, also if a later batch fails, and isn't recorded.
+    RENEW takes effect at once, also if a later batch fails, and isn't recorded. A released record waits as
+    long as its delay says, or else as the group's back-off says.
     """
+    if delays:
+        check_delays(delays, limits)
     decision = Decision()
     segments, error = _segments(in_flight, batches)
     taken_back = overtaken(in_flight, _delivered_again(in_flight, segments, limits))
@@ -92,8 +99,11 @@ def acknowledge(
         for segment in _without(segments, taken_back):
             if segment[2] == _RENEW:
                 _renew(in_flight, member_id, segment, limits, now_ms)
+            elif not delays:
+                _decide_segment(in_flight, decision, member_id, segment, None, limits, now_ms)
             else:
-                _decide_segment(in_flight, decision, member_id, segment, limits)
+                for part, delay_ms in by_delay(segment, delays):
+                    _decide_segment(in_flight, decision, member_id, part, delay_ms, limits, now_ms)
         if error is not None:
             raise error
     except ApiError:
@@ -122,9 +132,7 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
     for _, run, state, condition in decision.targets:
         in_flight.free(run, state, condition)
         run.pending = False
-        if state is AVAILABLE:
-            in_flight.note_available(run.first_offset, run.last_offset)
-            released = True
+        released |= state is AVAILABLE and condition is None
     for batch, run in decision.taken_back:
         give_back(in_flight, run)
         run.pending = False
@@ -146,12 +154,12 @@ def _join(decision: Decision) -> None:
         batch.join(first_run.first_offset, last_run.last_offset)
 
 
-def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_Segment], ApiError | None]:
+def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[Segment], ApiError | None]:
     """The batches as ranges of one type at or above the SPSO, up to the first batch that is out of range.
 
     The error of that batch is returned with them, because the batches before it are checked first.
     """
-    segments: list[_Segment] = []
+    segments: list[Segment] = []
     spso, speo = in_flight.spso, in_flight.speo
     if len(batches) > 1 and batches[-1].last_offset < speo:
         whole = _as_one(in_flight, batches)
@@ -177,7 +185,7 @@ def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[_S
     return segments, None
 
 
-def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None:
+def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> Segment | None:
     """The batches as one range, if they have one type and only control offsets lie between them.
 
     A client acknowledges this way when it has acquired all records of a log with share state between the
@@ -193,7 +201,7 @@ def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> _Segment | None
 
 
 def _delivered_again(
-    in_flight: InFlight, segments: Sequence[_Segment], limits: ShareLimits
+    in_flight: InFlight, segments: Sequence[Segment], limits: ShareLimits
 ) -> Iterator[tuple[int, int]]:
     """The parts of the released ranges that do not reach the delivery limit."""
     for first_offset, last_offset, ack_type in segments:
@@ -203,7 +211,7 @@ def _delivered_again(
                     yield max(run.first_offset, first_offset), min(run.last_offset, last_offset)
 
 
-def _without(segments: Sequence[_Segment], taken_back: Sequence[tuple[int, int]]) -> Iterator[_Segment]:
+def _without(segments: Sequence[Segment], taken_back: Sequence[tuple[int, int]]) -> Iterator[Segment]:
     """The segments without these ascending ranges: they count as released, with any type."""
     for first_offset, last_offset, ack_type in segments:
         start = first_offset
@@ -222,9 +230,9 @@ def _out_of_range(in_flight: InFlight, first_offset: int) -> ApiError:
     return ApiError(ErrorCode.invalid_request, "The offsets are beyond the acquired records.")
 
 
-def _runs_of_types(first_offset: int, types: Sequence[int], spso: int) -> list[_Segment]:
+def _runs_of_types(first_offset: int, types: Sequence[int], spso: int) -> list[Segment]:
     """One type for each offset, as ranges of equal types."""
-    segments: list[_Segment] = []
+    segments: list[Segment] = []
     start = max(spso - first_offset, 0)
     for index in range(start + 1, len(types) + 1):
         if index == len(types) or types[index] != types[start]:
@@ -234,25 +242,44 @@ def _runs_of_types(first_offset: int, types: Sequence[int], spso: int) -> list[_
 
 
 def _decide_segment(
-    in_flight: InFlight, decision: Decision, member_id: str, segment: _Segment, limits: ShareLimits
+    in_flight: InFlight,
+    decision: Decision,
+    member_id: str,
+    segment: Segment,
+    delay_ms: int | None,
+    limits: ShareLimits,
+    now_ms: int,
 ) -> None:
+    """`delay_ms` is the delay that the member has asked for."""
     target = _TARGETS[segment[2]]
     cause = _CAUSES[segment[2]]
     for batch, run in _take_held(in_flight, member_id, segment):
         state, why = target, cause
-        count = run.delivery_count
-        if target is AVAILABLE and count >= limits.delivery_count_max:
+        condition: Condition | None = None
+        if target is AVAILABLE and run.delivery_count >= limits.delivery_count_max:
             state, why = ARCHIVED, Cause.DELIVERY_LIMIT
-        condition = None
         if limits.letter_place is not None and why in LETTER_CAUSES:
             state, condition = ARCHIVING, limits.letter_place._replace(reason=why)
             decision.add_letter(run, condition)
+        elif state is AVAILABLE:
+            condition = _due(in_flight, run, delay_ms, limits, now_ms)
         run.pending = True
         decision.targets.append(Target(batch, run, state, condition))
-        decision.add_change(run.first_offset, run.last_offset, state, count, why, member_id, condition)
+        decision.add_change(
+            run.first_offset, run.last_offset, state, run.delivery_count, why, member_id, condition
+        )
 
 
-def _renew(in_flight: InFlight, member_id: str, segment: _Segment, limits: ShareLimits, now_ms: int) -> None:
+def _due(
+    in_flight: InFlight, run: InFlightRun, delay_ms: int | None, limits: ShareLimits, now_ms: int
+) -> Due | None:
+    """When a released run is due: by the delay that the member asks for, or else by the group's back-off."""
+    if delay_ms is None:
+        return in_flight.due_times.after_failure(limits.retry_backoff, run.delivery_count, now_ms)
+    return in_flight.due_times.after(delay_ms, now_ms)
+
+
+def _renew(in_flight: InFlight, member_id: str, segment: Segment, limits: ShareLimits, now_ms: int) -> None:
     deadline_ms = now_ms + limits.lock_duration_ms
     if not limits.renew_enabled:
         raise ApiError(ErrorCode.invalid_record_state, "The group doesn't allow to renew acquisition locks.")
@@ -265,7 +292,7 @@ def _renew(in_flight: InFlight, member_id: str, segment: _Segment, limits: Share
 
 
 def _take_held(
-    in_flight: InFlight, member_id: str, segment: _Segment
+    in_flight: InFlight, member_id: str, segment: Segment
 ) -> list[tuple[InFlightBatch, InFlightRun]]:
     """The segment as runs of its own, which the member must hold; raises ApiError INVALID_RECORD_STATE if
     not.

@@ -39,7 +39,7 @@ def decide_letter_place(in_flight: InFlight, ranges: Iterable[Span], place: Lett
     """The letters of the Archiving records in these ranges go to another place. Their reasons stay."""
     decision = Decision()
     for batch, run in _archiving_runs(in_flight, ranges):
-        assert run.condition is not None, (run.first_offset, run.state)
+        assert isinstance(run.condition, LetterPlace), (run.first_offset, run.state)
         placed = place._replace(reason=run.condition.reason)
         run.pending = True
         decision.targets.append(Target(batch, run, ARCHIVING, placed))

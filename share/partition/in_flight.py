@@ -14,7 +14,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from barnabas.protocol.delivery_state import Condition, RecordState, is_final
+from barnabas.protocol.delivery_state import Condition, Due, RecordState, is_final
+from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.storage.format.control_runs import ControlRuns
 
@@ -30,7 +31,8 @@ class InFlightRun:
 
     `owner` and `lock_deadline_ms` belong to an acquired run, `condition` to the state. `pending` means that a
     change of the run is being recorded: no other change and no acquisition is possible, and the SPSO does not
-    pass it.
+    pass it. An available run with a condition, which is a `Due`, waits: it cannot be acquired until it is
+    due.
     """
 
     __slots__ = (
@@ -62,6 +64,11 @@ class InFlightRun:
         self.lock_deadline_ms = lock_deadline_ms
         self.condition = condition
         self.pending = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run is available, but not due yet."""
+        return self.condition is not None and self.state is AVAILABLE
 
     def is_like(self, other: InFlightRun) -> bool:
         """Whether the two may be one run. A pending run is referenced by its decision, and is never
@@ -187,10 +194,11 @@ class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
-    been decided. `live_count` is the number of records that are not final. Every available record
-    lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None if there is
-    none. They avoid a scan, and the next scan makes them exact. `key_order` is there while the group has
-    `share.order=key`, and `awaits_locks` while a change of that setting waits for the end of all locks.
+    been decided. `live_count` is the number of records that are not final. Every available record that does
+    not wait lies from `available_from` to `available_to`, no lock ends before `deadline_from_ms`, and no
+    waiting record is due before `due_from_ms` (wall-clock time); None if there is none. They avoid a scan,
+    and the next scan makes them exact. `key_order` is there while the group has `share.order=key`, and
+    `awaits_locks` while a change of that setting waits for the end of all locks.
     """
 
     __slots__ = (
@@ -200,13 +208,18 @@ class InFlight:
         "batches",
         "control_runs",
         "deadline_from_ms",
+        "due_from_ms",
+        "due_times",
         "key_order",
         "live_count",
         "speo",
         "spso",
     )
 
-    def __init__(self, start_offset: int, control_runs: ControlRuns) -> None:
+    def __init__(
+        self, start_offset: int, control_runs: ControlRuns, due_times: DueTimes | None = None
+    ) -> None:
+        self.due_times = due_times or DueTimes()
         self.spso = start_offset
         self.speo = start_offset
         self.key_order: KeyOrder | None = None
@@ -216,6 +229,7 @@ class InFlight:
         self.available_from: int | None = None
         self.available_to = -1
         self.deadline_from_ms: int | None = None
+        self.due_from_ms: int | None = None
         self.live_count = 0
 
     def append(self, batch: InFlightBatch) -> None:
@@ -272,10 +286,17 @@ class InFlight:
         run.free(state, condition)
         order = self.key_order
         if order is not None and not was_archiving:
-            if state is AVAILABLE:
+            if state is not AVAILABLE:
+                order.finish(run.first_offset, run.last_offset, was_held=was_held)
+            elif condition is None:
                 order.release(run.first_offset, run.last_offset)
             else:
-                order.finish(run.first_offset, run.last_offset, was_held=was_held)
+                order.hold_back(run.first_offset, run.last_offset)
+        if state is AVAILABLE:
+            if isinstance(condition, Due):
+                self.note_due(condition)
+            else:
+                self.note_available(run.first_offset, run.last_offset)
         if not _is_live(run):
             first_offset = max(run.first_offset, self.spso)
             self.live_count -= self.control_runs.data_count(first_offset, run.last_offset)
@@ -323,6 +344,11 @@ class InFlight:
     def note_deadline(self, deadline_ms: int) -> None:
         if self.deadline_from_ms is None or deadline_ms < self.deadline_from_ms:
             self.deadline_from_ms = deadline_ms
+
+    def note_due(self, due: Due) -> None:
+        """Records wait until then."""
+        if self.due_from_ms is None or due.due_ms < self.due_from_ms:
+            self.due_from_ms = due.due_ms
 
     def advance(self) -> bool:
         """Moves the SPSO over the final records that are recorded as such; returns whether it has moved."""

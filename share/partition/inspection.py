@@ -67,6 +67,8 @@ def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> I
             yield _of_run(run, first, run.last_offset, state, Wait.RECORDING)
         elif run.state is not AVAILABLE:
             yield _of_run(run, first, run.last_offset, state, Wait.NOTHING)
+        elif run.waits:
+            yield _of_run(run, first, run.last_offset, state, Wait.DUE)
         elif is_order_changing:
             yield _of_run(run, first, run.last_offset, state, Wait.ORDER_CHANGE)
         else:
@@ -113,7 +115,8 @@ def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterato
     if order is None:
         yield first_offset, last_offset, False
     elif order.alone is not None and in_flight.spso <= order.alone[1]:
-        is_held = any(run.state is ACQUIRED for _, run in in_flight.runs_between(*order.alone))
+        alone = in_flight.runs_between(*order.alone)
+        is_held = any(run.state is ACQUIRED or run.waits for _, run in alone)
         yield first_offset, last_offset, is_held
     else:
         yield from _pieces(order, first_offset, last_offset)

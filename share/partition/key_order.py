@@ -3,7 +3,7 @@
 Records with equal hashes of their keys count as records of one key. A key is *free* while no member holds a
 record of it. Then its first unfinished record can be delivered, and the next ones together with it, to the
 same member; `run_max` bounds this *run*. The next run begins when the whole run has ended. Records without a
-key have no order.
+key have no order. A record that waits until it is due keeps its key from being free, as a held record does.
 
 The order knows all unfinished records below `known_until`, and delivers no others. A batch whose
 keys are unknown is delivered alone: after all records before it, and before all records behind it. Pure.
@@ -52,6 +52,7 @@ class KeyOrder:
         "_key_of",
         "_last_of",
         "_next_of",
+        "_waiting",
         "alone",
         "has_news",
         "known_until",
@@ -76,7 +77,11 @@ class KeyOrder:
         self._last_of: dict[int, int] = {}
         """The last record of each key that has several."""
         self._held: set[int] = set()
-        """The held records."""
+        """The held records, and those that wait."""
+        self._waiting: set[int] = set()
+        """The records that wait until they are due. A change of `share.order`, or a restart, may leave
+        available records of the same key before them.
+        """
         self._heads: list[int] = []
         """The first records of the free keys, ascending."""
 
@@ -126,17 +131,34 @@ class KeyOrder:
         self._held.update(range(first_offset, last_offset + 1))
 
     def release(self, first_offset: int, last_offset: int) -> None:
-        """Held records of this range have become available."""
+        """Held records of this range, or records that have waited, can be delivered."""
         offsets = range(first_offset, last_offset + 1)
+        keys = self._keys_of(offsets)
+        if self._waiting:
+            keys = [key for key in keys if not self._is_free(key)]
+            self._waiting.difference_update(offsets)
         self._held.difference_update(offsets)
-        keys = dict.fromkeys(self._key_of[one] for one in offsets if one in self._key_of)
         self._add_heads([self._first_of[key] for key in keys if self._is_free(key)])
+
+    def hold_back(self, first_offset: int, last_offset: int) -> None:
+        """Available records of this range wait until they are due: `release` ends that."""
+        if self.alone is not None:
+            return
+        offsets = range(first_offset, last_offset + 1)
+        self._held.update(offsets)
+        self._waiting.update(offsets)
+        heads = self._heads
+        for key in self._keys_of(offsets):
+            index = bisect_left(heads, self._first_of[key])
+            is_head = index < len(heads) and heads[index] == self._first_of[key]
+            if is_head and not self._is_free(key):
+                del heads[index]
 
     def finish(self, first_offset: int, last_offset: int, *, was_held: bool) -> None:
         """Records of this range have become final, or are gone from the log."""
         offsets = range(first_offset, last_offset + 1)
         if not was_held or self.run_max > 1:
-            self._finish_any(offsets, was_held=was_held)
+            self._finish_any(offsets)
         elif len(offsets) > _MANY_MIN:
             self._finish_many_first(offsets)
         else:
@@ -167,7 +189,7 @@ class KeyOrder:
             return []
         first_offset = self._first_of[key]
         before = takewhile(offset.__gt__, chain((first_offset,), self._records_behind(first_offset)))
-        return [one for one in before if one not in self._held]
+        return [one for one in before if one not in self._held or one in self._waiting]
 
     def _finish_first(self, offsets: range) -> None:
         """Held records have become final, each the first one of its key."""
@@ -183,7 +205,8 @@ class KeyOrder:
                 self._last_of.pop(key, None)
             else:
                 self._first_of[key] = following
-                free.append(following)
+                if following not in self._waiting:
+                    free.append(following)
         self._add_heads(free)
 
     def _finish_many_first(self, offsets: range) -> None:
@@ -194,27 +217,32 @@ class KeyOrder:
             following = map(self._next_of.pop, map(self._first_of.__getitem__, keys), repeat(_NONE))
             firsts = list(zip(keys, following, strict=True))
             free = [(key, first) for key, first in firsts if first != _NONE]
-            self._add_heads([first for _, first in free])
+            self._add_heads([first for _, first in free if first not in self._waiting])
             keys = [key for key, first in firsts if first == _NONE]
             self._first_of.update(free)
         _consume(map(self._first_of.pop, keys))
         if not self._last_of.keys().isdisjoint(keys):
             _consume(map(self._last_of.pop, keys, repeat(_NONE)))
 
-    def _finish_any(self, offsets: range, *, was_held: bool) -> None:
+    def _finish_any(self, offsets: range) -> None:
         for offset in offsets:
-            self._held.discard(offset)
             key = self._key_of.get(offset)
+            was_free = key is not None and self._is_free(key)
+            self._held.discard(offset)
+            self._waiting.discard(offset)
             if key is None:
                 continue
-            was_free = not was_held and self._is_free(key)
             was_head = was_free and self._first_of[key] == offset
             if was_head:
                 del self._heads[bisect_left(self._heads, offset)]
             del self._key_of[offset]
             first_left = self._remove(key, offset)
-            if first_left is not None and (was_head or (was_held and self._is_free(key))):
+            if first_left is not None and (was_head or not was_free) and self._is_free(key):
                 self._add_heads([first_left])
+
+    def _keys_of(self, offsets: range) -> list[int]:
+        """The keys of these records, each once."""
+        return list(dict.fromkeys(self._key_of[one] for one in offsets if one in self._key_of))
 
     def _records_behind(self, offset: int) -> Iterator[int]:
         following = self._next_of.get(offset)
@@ -223,7 +251,9 @@ class KeyOrder:
             following = self._next_of.get(following)
 
     def _is_free(self, key: int) -> bool:
-        """Whether no record of the key is held. Held ones are among the first `run_max` of a key."""
+        """Whether no record of the key is held. Held ones are among the first `run_max` of a key, and so are
+        the waiting ones that matter for its next run.
+        """
         first_offset = self._first_of[key]
         run = chain((first_offset,), islice(self._records_behind(first_offset), self.run_max - 1))
         return self._held.isdisjoint(run)

@@ -22,6 +22,22 @@ class AcquireMode(IntEnum):
     RECORD_LIMIT = 1
 
 
+class RetryBackoff(NamedTuple):
+    """The delays before records are delivered again; see `due_times`."""
+
+    base_ms: int = 0
+    """After the first delivery (share.retry.backoff.ms); 0: records are delivered again at once."""
+    max_ms: int = 60_000
+    """No delay is longer, and no consumer can ask for a longer one (share.retry.backoff.max.ms)."""
+    multiplier: float = 2.0
+    """The factor with each further delivery (share.retry.backoff.multiplier)."""
+    jitter: float = 0.2
+    """The greatest part of a delay by which it is shortened at random (share.retry.backoff.jitter)."""
+
+
+NO_BACKOFF = RetryBackoff()
+
+
 class ShareLimits(NamedTuple):
     """One group's limits at this moment."""
 
@@ -40,6 +56,7 @@ class ShareLimits(NamedTuple):
     letter_place: LetterPlace | None = None
     """Where the dead letter of a record goes that is archived now; None if the group has no dead letters
     (errors.deadletterqueue.topic.name, KIP-1191)."""
+    retry_backoff: RetryBackoff = NO_BACKOFF
 
 
 LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)

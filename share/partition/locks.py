@@ -1,14 +1,18 @@
 """The ends of acquisition locks: expiry, the end of a share session, and records that are gone from the log.
 
 KIP-932, "Acquisition locks" and "Share sessions". These changes are immediate (see `decision`): a released
-record is available at once, an archived one is final at once, although the SPSO passes it only after that is
-recorded. There is no timer per record: one lower bound of the deadlines, and a scan of the bounded in-flight
-list when it is reached.
+record is available at once, or waits until it is due (`waits`); an archived one is final at once, although
+the SPSO passes it only after that is recorded. There is no timer per record: one lower bound of the
+deadlines, and a scan of the bounded in-flight list when it is reached.
+
+A member that ends its session has not failed, so its records do not wait. A session that ends with its
+connection counts like an expired lock: the consumer may have died of the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
@@ -21,7 +25,7 @@ from barnabas.share.partition.in_flight import (
     InFlightBatch,
     InFlightRun,
 )
-from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.limits import NO_BACKOFF, RetryBackoff, ShareLimits
 from barnabas.share.partition.overtaken import overtaken, take_back
 
 RunInBatch = tuple[InFlightBatch, InFlightRun]
@@ -44,13 +48,17 @@ def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decis
                 ended.append((batch, run))
             else:
                 in_flight.note_deadline(run.lock_deadline_ms)
-    _end_locks(in_flight, decision, ended, Cause.LOCK_EXPIRED, limits)
+    _end_locks(in_flight, decision, ended, Cause.LOCK_EXPIRED, _Ends(limits, limits.retry_backoff, now_ms))
     return decision
 
 
-def release_member(in_flight: InFlight, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
+def release_member(
+    in_flight: InFlight, member_id: str, limits: ShareLimits, now_ms: int, *, is_clean: bool
+) -> Decision:
     """Ends the member's locks. A lock on a record whose acknowledgement is being recorded ends if
-    that fails.
+    that fails, like an expired one.
+
+    `is_clean` means that the member itself, or an administrator, has ended the session.
     """
     decision = Decision()
     ended: list[RunInBatch] = []
@@ -62,7 +70,8 @@ def release_member(in_flight: InFlight, member_id: str, limits: ShareLimits, now
                 run.lock_deadline_ms = now_ms
             else:
                 ended.append((batch, run))
-    _end_locks(in_flight, decision, ended, Cause.SESSION_ENDED, limits)
+    backoff = NO_BACKOFF if is_clean else limits.retry_backoff
+    _end_locks(in_flight, decision, ended, Cause.SESSION_ENDED, _Ends(limits, backoff, now_ms))
     return decision
 
 
@@ -73,7 +82,7 @@ def release(
     change of them may be pending.
     """
     ended = _parts(in_flight, first_offset, last_offset, (ACQUIRED,))
-    _end_locks(in_flight, decision, ended, cause, _NO_LIMIT)
+    _end_locks(in_flight, decision, ended, cause, _Ends(_NO_LIMIT, NO_BACKOFF, 0))
 
 
 def archive(
@@ -121,9 +130,18 @@ def _parts(
     return parts
 
 
+class _Ends(NamedTuple):
+    """How locks end at one time: the delivery limit, and the delays of records that stay below it."""
+
+    limits: ShareLimits
+    backoff: RetryBackoff
+    now_ms: int
+
+
 def _end_locks(
-    in_flight: InFlight, decision: Decision, ended: list[RunInBatch], cause: Cause, limits: ShareLimits
+    in_flight: InFlight, decision: Decision, ended: list[RunInBatch], cause: Cause, ends: _Ends
 ) -> None:
+    limits, backoff, now_ms = ends
     data_count = in_flight.control_runs.data_count
     decision.ended_lock_count = sum(data_count(run.first_offset, run.last_offset) for _, run in ended)
     ended = _without_overtaken(in_flight, ended, limits)
@@ -134,8 +152,10 @@ def _end_locks(
         elif _is_at_limit(run, limits):
             _change_now(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:
-            _change_now(in_flight, decision, batch, run, AVAILABLE, cause)
-            decision.outcome = Outcome(released=True)
+            due = in_flight.due_times.after_failure(backoff, run.delivery_count, now_ms)
+            _change_now(in_flight, decision, batch, run, AVAILABLE, cause, due)
+            if due is None:
+                decision.outcome = Outcome(released=True)
     for batch, run in ended:
         batch.join(run.first_offset, run.last_offset)
 
@@ -177,8 +197,7 @@ def _change_now(
     if state is ARCHIVED:
         run.pending = True
         decision.final_runs.append((batch, run))
-    elif condition is not None:
+    elif state is ARCHIVING:
+        assert condition is not None, (run.first_offset, state)
         decision.add_letter(run, condition)
-    else:
-        in_flight.note_available(run.first_offset, run.last_offset)
     decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner, condition)

@@ -167,7 +167,8 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
     deltas, hashes = keys
     if len(deltas) == last_offset - base_offset + 1:
         _, run = in_flight.run_of(max(base_offset, in_flight.spso))
-        if run.state is AVAILABLE and run.first_offset <= base_offset and last_offset <= run.last_offset:
+        is_whole = run.first_offset <= base_offset and last_offset <= run.last_offset
+        if run.state is AVAILABLE and run.condition is None and is_whole:
             order.add(range(base_offset, last_offset + 1), hashes)
             return
     offsets = [base_offset + delta for delta in deltas]
@@ -177,6 +178,8 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
             first = bisect_left(offsets, run.first_offset)
             end = bisect_right(offsets, run.last_offset, first)
             order.add(offsets[first:end], hashes[first:end])
+            if run.waits:
+                order.hold_back(run.first_offset, min(run.last_offset, last_offset))
 
 
 def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
@@ -206,7 +209,7 @@ def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[Availab
             while batch.runs[index].last_offset < first_offset:
                 index += 1
             run = batch.runs[index]
-            assert run.state is AVAILABLE, (run.state, first_offset)
+            assert run.state is AVAILABLE and not run.waits, (run.state, first_offset)
             position = _end_of_stretch(offsets, position, bisect_right(offsets, run.last_offset, position))
             parts.append(AvailablePart(batch, first_offset, offsets[position - 1], run.delivery_count))
             parts_left -= 1
@@ -230,9 +233,11 @@ def _end_of_stretch(offsets: Sequence[int], start: int, end: int) -> int:
 def _parts_alone(
     in_flight: InFlight, alone: tuple[int, int], spans: Sequence[Span]
 ) -> Iterator[list[AvailablePart]]:
-    """The available records of a batch that is delivered alone, if no member holds another record of it."""
+    """The available records of a batch that is delivered alone, if no member holds another record of it, and
+    none of them waits.
+    """
     runs = list(in_flight.runs_between(*alone))
-    if any(run.state is ACQUIRED for _, run in runs):
+    if any(run.state is ACQUIRED or run.waits for _, run in runs):
         return
     inside = [(max(first, alone[0]), min(last, alone[1])) for first, last in spans]
     inside = [one for one in inside if one[0] <= one[1]]

@@ -74,7 +74,6 @@ def give_back(in_flight: InFlight, run: InFlightRun) -> None:
     """A held run becomes available, without its last delivery."""
     run.delivery_count -= 1
     in_flight.free(run, AVAILABLE)
-    in_flight.note_available(run.first_offset, run.last_offset)
 
 
 def _held(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[Span]:

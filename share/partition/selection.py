@@ -111,11 +111,11 @@ def _available_batches(in_flight: InFlight, spans: Sequence[Span]) -> Iterator[l
 
 
 def available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[Span]) -> list[AvailablePart]:
-    """The available records of a batch within the spans."""
+    """The available records of a batch within the spans, without those that wait until they are due."""
     control_runs = in_flight.control_runs
     parts: list[AvailablePart] = []
     for run in batch.runs:
-        if run.state is not AVAILABLE:
+        if run.state is not AVAILABLE or run.condition is not None:
             continue
         for span_first_offset, span_last_offset in spans:
             first_offset = control_runs.next_data_offset(max(run.first_offset, span_first_offset))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState, StateRange
+from barnabas.protocol.delivery_state import Cause, Condition, Due, LetterPlace, RecordState, StateRange
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
@@ -20,6 +21,7 @@ from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNo
 from barnabas.share.partition.administration import administer
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.held_ranges import Range, held_ranges
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -36,6 +38,7 @@ from barnabas.share.partition.locks import expire_locks, release_member
 from barnabas.share.partition.overtaken import left_behind, take_back
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
 from barnabas.share.partition.taking import AcquireRequest
+from barnabas.share.partition.waits import condition_at_load, end_waits, follow_wall_clock, waiting_count
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 
@@ -44,17 +47,26 @@ class SharePartition:
     """The live state over a durable image, which it reads once, at its creation.
 
     `control_runs` are those of the log, and grow with it (empty if the state is kept elsewhere). All `now_ms`
-    are of one monotonic clock. Limits are passed into each call, because they may change at any time.
+    are of one monotonic clock, and `due_times` converts them into the wall-clock time of due times. Limits
+    are passed into each call, because they may change at any time.
     """
 
     __slots__ = ("_in_flight", "_unrecorded")
 
-    def __init__(self, image: ShareStateImage, control_runs: ControlRuns) -> None:
-        self._in_flight = InFlight(image.start_offset, control_runs)
+    def __init__(
+        self,
+        image: ShareStateImage,
+        control_runs: ControlRuns,
+        due_times: DueTimes | None = None,
+        now_ms: int = 0,
+    ) -> None:
+        self._in_flight = InFlight(image.start_offset, control_runs, due_times)
         self._unrecorded = Unrecorded()
+        wall_ms = self._in_flight.due_times.wall_ms(now_ms)
         for one in image.ranges:
             self._restore(one.base_offset - 1, AVAILABLE, 0)
-            self._restore(one.last_offset, one.state, one.delivery_count, one.condition)
+            condition = condition_at_load(one, wall_ms)
+            self._restore(one.last_offset, one.state, one.delivery_count, condition)
         self._restore(image.end_offset - 1, AVAILABLE, 0)
         self._in_flight.advance()
 
@@ -121,11 +133,26 @@ class SharePartition:
         waiting = self._in_flight.control_runs.data_count(self.spso, end_offset - 1)
         return waiting - self.delivery_complete_count
 
+    @property
+    def waiting_count(self) -> int:
+        """Records that were released with a delay, and are not due yet."""
+        return waiting_count(self._in_flight)
+
+    def follow_wall_clock(self, ahead_ms: int) -> None:
+        """See `waits.follow_wall_clock`. To be called before a decision that may make records wait."""
+        follow_wall_clock(self._in_flight, ahead_ms)
+
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire`: never later than the first lock ends, None if there is no lock."""
-        if not self._in_flight.batches:
-            self._in_flight.deadline_from_ms = None
-        return self._in_flight.deadline_from_ms
+        """When to call `expire`: never later than the first lock ends, or the first waiting record is due.
+        None if there is neither.
+        """
+        in_flight = self._in_flight
+        if not in_flight.batches:
+            in_flight.deadline_from_ms = in_flight.due_from_ms = None
+        if in_flight.due_from_ms is None:
+            return in_flight.deadline_from_ms
+        due_ms = in_flight.due_times.monotonic_ms(in_flight.due_from_ms)
+        return due_ms if in_flight.deadline_from_ms is None else min(due_ms, in_flight.deadline_from_ms)
 
     def plan_acquire(
         self, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED
@@ -168,30 +195,46 @@ class SharePartition:
         return acquired
 
     def decide_acknowledge(
-        self, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+        self,
+        member_id: str,
+        batches: Sequence[AckBatch],
+        limits: ShareLimits,
+        now_ms: int,
+        delays: Sequence[ReleaseDelay] = (),
     ) -> Decision:
-        """Decides on batches that `validate_acknowledgement_batches` has accepted.
+        """Decides on batches that `validate_acknowledgement_batches` has accepted, with the delays that the
+        member asks for.
 
         ApiError INVALID_RECORD_STATE for records that the member doesn't hold or whose change is being
-        recorded, INVALID_REQUEST for offsets beyond the SPEO; then nothing changes except locks renewed
-        before. Offsets below the SPSO are ignored. The decision is empty if there is nothing to record.
+        recorded, INVALID_REQUEST for offsets beyond the SPEO and for invalid delays; then nothing changes
+        except locks renewed before. Offsets below the SPSO are ignored. The decision is empty if there is
+        nothing to record.
         """
-        return self._with_earlier(acknowledge(self._in_flight, member_id, batches, limits, now_ms))
+        decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms, delays)
+        return self._with_earlier(decision)
 
     def held_ranges(self, member_id: str, acquired: Sequence[Range]) -> list[Range]:
         """The parts of the acquired ranges that the member still holds from that delivery."""
         return held_ranges(self._in_flight, member_id, acquired)
 
-    def decide_release_member(self, member_id: str, limits: ShareLimits, now_ms: int) -> Decision:
-        """Ends all locks of a member whose share session has ended; the delivery counts stay."""
-        return self._with_unrecorded(release_member(self._in_flight, member_id, limits, now_ms))
+    def decide_release_member(
+        self, member_id: str, limits: ShareLimits, now_ms: int, *, is_clean: bool = True
+    ) -> Decision:
+        """Ends all locks of a member whose share session has ended; the delivery counts stay. See
+        `release_member`.
+        """
+        decision = release_member(self._in_flight, member_id, limits, now_ms, is_clean=is_clean)
+        return self._with_unrecorded(decision)
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Decision:
-        """Ends the locks that have expired; usually an empty decision.
+        """Ends the locks that have expired, and the waits of records that are due; usually an empty decision.
 
         Includes the changes that could not be recorded before, even if no lock has expired.
         """
-        return self._with_unrecorded(expire_locks(self._in_flight, limits, now_ms))
+        decision = expire_locks(self._in_flight, limits, now_ms)
+        if end_waits(self._in_flight, now_ms):
+            decision.outcome = Outcome(released=True)
+        return self._with_unrecorded(decision)
 
     def administer(
         self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
@@ -300,7 +343,9 @@ class SharePartition:
         last_offset = in_flight.control_runs.previous_data_offset(last_offset)
         if last_offset < in_flight.speo:
             return
-        if state is AVAILABLE:
+        if isinstance(condition, Due):
+            in_flight.note_due(condition)
+        elif state is AVAILABLE:
             in_flight.note_available(in_flight.speo, last_offset)
         run = InFlightRun(in_flight.speo, last_offset, state, delivery_count, condition=condition)
         kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch

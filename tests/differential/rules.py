@@ -135,6 +135,20 @@ RULES: Final = (
         "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
     ),
     Rule(
+        "the feature of delayed releases",
+        ("api_versions: supported_features{release.delay}",),
+        "missing",
+        "offered",
+        "[retries](decisions/0028-delays-before-retries.md)",
+    ),
+    Rule(
+        "settings of delays before retries",
+        ("describe_configs: *configs{share.retry*}",),
+        "missing",
+        "returned with a group's settings",
+        "[retries](decisions/0028-delays-before-retries.md)",
+    ),
+    Rule(
         "settings of individual commits",
         ("describe_configs: *configs{individual.commit*}",),
         "missing",

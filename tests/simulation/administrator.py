@@ -16,7 +16,7 @@ from typing import Any
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import batch, produce_fields
 from tests.simulation.client import Disconnected
-from tests.simulation.model import ShareModel
+from tests.simulation.model import BACKOFF_MAX_MS, ShareModel
 from tests.simulation.world import (
     COLD_TOPIC,
     LEDGER_PARTITIONS,
@@ -229,6 +229,15 @@ class Administrator:
         await self._alter(32, group_id, values)
         if group_id in self._world.scenario.order.group_ids:
             await self._set_order(group_id, self._random.choice((1, 1, 3)))
+        if self._world.scenario.backoff_ms:
+            await self._set_backoff(group_id, self._world.scenario.backoff_ms)
+
+    async def _set_backoff(self, group_id: str, backoff_ms: int) -> None:
+        model = self._world.model.group(group_id).backoff_ms
+        model.change(backoff_ms)
+        values = {"share.retry.backoff.ms": backoff_ms, "share.retry.backoff.max.ms": BACKOFF_MAX_MS}
+        await self._alter(32, group_id, {name: str(value) for name, value in values.items()})
+        model.settle(backoff_ms, self._world.now_ms)
 
     async def alter_offsets(self) -> None:
         topic = self._any_topic()

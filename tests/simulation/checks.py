@@ -161,6 +161,7 @@ class Checks:
             group.delivery_count_max.unsettle()
             group.lock_duration_ms.unsettle()
             group.key_run_max.unsettle()
+            group.backoff_ms.unsettle()
 
     async def _check_recovered(
         self, broker: Broker, partition: TopicIdPartition, model: PartitionModel, *, may_lose: bool

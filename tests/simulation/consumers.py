@@ -29,7 +29,7 @@ from tests.conformance.share_member import (
     fetched,
 )
 from tests.simulation.client import Disconnected, Pending
-from tests.simulation.model import Lease, ShareModel
+from tests.simulation.model import Lease, ShareModel, Wait
 from tests.simulation.order_model import Answer, OrderModel, Sending, Types
 from tests.simulation.simulated_network import Link
 from tests.simulation.world import World
@@ -49,8 +49,9 @@ Held = dict[int, int]
 class _Sent:
     """Acknowledgements under way: the partitions, the records, and the model's generations."""
 
-    def __init__(self, sent_ms: float) -> None:
+    def __init__(self, sent_ms: float, clock_changes: int) -> None:
         self.sent_ms = sent_ms
+        self.clock_changes = clock_changes
         self.types: dict[TopicIdPartition, dict[int, tuple[int, int]]] = {}
         """Type and delivery count by offset."""
         self.generations: dict[TopicIdPartition, int] = {}
@@ -189,7 +190,7 @@ class Consumer:
         link = await self._client.connect()
         if self._member.epoch == 0:
             self._lose_session()
-        sent = self._choose() if self._member.epoch else _Sent(self._world.now_ms)
+        sent = self._choose() if self._member.epoch else self._new_sending()
         self._member.partitions = self._assigned
         pending = self._member.start_fetch(
             sent.batches(self._random),
@@ -244,6 +245,7 @@ class Consumer:
                 sent_ms=pending.sent_ms,
                 now_ms=self._world.now_ms,
                 count_limit=self._world.model.group(self._group_id).delivery_count_max,
+                clock_changes=self._world.machine.clock.change_count,
             )
             self._note_order(partition, one, pending.sent_ms)
 
@@ -320,7 +322,7 @@ class Consumer:
         link = await self._client.connect()
         if not held:
             return
-        sent = _Sent(self._world.now_ms)
+        sent = self._new_sending()
         sent.types[partition] = {offset: (RENEW, count) for offset, count in held.items()}
         sent.generations = self._generations([partition])
         log = self._world.log(partition)
@@ -347,7 +349,7 @@ class Consumer:
 
     def _choose(self) -> _Sent:
         """Acknowledgements for some of the held records, which are no longer held afterwards."""
-        sent = _Sent(self._world.now_ms)
+        sent = self._new_sending()
         for partition, held in self._held.items():
             types: dict[int, tuple[int, int]] = {}
             for offset, count in held.items():
@@ -363,6 +365,9 @@ class Consumer:
                 del self._held[partition][offset]
         sent.generations = self._generations(sent.types)
         return sent
+
+    def _new_sending(self) -> _Sent:
+        return _Sent(self._world.now_ms, self._world.machine.clock.change_count)
 
     def _note_sent(self, sent: _Sent, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
         share = self._share(partition)
@@ -398,6 +403,17 @@ class Consumer:
                 if order is not None and partition in sent.to_orders:
                     in_force = order.confirmed(sent.to_orders[partition])
                 share.confirm(in_force, self._world.now_ms, self._world.log_end_offset(partition))
+                self._note_waits(share, sent, types)
+
+    def _note_waits(self, share: ShareModel, sent: _Sent, types: Types) -> None:
+        """In a run of one key, a record behind a released one waits with it, however often it was delivered
+        itself.
+        """
+        group = self._world.model.group(self._group_id)
+        for offset, (ack_type, count) in types.items():
+            if ack_type == RELEASE:
+                delay_ms = group.delay_ms_min(1 if self._is_in_order else count, sent.sent_ms)
+                share.waits[offset] = Wait(sent.sent_ms + delay_ms - 1, sent.clock_changes)
 
     def _share(self, partition: TopicIdPartition) -> ShareModel:
         return self._world.model.share(self._group_id, partition)

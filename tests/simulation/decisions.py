@@ -1,4 +1,5 @@
-"""The leaders' decisions by record: the causes with which the end of a run accounts for each record.
+"""The leaders' decisions by record: the causes with which the end of a run accounts for each record, and the
+times before which no record may be delivered again.
 
 An `ObservedLeader` is the real leader with an observer in front of its store.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause, Due, RecordState
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.handout import FetchDemand, Handout
@@ -18,6 +19,8 @@ from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
+
+# pyright: reportPrivateUsage=false
 
 
 class Ended(NamedTuple):
@@ -39,6 +42,10 @@ class Decisions:
         """
         self.on_acquired: Callable[[SharePartitionLeader], None] = _ignore
         """Called after each acquisition."""
+        self.on_early: Callable[[str], None] = _ignore
+        """Called with a sentence about a record that a leader delivers before its due time."""
+        self._due_ms: dict[SharePartitionLeader, dict[int, int]] = {}
+        """The due times that each leader has had recorded, by offset, on the monotonic clock."""
 
     def note(self, key: SharePartitionKey, decision: Decision) -> None:
         ended = self.ended.setdefault(key, {})
@@ -47,6 +54,34 @@ class Decisions:
                 why = Ended(change.cause, change.delivery_count, change.member)
                 for offset in range(change.base_offset, change.last_offset + 1):
                     ended.setdefault(offset, []).append(why)
+
+    def note_due(self, leader: SharePartitionLeader, decision: Decision, recorded: Completion[None]) -> None:
+        """Takes over the due times of a decision that is handed over now, once it is recorded."""
+        due_times = leader.core._in_flight.due_times
+        due_ms = {
+            offset: due_times.monotonic_ms(change.condition.due_ms)
+            for change in decision.changes
+            if isinstance(change.condition, Due)
+            for offset in range(change.base_offset, change.last_offset + 1)
+        }
+
+        def keep(ended: Completion[None]) -> None:
+            if ended.error is None:
+                self._due_ms.setdefault(leader, {}).update(due_ms)
+
+        if due_ms:
+            recorded.when_done(keep)
+
+    def check_due(self, leader: SharePartitionLeader, handout: Handout) -> None:
+        """No acquired record is still to wait, whether it was released or its lock has ended."""
+        due_ms = self._due_ms.get(leader)
+        if not due_ms:
+            return
+        now_ms = leader._surroundings.clock.monotonic_ms()
+        for first_offset, last_offset, _ in handout.acquired:
+            for offset in range(first_offset, last_offset + 1):
+                if due_ms.pop(offset, now_ms) > now_ms:
+                    self.on_early(f"{leader.group_id}: {offset} is delivered before it is due")
 
     def leader_class(self) -> type[SharePartitionLeader]:
         """A leader that reports its decisions here."""
@@ -58,7 +93,9 @@ class Decisions:
 
             def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
                 decisions.note(leader.key, decision)
-                return self._store.record(leader, decision)
+                recorded = self._store.record(leader, decision)
+                decisions.note_due(leader, decision, recorded)
+                return recorded
 
             def last_changes(
                 self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
@@ -84,10 +121,11 @@ class Decisions:
             def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
                 handout = super().acquire(plan, demand)
                 decisions.on_acquired(self)
+                decisions.check_due(self, handout)
                 return handout
 
         return ObservedLeader
 
 
-def _ignore(_leader: SharePartitionLeader) -> None:
+def _ignore(_: object) -> None:
     """No observer yet."""

@@ -19,6 +19,10 @@ from uuid import UUID
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from tests.conformance.share_member import RELEASE, RENEW
 
+BACKOFF_MAX_MS = 2_000
+"""`share.retry.backoff.max.ms` of all groups with a back-off."""
+_JITTER = 0.2
+"""The default of `share.retry.backoff.jitter`."""
 _TRIES_MS_MAX = 600_000
 """A producer repeats a batch for less than this time."""
 _PRODUCER_EXPIRATION_MS = 86_400_000
@@ -136,6 +140,15 @@ class Fact(NamedTuple):
     """The log's end at that time. If the log still ends there or later, this fact is in it."""
 
 
+class Wait(NamedTuple):
+    """A record whose release was confirmed is not delivered before `until_ms`, unless the broker's wall clock
+    was set since (it has been set `clock_changes` times), because due times are wall-clock times.
+    """
+
+    until_ms: float
+    clock_changes: int
+
+
 @dataclass(slots=True)
 class ShareModel:
     """One group's progress in one partition."""
@@ -147,6 +160,8 @@ class ShareModel:
     """By offset, the confirmed acknowledgement."""
     released: dict[int, Fact] = field(default_factory=dict[int, Fact])
     """By offset, the delivery count of a confirmed release."""
+    waits: dict[int, Wait] = field(default_factory=dict[int, Wait])
+    """By offset, the wait of a record after its last confirmed release."""
     delivered: dict[int, tuple[int, float]] = field(default_factory=dict[int, tuple[int, float]])
     """By offset, the delivery count of the last delivery that a client received, and when the client had sent
     its request.
@@ -178,6 +193,7 @@ class ShareModel:
         self.leases.clear()
         self.final.clear()
         self.released.clear()
+        self.waits.clear()
 
     def acquired(
         self,
@@ -187,12 +203,14 @@ class ShareModel:
         sent_ms: float,
         now_ms: float,
         count_limit: Limit,
+        clock_changes: int = 0,
     ) -> None:
         """In answer to a request sent at `sent_ms`, a member acquired these ranges."""
         for first_offset, last_offset, delivery_count in ranges:
             for offset in range(first_offset, last_offset + 1):
                 self._check_count(offset, delivery_count, sent_ms, count_limit)
                 self._check_delivery(offset, delivery_count, sent_ms)
+                self._check_wait(offset, now_ms, clock_changes)
                 if now_ms < lease.until_ms and lease.is_in_force():
                     self._lease(offset, lease, sent_ms, now_ms)
 
@@ -216,6 +234,11 @@ class ShareModel:
                 f"{self.name}: {offset} is delivered with count {delivery_count}; a release at "
                 f"{released.what} was confirmed"
             )
+
+    def _check_wait(self, offset: int, now_ms: float, clock_changes: int) -> None:
+        wait = self.waits.pop(offset, None)
+        if wait is not None and now_ms < wait.until_ms and clock_changes == wait.clock_changes:
+            raise Violation(f"{self.name}: {offset} is delivered at {now_ms}, and is due at {wait.until_ms}")
 
     def _lease(self, offset: int, lease: Lease, sent_ms: float, now_ms: float) -> None:
         if sent_ms < self.disputed_until_ms.get(offset, 0.0):
@@ -267,6 +290,7 @@ class ShareModel:
         """Power was lost without a promise for this log: the records after this offset are gone."""
         self.generation += 1
         self.leases.clear()
+        self.waits.clear()
         for facts in (self.final, self.released):
             for offset in [one for one, fact in facts.items() if fact.log_end_offset > log_end_offset]:
                 del facts[offset]
@@ -306,6 +330,13 @@ class GroupModel:
         self.lock_duration_ms = Limit(lock_duration_ms)
         self.key_run_max = Limit(0)
         """As in `ShareLimits`: 0 without an order of keys."""
+        self.backoff_ms = Limit(0)
+
+    def delay_ms_min(self, delivery_count: int, sent_ms: float) -> float:
+        """The shortest possible delay of a record after this delivery, if its release was sent then."""
+        backoff_ms = min(self.backoff_ms.values_since(sent_ms))
+        growth = 1 << (delivery_count - 1)
+        return min(backoff_ms * growth, BACKOFF_MAX_MS) * (1 - _JITTER)
 
 
 class Model:

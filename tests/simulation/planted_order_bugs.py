@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.share.partition import locks, ordered_acquisition
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import AVAILABLE, InFlight
@@ -47,10 +46,8 @@ def released_behind_its_successor() -> Generator[None]:
 def key_freed_too_early() -> Generator[None]:
     """A key is free when the acknowledgement of its record is decided, not when it is recorded."""
 
-    def decide(
-        self: SharePartition, member_id: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
-    ) -> Decision:
-        decision = _decide_acknowledge(self, member_id, batches, limits, now_ms)
+    def decide(self: SharePartition, *arguments: Any) -> Decision:
+        decision = _decide_acknowledge(self, *arguments)
         order = self._in_flight.key_order
         for _, run, state, _ in decision.targets:
             if order is not None and state is not AVAILABLE:

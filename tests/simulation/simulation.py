@@ -141,6 +141,7 @@ class _Run:
         self._world = World(self._seed, scenario, self._trace, network, machine, model, keys)
         self._checks = Checks(self._world, decisions)
         decisions.on_acquired = self._check_order
+        decisions.on_early = self._fail
 
     def _check_order(self, leader: SharePartitionLeader) -> None:
         """After an acquisition, within the broker's own code, which must not see the error."""

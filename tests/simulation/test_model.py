@@ -6,7 +6,16 @@ import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
 from tests.conformance.share_member import ACCEPT, RELEASE
-from tests.simulation.model import Lease, Limit, Model, PartitionModel, ShareModel, Violation
+from tests.simulation.model import (
+    GroupModel,
+    Lease,
+    Limit,
+    Model,
+    PartitionModel,
+    ShareModel,
+    Violation,
+    Wait,
+)
 
 PARTITION = TopicIdPartition(UUID(int=1), 0)
 
@@ -173,3 +182,36 @@ def test_nothing_is_promised_of_a_topic_that_is_being_deleted() -> None:
     model.forget_topic(PARTITION.topic_id)
     partition.confirm(1, [b"b"])
     assert partition.confirmed == {}
+
+
+def test_a_released_record_is_not_delivered_before_it_is_due(share: ShareModel) -> None:
+    share.waits[7] = Wait(until_ms=500, clock_changes=1)
+    with pytest.raises(Violation, match="is due at 500"):
+        share.acquired(
+            [(7, 7, 2)], lease("b", 0), sent_ms=400, now_ms=499, count_limit=Limit(3), clock_changes=1
+        )
+
+
+@pytest.mark.parametrize(("now_ms", "clock_changes"), [(500, 1), (499, 2)])
+def test_a_wait_ends_with_its_time_and_counts_until_the_clock_is_set(
+    share: ShareModel, now_ms: int, clock_changes: int
+) -> None:
+    share.waits[7] = Wait(until_ms=500, clock_changes=1)
+    share.acquired(
+        [(7, 7, 2)],
+        lease("b", 0),
+        sent_ms=400,
+        now_ms=now_ms,
+        count_limit=Limit(3),
+        clock_changes=clock_changes,
+    )
+    assert not share.waits
+
+
+def test_the_shortest_delay_follows_from_the_settings_that_may_have_been_in_force() -> None:
+    group = GroupModel(5, 1_000)
+    assert group.delay_ms_min(3, 0) == 0
+    group.backoff_ms.change(100)
+    assert group.delay_ms_min(3, 0) == 0
+    group.backoff_ms.settle(100, 50)
+    assert (group.delay_ms_min(1, 51), group.delay_ms_min(3, 51)) == (80, 320)

@@ -31,6 +31,7 @@ from tests.simulation.planted_order_bugs import (
     released_behind_its_successor,
     run_kept_after_an_expiry,
 )
+from tests.simulation.planted_wait_bugs import waits_forgotten_by_a_restart, waits_that_end_together
 from tests.simulation.simulation import SHORT_MS, Failure, scenario_of, simulate
 from tests.simulation.world import Scenario
 
@@ -49,6 +50,10 @@ def shares_in_transactions(scenario: Scenario) -> bool:
 
 def has_order(scenario: Scenario) -> bool:
     return bool(scenario.order.group_ids)
+
+
+def has_backoff(scenario: Scenario) -> bool:
+    return scenario.backoff_ms > 0
 
 
 def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda _: True) -> str:
@@ -153,6 +158,18 @@ def test_a_bug_of_shared_partitions_is_found(
 )
 def test_a_bug_of_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
     report = first_failure(plant, has_order)
+    assert sign in report.splitlines()[0], report
+
+
+@pytest.mark.parametrize(
+    ("plant", "sign"),
+    [
+        pytest.param(waits_that_end_together, "before it is due", id="waits that end together"),
+        pytest.param(waits_forgotten_by_a_restart, "and is due at", id="waits that a restart forgets"),
+    ],
+)
+def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> None:
+    report = first_failure(plant, has_backoff)
     assert sign in report.splitlines()[0], report
 
 

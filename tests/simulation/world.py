@@ -67,6 +67,10 @@ class Scenario:
     """Its members sometimes do without individual commits."""
     order: OrderSettings = NO_ORDER
     """The share groups in the order of keys, and the keys of the records."""
+    backoff_ms: int = 0
+    """`share.retry.backoff.ms` of all share groups. It is 0 beside sharers, which would have less time for
+    their work.
+    """
     partitions_max: int = 3
     """The most partitions of a topic."""
 
@@ -130,7 +134,11 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     drawn = scenario(**_draw_sharing(random))
     # Not both in one run: many members of a share group would leave the sharers little time.
     order = NO_ORDER if drawn.sharers else draw_order(random)
-    return _with_order(drawn, order, random) if order.group_ids else drawn
+    return _with_backoff(_with_order(drawn, order, random) if order.group_ids else drawn, random)
+
+
+def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
+    return scenario if scenario.sharers else replace(scenario, backoff_ms=random.choice((0, 0, 300, 900)))
 
 
 def _draw_sharing(random: Random) -> dict[str, Any]:

@@ -38,9 +38,14 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
         ("share.version", 0, 2),
         ("transaction.version", 0, 2),
         ("individual.commit", 1, 1),
+        ("release.delay", 1, 1),
     ]
     older = await ask(broker, handle_api_versions, request(), version=3)
-    assert [one.name for one in older.supported_features] == ["metadata.version", "individual.commit"]
+    assert [one.name for one in older.supported_features] == [
+        "metadata.version",
+        "individual.commit",
+        "release.delay",
+    ]
     for response in (newest, older):
         assert {
             (one.name, one.min_version_level, one.max_version_level) for one in response.finalized_features

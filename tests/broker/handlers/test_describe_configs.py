@@ -156,6 +156,10 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
         "share.partition.max.record.locks": ("2000", 5, 3),
         "share.record.lock.duration.ms": ("30000", 5, 3),
         "share.renew.acknowledge.enable": ("true", 5, 1),
+        "share.retry.backoff.jitter": ("0.2", 5, 6),
+        "share.retry.backoff.max.ms": ("60000", 5, 5),
+        "share.retry.backoff.ms": ("0", 5, 5),
+        "share.retry.backoff.multiplier": ("2.0", 5, 6),
         "share.session.timeout.ms": ("45000", 5, 3),
     }
 

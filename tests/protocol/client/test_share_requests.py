@@ -16,6 +16,7 @@ from barnabas.protocol.client.share_requests import (
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from tests.protocol.acknowledgement_requests import INT32S, INT64S, NAMES
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
@@ -23,8 +24,9 @@ BATCHES = st.lists(
     st.builds(AckBatch, INT64S, INT64S, st.binary(max_size=3) | st.binary(min_size=130, max_size=140)),
     max_size=4,
 )
+DELAYS = st.lists(st.builds(ReleaseDelay, INT64S, INT64S, INT32S), max_size=3).map(tuple)
 TOPICS = st.lists(
-    st.builds(AckTopic, st.uuids(), st.lists(st.builds(AckPartition, INT32S, BATCHES), max_size=3)),
+    st.builds(AckTopic, st.uuids(), st.lists(st.builds(AckPartition, INT32S, BATCHES, DELAYS), max_size=3)),
     max_size=3,
 )
 _Body = TypeVar("_Body", ShareFetchBody, ShareAcknowledgeBody)

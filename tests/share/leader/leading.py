@@ -17,6 +17,7 @@ from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.share.log_store.pinned_checkpoints import PinnedCheckpoints
+from barnabas.share.partition.due_times import no_jitter
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
@@ -74,6 +75,7 @@ class Leading:
             purgatory=self.purgatory,
             groups=self.groups,
             limits=lambda _: self.limits,
+            random=no_jitter,
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.store,
             reopen=self.reopened.append,

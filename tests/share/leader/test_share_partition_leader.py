@@ -105,10 +105,10 @@ async def test_releasing_a_member_releases_only_its_own_records() -> None:
     leader = stage.lead()
     stage.fetch(leader, 2)
     stage.fetch(leader, 2, member_id="other")
-    leader.release_member("member")
+    leader.release_member("member", is_clean=True)
     assert stage.fetch(leader, member_id="third").acquired == [(0, 1, 2)]
     end_offset = stage.log.log_end_offset
-    leader.release_member("nobody")
+    leader.release_member("nobody", is_clean=True)
     assert stage.log.log_end_offset == end_offset
 
 

@@ -105,17 +105,20 @@ class NaiveOrder(NaivePartition):
         if self.alone is not None:
             inside = [one for one in unfinished if self.alone[0] <= one <= self.alone[1]]
             is_held = any(self.records[one].state is RecordState.ACQUIRED for one in inside)
-            return [] if is_held else [one for one in inside if one in covered]
+            waits = any(self.records[one].due_ms is not None for one in inside)
+            return [] if is_held or waits else [one for one in inside if one in covered]
         runs: dict[int, list[int]] = {}
         found: list[int] = []
         for offset in unfinished:
             key = self.keys[offset]
             if key is not None:
                 runs.setdefault(key, []).append(offset)
-            elif self.records[offset].is_available() and offset in covered:
+            elif self.records[offset].may_be_taken() and offset in covered:
                 found.append(offset)
         for run in runs.values():
             if any(not self.records[one].is_available() for one in run):
+                continue
+            if any(self.records[one].due_ms is not None for one in run[: self.run_max]):
                 continue
             for offset in run[: self.run_max]:
                 if offset not in covered:
@@ -173,23 +176,32 @@ class NaiveOrder(NaivePartition):
             return other <= self.alone[1]
         return self.keys[offset] is not None and self.keys[offset] == self.keys[other]
 
-    def end_locks(self, offsets: Iterable[int], limits: ShareLimits) -> NaiveDecision:
+    def end_locks(
+        self, offsets: Iterable[int], limits: ShareLimits, now_ms: int, *, is_clean: bool
+    ) -> NaiveDecision:
         ended = list(offsets)
         taken_back = self.overtaken(ended, limits)
         for offset in taken_back:
             self._give_back(self.records[offset])
-        return super().end_locks([one for one in ended if one not in taken_back], limits)
+        ended = [one for one in ended if one not in taken_back]
+        return super().end_locks(ended, limits, now_ms, is_clean=is_clean)
 
     def acknowledge(
-        self, member: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+        self,
+        member: str,
+        batches: Sequence[AckBatch],
+        limits: ShareLimits,
+        now_ms: int,
+        delay_ms: int | None = None,
     ) -> NaiveDecision:
         released = [one for one in _released(batches) if one in self.records and one >= self.spso]
         taken_back = self.overtaken(released, limits)
         deadlines = {one: self.records[one].lock_deadline_ms for one in taken_back}
-        decision = super().acknowledge(member, batches, limits, now_ms)
+        decision = super().acknowledge(member, batches, limits, now_ms, delay_ms)
         for offset in taken_back:
             record = self.records[offset]
             record.target, record.lock_deadline_ms = RecordState.AVAILABLE, deadlines[offset]
+            record.target_due_ms = None
             if offset not in decision.targets:
                 decision.targets.append(offset)
         self.taken_back |= taken_back

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import Due, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import RecordAction
+from barnabas.share.partition.due_times import DUE_STEP_MS
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
+
+AHEAD_MS = 1_000_005
+"""The wall-clock time minus the monotonic time."""
 
 FINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 TARGETS = (RecordState.ARCHIVED, RecordState.ACKNOWLEDGED, RecordState.AVAILABLE, RecordState.ARCHIVED)
@@ -25,13 +29,20 @@ class NaiveRecord:
     owner: str | None = None
     lock_deadline_ms: int = 0
     target: RecordState | None = None
+    target_due_ms: int | None = None
     is_unrecorded: bool = False
+    due_ms: int | None = None
+    """An available record that waits until this time."""
 
     def is_available(self) -> bool:
         return self.state is RecordState.AVAILABLE
 
+    def may_be_taken(self) -> bool:
+        return self.is_available() and self.due_ms is None
+
     def archive(self) -> None:
-        self.state, self.owner, self.is_unrecorded = RecordState.ARCHIVED, None, True
+        self.state, self.owner, self.due_ms = RecordState.ARCHIVED, None, None
+        self.is_unrecorded = True
 
 
 @dataclass
@@ -134,7 +145,7 @@ class NaivePartition:
             available = [
                 offset
                 for offset in batch
-                if offset in covered and offset >= self.spso and self.records[offset].is_available()
+                if offset in covered and offset >= self.spso and self.records[offset].may_be_taken()
             ]
             if not available:
                 continue
@@ -234,12 +245,18 @@ class NaivePartition:
         self.speo = offsets[-1] + 1
 
     def acknowledge(
-        self, member: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
+        self,
+        member: str,
+        batches: Sequence[AckBatch],
+        limits: ShareLimits,
+        now_ms: int,
+        delay_ms: int | None = None,
     ) -> NaiveDecision:
+        """`delay_ms` is the delay that the member asks for, for all released records."""
         decision = NaiveDecision()
         try:
             for batch in batches:
-                self._acknowledge_batch(decision, member, batch, limits, now_ms)
+                self._acknowledge_batch(decision, member, batch, limits, now_ms, delay_ms)
         except ApiError:
             for offset in decision.targets:
                 self.records[offset].target = None
@@ -249,7 +266,13 @@ class NaivePartition:
         return decision
 
     def _acknowledge_batch(
-        self, decision: NaiveDecision, member: str, batch: AckBatch, limits: ShareLimits, now_ms: int
+        self,
+        decision: NaiveDecision,
+        member: str,
+        batch: AckBatch,
+        limits: ShareLimits,
+        now_ms: int,
+        delay_ms: int | None,
     ) -> None:
         if batch.last_offset < self.spso:
             return
@@ -276,9 +299,33 @@ class NaivePartition:
             record.target = TARGETS[batch.types[index]]
             if record.target is RecordState.AVAILABLE and record.delivery_count >= limits.delivery_count_max:
                 record.target = RecordState.ARCHIVED
+            if record.target is RecordState.AVAILABLE:
+                if delay_ms is None:
+                    record.target_due_ms = self.due_again(record.delivery_count, limits, now_ms)
+                else:
+                    record.target_due_ms = self.due(delay_ms, now_ms)
             decision.targets.append(offset)
 
-    def end_locks(self, offsets: Iterable[int], limits: ShareLimits) -> NaiveDecision:
+    def due_again(self, delivery_count: int, limits: ShareLimits, now_ms: int) -> int | None:
+        """The due time after this delivery has failed, without jitter."""
+        backoff = limits.retry_backoff
+        delay_ms = backoff.base_ms
+        for _ in range(delivery_count - 1):
+            delay_ms = int(delay_ms * backoff.multiplier)
+        return self.due(min(delay_ms, backoff.max_ms), now_ms)
+
+    def due(self, delay_ms: int, now_ms: int) -> int | None:
+        """The end of a delay, on the next whole step of the wall clock."""
+        if not delay_ms:
+            return None
+        due_ms = now_ms + delay_ms
+        while (due_ms + AHEAD_MS) % DUE_STEP_MS:
+            due_ms += 1
+        return due_ms
+
+    def end_locks(
+        self, offsets: Iterable[int], limits: ShareLimits, now_ms: int, *, is_clean: bool
+    ) -> NaiveDecision:
         decision = NaiveDecision()
         for offset in offsets:
             record = self.records[offset]
@@ -287,6 +334,8 @@ class NaivePartition:
                 decision.final_offsets.append(offset)
             else:
                 record.state, record.owner = RecordState.AVAILABLE, None
+                if not is_clean:
+                    record.due_ms = self.due_again(record.delivery_count, limits, now_ms)
         self._take_failed_along(decision)
         return decision
 
@@ -300,13 +349,27 @@ class NaivePartition:
 
     def expire(self, limits: ShareLimits, now_ms: int) -> NaiveDecision:
         ended = [offset for offset in self.held() if self.records[offset].lock_deadline_ms <= now_ms]
-        return self.end_locks(ended, limits)
+        for record in self.records.values():
+            if record.due_ms is not None and record.due_ms <= now_ms:
+                record.due_ms = None
+        return self.end_locks(ended, limits, now_ms, is_clean=False)
 
-    def release_member(self, member: str, limits: ShareLimits, now_ms: int) -> NaiveDecision:
+    def waiting(self) -> dict[int, int]:
+        """The due time of each record that waits."""
+        return {
+            offset: due_ms
+            for offset in self.data(self.spso, self.speo - 1)
+            if (due_ms := self.records[offset].due_ms) is not None
+        }
+
+    def release_member(
+        self, member: str, limits: ShareLimits, now_ms: int, *, is_clean: bool
+    ) -> NaiveDecision:
         for record in self.records.values():
             if record.owner == member and record.target is not None:
                 record.lock_deadline_ms = now_ms
-        return self.end_locks([o for o in self.held() if self.records[o].owner == member], limits)
+        ended = [offset for offset in self.held() if self.records[offset].owner == member]
+        return self.end_locks(ended, limits, now_ms, is_clean=is_clean)
 
     def administer(
         self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
@@ -324,7 +387,8 @@ class NaivePartition:
         if any(one.state not in alterable or one.target is not None for one in records):
             raise ApiError(ErrorCode.invalid_record_state)
         if action is RecordAction.RELEASE:
-            return self.end_locks(offsets, limits._replace(delivery_count_max=1_000))
+            unlimited = limits._replace(delivery_count_max=1_000)
+            return self.end_locks(offsets, unlimited, 0, is_clean=True)
         self._take_out_of_unread(offsets)
         for record in records:
             record.archive()
@@ -352,6 +416,8 @@ class NaivePartition:
         for offset in decision.targets:
             record = self.records[offset]
             assert record.target is not None
+            if record.target is RecordState.AVAILABLE:
+                record.due_ms = record.target_due_ms
             record.state, record.owner, record.target = record.target, None, None
         for offset in decision.final_offsets:
             self.records[offset].is_unrecorded = False
@@ -384,7 +450,7 @@ class NaivePartition:
             for record in (self.records[offset],)
         }
 
-    def restart(self, start_offset: int, end_offset: int, ranges: Sequence[StateRange]) -> None:
+    def restart(self, start_offset: int, end_offset: int, ranges: Sequence[StateRange], now_ms: int) -> None:
         """A crash: of the offsets from start to end (exclusive), only the recorded state remains."""
         self.spso = self.speo = start_offset
         self.records, self.batches, self.failed = {}, [], []
@@ -392,6 +458,10 @@ class NaivePartition:
         for one in ranges:
             self._restore(one.base_offset - 1, RecordState.AVAILABLE, 0)
             self._restore(one.last_offset, one.state, one.delivery_count)
+            due_ms = one.condition.due_ms - AHEAD_MS if isinstance(one.condition, Due) else now_ms
+            if due_ms > now_ms:
+                for offset in self.data(max(one.base_offset, start_offset), one.last_offset):
+                    self.records[offset].due_ms = due_ms
         self._restore(end_offset - 1, RecordState.AVAILABLE, 0)
         self.advance()
 

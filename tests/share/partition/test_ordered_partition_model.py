@@ -18,7 +18,7 @@ from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.naive_order import NaiveOrder
 from tests.share.partition.naive_partition import NaiveDecision, NaiveDemand, NaivePartition
-from tests.share.partition.test_share_partition_model import MEMBERS, SharePartitionMachine
+from tests.share.partition.test_share_partition_model import BACKOFFS, MEMBERS, SharePartitionMachine
 
 KEYS = st.sampled_from([None, 1, 2, 3, 4, 5, 6])
 
@@ -35,10 +35,11 @@ class OrderedPartitionMachine(SharePartitionMachine):
         limit=st.sampled_from([2, 3, 5, 10]),
         locks_max=st.sampled_from([5, 12, 40]),
         runs=st.integers(0, 3),
+        backoff_ms=BACKOFFS,
         run_max=st.sampled_from([1, 1, 3]),
     )
-    def start(self, limit: int, locks_max: int, runs: int, run_max: int = 1) -> None:
-        super().start(limit, locks_max, runs)
+    def start(self, limit: int, locks_max: int, runs: int, backoff_ms: int = 0, run_max: int = 1) -> None:
+        super().start(limit, locks_max, runs, backoff_ms)
         self.limits = self.limits._replace(key_run_max=run_max)
 
     @rule(
@@ -140,7 +141,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
             if one.wait is Wait.KEY
             for offset in self.naive.data(one.first_offset, one.last_offset)
         }
-        available = {one for one in known if self.naive.records[one].is_available()}
+        available = {one for one in known if self.naive.records[one].may_be_taken()}
         assert waiting == available.difference(may_go)
 
     @invariant()

@@ -16,21 +16,24 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.protocol.delivery_state import Due, RecordState, StateRange
 from barnabas.protocol.errors import ApiError
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.record_inspection import DescribedState, RecordAction, Wait
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.inspection import InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
-from tests.share.partition.naive_partition import NaiveDecision, NaiveDemand, NaivePartition
+from tests.share.partition.naive_partition import AHEAD_MS, NaiveDecision, NaiveDemand, NaivePartition
 
 MEMBERS = ("member-1", "member-2", "member-3")
+BACKOFFS = st.sampled_from([0, 0, 7])
 RECORD_STATES = st.sampled_from([0, 1, 2, 3, 4])
 
 
@@ -43,14 +46,35 @@ def spread(ranges: list[StateRange], control: set[int]) -> dict[int, tuple[Recor
     }
 
 
+def dues(ranges: list[StateRange], control: set[int]) -> dict[int, int]:
+    """The monotonic due time of each offset that has one."""
+    return {
+        offset: one.condition.due_ms - AHEAD_MS
+        for one in ranges
+        if isinstance(one.condition, Due)
+        for offset in range(one.base_offset, one.last_offset + 1)
+        if offset not in control
+    }
+
+
+def assert_only_waits(partition: SharePartition) -> None:
+    """After a start no record is held, so the only deadline is that of the first waiting record."""
+    live = partition.durable_ranges(partition.spso, partition.speo)
+    assert partition.next_deadline_ms() == min(dues(live, set()).values(), default=None)
+
+
 class SharePartitionMachine(RuleBasedStateMachine):
     """Each rule does the same to both, compares the answers, and queues the changes for recording."""
 
     @initialize(
-        limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.integers(0, 3)
+        limit=st.sampled_from([2, 3, 5, 10]),
+        locks_max=st.sampled_from([5, 12, 40]),
+        runs=st.integers(0, 3),
+        backoff_ms=BACKOFFS,
     )
-    def start(self, limit: int, locks_max: int, runs: int) -> None:
+    def start(self, limit: int, locks_max: int, runs: int, backoff_ms: int = 0) -> None:
         self.limits = ShareLimits(limit, 30, locks_max, renew_enabled=True)
+        self.limits = self.limits._replace(retry_backoff=RetryBackoff(backoff_ms, 40, 2, 0))
         self.control_runs = ControlRuns()
         self.log: list[tuple[int, int]] = []
         self.log_start_offset = 0
@@ -70,10 +94,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.image.replay_checkpoint(checkpoint, self.log_end_offset)
         self.recorded.append((checkpoint, self.log_end_offset))
         self.grow_by_control()
-        self.partition = SharePartition(self.image, self.control_runs)
+        self.partition = self.new_partition(self.image)
 
     def new_naive(self) -> NaivePartition:
         return NaivePartition()
+
+    def new_partition(self, image: ShareStateImage) -> SharePartition:
+        """As a leader that is loaded now."""
+        return SharePartition(image, self.control_runs, DueTimes(AHEAD_MS), self.now_ms)
 
     def grow_by_control(self) -> None:
         self.control_runs.append(self.log_end_offset, self.log_end_offset)
@@ -195,8 +223,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.acknowledge(member, batches)
 
     @precondition(lambda self: bool(self.naive.held()))
-    @rule(pick=st.integers(0, 60), length=st.integers(1, 30), ack_type=RECORD_STATES, single=st.booleans())
-    def acknowledge_held(self, pick: int, length: int, ack_type: int, single: bool) -> None:
+    @rule(
+        pick=st.integers(0, 60),
+        length=st.integers(1, 30),
+        ack_type=RECORD_STATES,
+        single=st.booleans(),
+        delay_ms=st.sampled_from([None, None, 0, 25, 41]),
+    )
+    def acknowledge_held(
+        self, pick: int, length: int, ack_type: int, single: bool, delay_ms: int | None = None
+    ) -> None:
         held = self.naive.held()
         first = held[pick % len(held)]
         owner = self.naive.records[first].owner
@@ -204,20 +240,26 @@ class SharePartitionMachine(RuleBasedStateMachine):
         mine = [offset for offset in held if offset >= first and self.naive.records[offset].owner == owner]
         mine = mine[:length]
         if single:
-            self.acknowledge(owner, [AckBatch(offset, offset, (ack_type,)) for offset in mine])
+            self.acknowledge(owner, [AckBatch(offset, offset, (ack_type,)) for offset in mine], delay_ms)
         else:
             last = next((o for o in mine if o + 1 not in mine and o + 1 not in self.naive.control), mine[-1])
-            self.acknowledge(owner, [AckBatch(first, last, (ack_type,))])
+            self.acknowledge(owner, [AckBatch(first, last, (ack_type,))], delay_ms)
 
-    def acknowledge(self, member: str, batches: list[AckBatch]) -> None:
+    def acknowledge(self, member: str, batches: list[AckBatch], delay_ms: int | None = None) -> None:
+        delays = () if delay_ms is None else (ReleaseDelay(0, self.log_end_offset, delay_ms),)
+        arguments = (member, batches, self.limits, self.now_ms, delays)
+        if delay_ms is not None and delay_ms > self.limits.retry_backoff.max_ms:
+            with pytest.raises(ApiError, match=r"raise share\.retry\.backoff\.max\.ms"):
+                self.partition.decide_acknowledge(*arguments)
+            return
         try:
-            expected = self.naive.acknowledge(member, batches, self.limits, self.now_ms)
+            expected = self.naive.acknowledge(member, batches, self.limits, self.now_ms, delay_ms)
         except ApiError as error:
             with pytest.raises(ApiError) as raised:
-                self.partition.decide_acknowledge(member, batches, self.limits, self.now_ms)
+                self.partition.decide_acknowledge(*arguments)
             assert raised.value.code is error.code
             return
-        decision = self.partition.decide_acknowledge(member, batches, self.limits, self.now_ms)
+        decision = self.partition.decide_acknowledge(*arguments)
         assert decision.is_empty == (not expected.targets)
         self.enqueue(decision, expected)
 
@@ -248,10 +290,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
             assert deadline_ms <= self.now_ms
         self.enqueue(self.partition.expire(self.now_ms, self.limits), expected)
 
-    @rule(member=st.sampled_from(MEMBERS))
-    def session_ends(self, member: str) -> None:
-        expected = self.naive.release_member(member, self.limits, self.now_ms)
-        self.enqueue(self.partition.decide_release_member(member, self.limits, self.now_ms), expected)
+    @rule(backoff_ms=BACKOFFS)
+    def change_the_backoff(self, backoff_ms: int) -> None:
+        backoff = self.limits.retry_backoff._replace(base_ms=backoff_ms)
+        self.limits = self.limits._replace(retry_backoff=backoff)
+
+    @rule(member=st.sampled_from(MEMBERS), is_clean=st.booleans())
+    def session_ends(self, member: str, is_clean: bool) -> None:
+        expected = self.naive.release_member(member, self.limits, self.now_ms, is_clean=is_clean)
+        decision = self.partition.decide_release_member(member, self.limits, self.now_ms, is_clean=is_clean)
+        self.enqueue(decision, expected)
 
     def enqueue(self, decision: Decision, naive_decision: NaiveDecision) -> None:
         if decision.is_empty:
@@ -309,6 +357,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         projection = self.naive.projection()
         live = self.partition.durable_ranges(self.partition.spso, self.partition.speo)
         assert spread(live, self.naive.control) == projection
+        waiting = self.naive.waiting()
+        assert dues(live, self.naive.control) == waiting
+        assert self.partition.waiting_count == len(waiting)
+        deadline_ms = self.partition.next_deadline_ms()
+        assert not waiting or (deadline_ms is not None and deadline_ms <= min(waiting.values()))
         final = [state for state, _ in projection.values() if state not in (0, 1)]
         assert self.partition.delivery_complete_count == len(final)
         unfinished = [offset for offset, (state, _) in projection.items() if state in (0, 1)]
@@ -352,6 +405,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert spread(live, self.naive.control) == {
             offset: state for offset, state in recorded.items() if offset >= self.partition.spso
         }
+        # Of a record that does not wait any more, the recorded due time has passed.
+        recorded_dues = dues(self.image.ranges, self.naive.control)
+        assert dues(live, self.naive.control).items() <= recorded_dues.items()
 
     @rule(
         member=st.sampled_from(MEMBERS),
@@ -382,8 +438,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
         """The start offset may go back to the recorded one, but not below the log's."""
         self.image = self.recovered()
-        self.partition = SharePartition(self.image, self.control_runs)
-        self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges)
+        self.partition = self.new_partition(self.image)
+        self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges, self.now_ms)
         self.queue.clear()
         self.highest_spso = self.partition.spso
         self.has_lost_log_start = self.partition.spso < self.log_start_offset
@@ -393,14 +449,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """A broker that starts on the recorded deltas knows the image's state, and no record is held."""
         recovered = self.recovered()
-        partition = SharePartition(recovered, self.control_runs)
+        partition = self.new_partition(recovered)
         live = partition.durable_ranges(partition.spso, partition.speo)
         assert spread(live, self.naive.control) == {
             offset: state
             for offset, state in spread(recovered.ranges, self.naive.control).items()
             if offset >= partition.spso
         }
-        assert partition.next_deadline_ms() is None
+        assert_only_waits(partition)
 
     def recovered(self) -> ShareStateImage:
         """The image after a restart, built from the recorded changes: the same."""

@@ -14,14 +14,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from barnabas.protocol.share_state_records import ShareUpdateValue
-from barnabas.share.partition.share_partition import SharePartition
 from barnabas.share.topic_store.topic_state_store import image_of, state_write
 from barnabas.storage.format.share_partition_state import (
     initial_state,
     update_record,
 )
 from tests.coordinator.share_state.share_state_bench import KEY
-from tests.share.partition.test_share_partition_model import SharePartitionMachine, spread
+from tests.share.partition.test_share_partition_model import (
+    BACKOFFS,
+    SharePartitionMachine,
+    assert_only_waits,
+    dues,
+    spread,
+)
 
 _SNAPSHOT_EVERY = 5
 """Writes; every second one is an update."""
@@ -30,9 +35,14 @@ _SNAPSHOT_EVERY = 5
 class TopicMachine(SharePartitionMachine):
     """The log has no control records; the recorded state belongs to the coordinator."""
 
-    @initialize(limit=st.sampled_from([2, 3, 5, 10]), locks_max=st.sampled_from([5, 12, 40]), runs=st.just(0))
-    def start(self, limit: int, locks_max: int, runs: int) -> None:
-        super().start(limit, locks_max, runs)
+    @initialize(
+        limit=st.sampled_from([2, 3, 5, 10]),
+        locks_max=st.sampled_from([5, 12, 40]),
+        runs=st.just(0),
+        backoff_ms=BACKOFFS,
+    )
+    def start(self, limit: int, locks_max: int, runs: int, backoff_ms: int = 0) -> None:
+        super().start(limit, locks_max, runs, backoff_ms)
         self.state = initial_state(0, 0, 0, 0)
         self.written_count = 0
 
@@ -68,7 +78,8 @@ class TopicMachine(SharePartitionMachine):
     def what_is_recorded_is_the_projection_of_what_lives(self) -> None:
         if self.queue or self.partition.has_unrecorded:
             return
-        recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
+        image = image_of(self.state, self.control_runs)
+        recorded = self.new_partition(image)
         # Holes that the start has passed without a record of them are found again.
         assert recorded.spso <= self.partition.spso
         first_offset, last_offset = self.partition.spso, recorded.speo - 1
@@ -76,6 +87,7 @@ class TopicMachine(SharePartitionMachine):
         live = self.partition.durable_ranges(first_offset, last_offset)
         again = recorded.durable_ranges(first_offset, last_offset)
         assert spread(live, holes) == spread(again, holes)
+        assert dues(live, holes).items() <= dues(image.ranges, holes).items()
 
     def known_offsets(self) -> set[int]:
         """The offsets of records in the log, and of those with a recorded state."""
@@ -84,8 +96,8 @@ class TopicMachine(SharePartitionMachine):
 
     def teardown(self) -> None:
         """No member holds a record after a start."""
-        recorded = SharePartition(image_of(self.state, self.control_runs), self.control_runs)
-        assert recorded.next_deadline_ms() is None
+        recorded = self.new_partition(image_of(self.state, self.control_runs))
+        assert_only_waits(recorded)
 
 
 TestTopicProjection = TopicMachine.TestCase

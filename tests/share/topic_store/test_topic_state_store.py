@@ -15,6 +15,7 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.state_keeper import StateKeeper
+from barnabas.share.partition.due_times import no_jitter
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.topic_store.topic_state_store import TopicStateStore
 from barnabas.storage.errors import StorageError
@@ -53,6 +54,7 @@ class TopicLeading(Leading):
             purgatory=Purgatory(deadlines),
             groups=self.groups,
             limits=lambda _: self.limits,
+            random=no_jitter,
             has_topic=lambda topic_id: topic_id == TOPIC_ID,
             store=self.topic_store,
             reopen=lambda _: None,
