@@ -383,10 +383,10 @@ class ShareHistory:
 
     def _begin_letters(self, checkpoint: ShareCheckpoint, offset: int) -> None:
         """Letters that only the checkpoint has begin with it; it names their reasons."""
-        for first, last, state, count, _, _, condition in checkpoint.states:
-            if state is _ARCHIVING and not checkpoint.deleted:
-                cause = None if condition is None else condition.reason or None
-                self._deliver(checkpoint, offset, (first, last), state, count, cause, None)
+        for one in checkpoint.states:
+            if one.state is _ARCHIVING and not checkpoint.deleted:
+                cause = None if one.letter_place is None else one.letter_place.reason or None
+                self._deliver(checkpoint, offset, one[:2], one.state, one.delivery_count, cause, None)
 
     def _end_letters(self, checkpoint: ShareCheckpoint, offset: int, after: LiveRanges) -> None:
         """Letters that are not due any more ended in a part of the history that is not known."""

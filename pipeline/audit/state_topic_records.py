@@ -128,7 +128,8 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
         )
         if not is_known:
             change = _range(batch)
-            yield change if change.condition is None else change._replace(cause=change.condition.reason)
+            place = change.letter_place
+            yield change if place is None else change._replace(cause=place.reason)
 
 
 def _range(batch: StateBatch) -> StateRange:

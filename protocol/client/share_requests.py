@@ -16,8 +16,8 @@ from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import (
     LOCK_DURATION_TAG,
-    REPEATS_TAG,
     MODE_VERSION,
+    REPEATS_TAG,
     WITHOUT_RECORDS_TAG,
     ShareFetchBody,
 )

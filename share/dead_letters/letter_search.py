@@ -18,11 +18,12 @@ _READ_RECORDS: Final = 10_000
 async def written_letters(log: PartitionLog, from_offset: int, wanted: Set[Original]) -> set[Original]:
     """Those of the records `wanted` that have a letter in the log, at or behind `from_offset`.
 
-    Other requests are served between the reads. Raises StorageError.
+    Other requests are served between the reads. A loss of power can leave the log shorter than `from_offset`:
+    then it has none. Raises StorageError.
     """
     found: set[Original] = set()
     offset = max(from_offset, log.log_start_offset)
-    while len(found) < len(wanted):
+    while len(found) < len(wanted) and offset < log.log_end_offset:
         read = log.read_batches(offset, records_max=_READ_RECORDS, bytes_max=_READ_BYTES)
         if not read.batches:
             break

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
-from uuid import UUID
 
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
@@ -40,6 +40,8 @@ RETRY_MS_MAX: Final = 30_000
 ATTEMPTS_MAX: Final = 5
 """With share.dead.letter.on.failure=archive: attempts before a letter is given up, as in Apache Kafka."""
 
+_base_offset = attrgetter("base_offset")
+
 _Failure = (LetterRefused, ApiError, StorageError)
 
 
@@ -65,6 +67,8 @@ class LetterWork:
         self.leader = leader
         self._parts = parts
         self._due: deque[StateRange] = deque()
+        self._taken: list[StateRange] = []
+        """The ranges that are being written, ascending, each with its recorded place."""
         self._must_search = False
         """Whether letters may be in their topic already."""
         self._pause: Pause | None = None
@@ -96,12 +100,12 @@ class LetterWork:
         """Write all letters that are due."""
         attempt = 0
         while self._due and not self.leader.closed:
-            taken = self._take()
+            self._taken = self._take()
             try:
-                await self._write(taken)
+                await self._write()
                 attempt, self._stall_told = 0, False
             except _Failure as error:
-                self._due.extendleft(reversed(taken))
+                self._due.extendleft(reversed(self._taken))
                 self._must_search = True
                 self._parts.counts.failed(self.leader.group_id)
                 attempt += 1
@@ -109,7 +113,9 @@ class LetterWork:
                     await self._wait(attempt, error)
 
     def _take(self) -> list[StateRange]:
-        """The next ranges, with at most LETTERS_MAX offsets."""
+        """The next ranges, with at most LETTERS_MAX offsets; ascending, although later decisions may be about
+        earlier records.
+        """
         taken: list[StateRange] = []
         room = LETTERS_MAX
         while self._due and room:
@@ -119,25 +125,25 @@ class LetterWork:
                 self._due.appendleft(one._replace(base_offset=end + 1))
             taken.append(one._replace(last_offset=end))
             room -= end - one.base_offset + 1
-        return taken
+        return sorted(taken, key=_base_offset)
 
-    async def _write(self, taken: Sequence[StateRange]) -> None:
-        """Write a batch of these letters, and put those back that did not fit."""
+    async def _write(self) -> None:
+        """Write a batch of the taken letters, and put those back that did not fit."""
         if self._must_search:
-            taken = await self._without_written(taken)
-            if not taken:
+            self._taken = await self._without_written(self._taken)
+            if not self._taken:
                 self._must_search = bool(self._due)
                 return
         topic = await self._parts.topics.ensure(self.leader.group_id)
         index = self.leader.key.partition % len(topic.partitions)
         letter_log = await self._parts.logs.open(topic, index)
-        await self._place(taken, topic, index, letter_log)
-        due = [letter for one in taken for letter in self._letters(one)]
+        await self._place(topic, index, letter_log)
+        due = [letter for one in self._taken for letter in self._letters(one)]
         if due:
             written = await self._append(due, letter_log)
             await self._end(due[:written])
             self._parts.counts.written(self.leader.group_id, written)
-            self._put_back(taken, due[written - 1].offset)
+            self._put_back(due[written - 1].offset)
 
     async def _append(self, due: Sequence[DueLetter], letter_log: PartitionLog) -> int:
         """Append the first of these letters, durably; returns their number."""
@@ -154,26 +160,25 @@ class LetterWork:
     async def _end(self, letters: Sequence[DueLetter]) -> None:
         await self.leader.end_letters(_spans(letters), Cause.DEAD_LETTER)
 
-    def _put_back(self, taken: Sequence[StateRange], written_until: int) -> None:
+    def _put_back(self, written_until: int) -> None:
         rest = [
             one._replace(base_offset=max(one.base_offset, written_until + 1))
-            for one in taken
+            for one in self._taken
             if one.last_offset > written_until
         ]
         self._due.extendleft(reversed(rest))
 
-    async def _place(
-        self, taken: Sequence[StateRange], topic: Topic, index: int, letter_log: PartitionLog
-    ) -> None:
+    async def _place(self, topic: Topic, index: int, letter_log: PartitionLog) -> None:
         """Have another place recorded for letters whose place is unknown, elsewhere, or lost."""
+        place = LetterPlace(Cause.NONE, topic.topic_id, index, letter_log.log_end_offset)
         moved = [
-            (one.base_offset, one.last_offset)
-            for one in taken
-            if not _is_at(one.letter_place, topic.topic_id, index, letter_log.log_end_offset)
+            (one.base_offset, one.last_offset) for one in self._taken if not _is_at(one.letter_place, place)
         ]
         if moved:
-            place = LetterPlace(Cause.NONE, topic.topic_id, index, letter_log.log_end_offset)
             await self.leader.place_letters(moved, place)
+            self._taken = [
+                one if _is_at(one.letter_place, place) else _placed(one, place) for one in self._taken
+            ]
 
     async def _without_written(self, taken: Sequence[StateRange]) -> list[StateRange]:
         """The ranges without the letters that are in their recorded place already; these end."""
@@ -202,15 +207,18 @@ class LetterWork:
         return found
 
     def _letters(self, due: StateRange) -> list[DueLetter]:
-        """The letters of a range, without offsets that hold no data."""
+        """The letters of a range, without offsets that hold no data, and without records that have left the
+        log, which the start offset has passed.
+        """
         key, topic_name = self.leader.key, self.leader.log.topic_partition.topic
+        first_offset = max(due.base_offset, self.leader.core.spso)
         return [
             DueLetter(
                 Original(key.group_id, topic_name, key.partition, offset),
                 due.delivery_count,
                 self._reason(due),
             )
-            for first, last in self.leader.log.control_runs.data_ranges(due.base_offset, due.last_offset)
+            for first, last in self.leader.log.control_runs.data_ranges(first_offset, due.last_offset)
             for offset in range(first, last + 1)
         ]
 
@@ -281,10 +289,17 @@ async def _make_durable(letter_log: PartitionLog, end_offset: int) -> None:
         await letter_log.flush()
 
 
-def _is_at(place: LetterPlace | None, topic_id: UUID, index: int, log_end_offset: int) -> bool:
-    """Whether the letter may be written here. A loss of power can leave the log shorter than the place."""
+def _is_at(present: LetterPlace | None, place: LetterPlace) -> bool:
+    """Whether the letter may be written at `place`. A loss of power can leave the log shorter than the place
+    that is recorded.
+    """
     return (
-        place is not None
-        and (place.topic_id, place.partition) == (topic_id, index)
-        and place.log_end_offset <= log_end_offset
+        present is not None
+        and (present.topic_id, present.partition) == (place.topic_id, place.partition)
+        and present.log_end_offset <= place.log_end_offset
     )
+
+
+def _placed(due: StateRange, place: LetterPlace) -> StateRange:
+    reason = Cause.NONE if due.letter_place is None else due.letter_place.reason
+    return due._replace(condition=place._replace(reason=reason))

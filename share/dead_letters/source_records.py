@@ -18,7 +18,8 @@ class SourceRecords:
     """Reads records one after the other, ascending; one read serves many of them.
 
     `bytes_max` bounds the decompressed size of a batch. A record in a larger batch, or one that can no longer
-    be read, has no copy: its letter has headers only, as in Apache Kafka.
+    be read, has no copy: its letter has headers only, as in Apache Kafka. While the log is offline nothing is
+    known of its records: then StorageError is raised, and the letter waits.
     """
 
     def __init__(self, log: PartitionLog, bytes_max: int) -> None:
@@ -28,7 +29,7 @@ class SourceRecords:
         self._read_until = 0
 
     def record_at(self, offset: int) -> Record | None:
-        """The record at `offset`, if it is there and can be read."""
+        """The record at `offset`, if it is there and can be read. Raises StorageError."""
         if offset >= self._read_until:
             self._read(offset)
         return self._records.get(offset)
@@ -39,6 +40,8 @@ class SourceRecords:
         try:
             read = self._log.read_batches(offset, records_max=_READ_RECORDS, bytes_max=_READ_BYTES)
         except (ApiError, StorageError):
+            if self._log.offline is not None:
+                raise
             return
         for record in batch_records(read, decompressed_bytes_max=self._bytes_max):
             self._records[record.offset] = record

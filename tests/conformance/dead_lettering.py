@@ -21,6 +21,7 @@ ENABLE = "errors.deadletterqueue.group.enable"
 
 REJECTED = "Offset rejected by client."
 TOO_OFTEN = "Offset delivery count exceeded the threshold."
+ARCHIVED = "Offset rejected by an administrator."
 
 
 class Letter(NamedTuple):
@@ -51,7 +52,7 @@ async def letters(lab: Lab, topic_name: str = LETTER_TOPIC) -> list[Letter]:
     if topic is None:
         return []
     return [
-        _letter(index, record)
+        letter_of(index, record)
         for index in range(len(topic.partitions))
         for record in await records_of(lab, topic.topic_id, index)
     ]
@@ -74,7 +75,8 @@ async def records_of(lab: Lab, topic_id: Any, partition: int) -> list[Record]:
     ]
 
 
-def _letter(partition: int, record: Record) -> Letter:
+def letter_of(partition: int, record: Record) -> Letter:
+    """The letter that a record of the topic is; the record must be one."""
     values = {name: (value or b"").decode() for name, value in record.headers[:6]}
     assert list(values) == [
         "__dlq.errors.topic",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
-from tests.conformance.conftest import Stage
+from tests.broker.quick_reopening import reopen_at_once
+from tests.conformance.conftest import Stage, make_stage
 from tests.conformance.dead_lettering import (
     COPIES_HEADERS,
     COPIES_RECORDS,
@@ -22,7 +25,7 @@ from tests.conformance.dead_lettering import (
     offsets_of_letters,
     use_dead_letters,
 )
-from tests.conformance.harness import produce_fields, settle
+from tests.conformance.harness import open_lab, produce_fields, settle
 from tests.conformance.share_member import ACCEPT, GAP, GROUP, REJECT, RELEASE, ShareMember
 
 LOCK_MS = 30_000
@@ -230,6 +233,21 @@ class TestWhileALetterIsDue:
         assert await offsets_of_letters(stage.lab) == [0]
         assert (await stage.offsets())[0] == 1
 
+    async def test_those_of_later_decisions_about_earlier_records_are_written_once(
+        self, stage: Stage
+    ) -> None:
+        await stage.lab.create_topic(LETTER_TOPIC)
+        await use_dead_letters(stage.lab, **{COPIES_RECORDS: "true"})
+        member = await taken(stage)
+        await member.acknowledge([(2, 2, REJECT)])
+        await member.acknowledge([(0, 0, REJECT)])
+        await configure(stage, 2, LETTER_TOPIC, ENABLE, "true")
+        found = await letters(stage.lab)
+        assert [(one.offset, one.record.value) for one in found] == [(0, b"0"), (2, b"2")]
+        await member.accept(1, 1)
+        await member.accept(3, 3)
+        assert await stage.offsets() == (4, 0)
+
     async def test_it_is_written_to_another_topic_when_the_group_names_one(self, stage: Stage) -> None:
         await self.held(stage)
         await stage.lab.set_group_configs(GROUP, {TOPIC_NAME: "dlq.other"})
@@ -251,6 +269,13 @@ class TestWhileALetterIsDue:
         assert await member.take() == [(1, 3, 1)]
         await configure(stage, 2, LETTER_TOPIC, ENABLE, "true")
         assert [one[3:7] for one in await letters(stage.lab)] == [(0, GROUP, 1, REJECTED)]
+
+    async def test_it_is_not_written_about_a_record_that_has_left_the_log(self, stage: Stage) -> None:
+        await self.held(stage)
+        await stage.lab.delete_records("t", 2)
+        await configure(stage, 2, LETTER_TOPIC, ENABLE, "true")
+        assert await letters(stage.lab) == []
+        assert (await stage.offsets())[0] == 2
 
     async def test_with_archive_it_is_lost_as_in_kafka(self, stage: Stage) -> None:
         await self.held(stage, **{ON_FAILURE: "archive"})
@@ -315,6 +340,44 @@ class TestTopics:
         assert await stage.member().take() == []
         assert await offsets_of_letters(stage.lab) == [0, 1]
         assert await stage.offsets() == (2, 0)
+
+
+async def test_a_copy_waits_for_a_source_that_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    reopen_at_once(monkeypatch)
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await lab.create_topic(LETTER_TOPIC)
+        await use_dead_letters(lab, **{COPIES_RECORDS: "true"})
+        member = await taken(stage, 1)
+        await member.acknowledge([(0, 0, REJECT)])
+        with lab.broken_disk("t-0"):
+            data = encode_records([Record(0, 5, None, b"lost")])
+            await lab.admin.ask("produce", **produce_fields(stage.partition.topic_id, 0, data))
+            await configure(stage, 2, LETTER_TOPIC, ENABLE, "true")
+            assert await letters(lab) == []
+        await stage.produce(1)
+        await stage.member().take()
+        await lab.advance(60_000)
+        assert [(one.offset, one.record.value) for one in await letters(lab)] == [(0, b"0")]
+
+
+async def test_a_first_letter_that_was_written_although_the_disk_failed_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its topic did not exist when the record was rejected, so the search needs the place recorded later."""
+    reopen_at_once(monkeypatch)
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await use_dead_letters(lab)
+        member = await taken(stage, 1)
+        lab.filesystem.sync_error = errno.EIO
+        lab.filesystem.failing_suffix = f"{LETTER_TOPIC}-0/{0:020d}.log"
+        await member.acknowledge([(0, 0, REJECT)])
+        await settle()
+        lab.filesystem.sync_error = None
+        await lab.advance(60_000)
+        assert await offsets_of_letters(lab) == [0]
+        assert await stage.offsets() == (1, 0)
 
 
 @pytest.mark.parametrize(

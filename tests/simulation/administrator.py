@@ -16,6 +16,7 @@ from typing import Any
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import batch, produce_fields
 from tests.simulation.client import Disconnected
+from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.model import BACKOFF_MAX_MS, ShareModel
 from tests.simulation.world import (
     COLD_TOPIC,
@@ -29,12 +30,13 @@ from tests.simulation.world import (
 
 _TOPICS_MAX = 3
 _LEAVE_SECONDS_MAX = 8.0
-_LASTING_TOPICS = (COLD_TOPIC, LEDGER_TOPIC, ORDERS_TOPIC, RESULTS_TOPIC)
+_LASTING_TOPICS = (COLD_TOPIC, LEDGER_TOPIC, LETTER_TOPIC, ORDERS_TOPIC, RESULTS_TOPIC)
 _TOPIC_CONFIGS: tuple[Mapping[str, str | None], ...] = (
     {"segment.ms": "800"},
     {"retention.ms": "4000", "segment.ms": "800"},
     {"retention.ms": None},
 )
+_SYNCED = [{"name": "flush.messages", "value": "1"}]
 _COMPACTED: Mapping[str, str | None] = {"cleanup.policy": "compact", "segment.ms": "800"}
 _NOT_COMPACTED: Mapping[str, str | None] = {"cleanup.policy": None}
 
@@ -103,7 +105,12 @@ class Administrator:
             return
         name = f"topic-{self._random.randrange(_TOPICS_MAX)}"
         partition_count = self._random.randint(1, self._world.scenario.partitions_max)
-        topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
+        topic: dict[str, Any] = {
+            "name": name,
+            "num_partitions": partition_count,
+            "replication_factor": 1,
+            "configs": _SYNCED if self._world.scenario.letters.syncs_records else [],
+        }
         response = await self._ask("create_topics", topics=[topic])
         created = response.topics[0]
         self._note(f"creates {name} with {partition_count} partitions", created.error_code)

@@ -14,6 +14,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.share_member import ACCEPT, GAP, REJECT
 from tests.simulation.decisions import Decisions, Ended
+from tests.simulation.letter_checks import LetterChecks
 from tests.simulation.model import PartitionModel, ShareModel, Violation
 from tests.simulation.offset_checks import check_offsets
 from tests.simulation.order_checks import check_order
@@ -45,6 +46,7 @@ class Checks:
     def __init__(self, world: World, decisions: Decisions) -> None:
         self._world = world
         self._decisions = decisions
+        self.letters = LetterChecks(world, decisions)
         self._spso_by_state: dict[_StateKey, tuple[int, PartitionLog]] = {}
         """The last start offset of each state, and the log from which it was seen, as it was opened then."""
         self._power_losses_seen = 0
@@ -212,6 +214,7 @@ class Checks:
                 continue
             if not any(self._is_explained(key, share, offset, why) for why in ended.get(offset, ())):
                 raise Violation(f"{share.name}: no known reason why {offset} is final: {ended.get(offset)}")
+            self.letters.check_given_up(key, offset)
 
     def _is_explained(self, key: SharePartitionKey, share: ShareModel, offset: int, why: Ended) -> bool:
         """Whether a client or an administrator requested this end, the delivery limit was reached, or the

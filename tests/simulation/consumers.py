@@ -41,6 +41,7 @@ _EMPTY_PAUSE_SECONDS_MAX = 0.1
 _LOCK_MS = 1800
 """Longer than the shortest locks."""
 _TYPES = (ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP)
+_TYPES_WITH_LETTERS = (*_TYPES, REJECT, REJECT, REJECT)
 
 Held = dict[int, int]
 """Delivery count by offset."""
@@ -92,6 +93,7 @@ class Consumer:
         self._held: dict[TopicIdPartition, Held] = {}
         self._heartbeat_due_ms = 0.0
         self._is_in_order = group_id in world.scenario.order.group_ids
+        self._types = _TYPES_WITH_LETTERS if group_id in world.scenario.letters.group_ids else _TYPES
 
     async def run(self) -> None:
         while True:
@@ -356,7 +358,7 @@ class Consumer:
                 if self._world.is_ending:
                     types[offset] = ACCEPT, count
                 elif self._random.random() < 0.8:
-                    types[offset] = self._random.choice(_TYPES), count
+                    types[offset] = self._random.choice(self._types), count
             if types:
                 sent.types[partition] = types
                 self._note_sent(sent, partition, types)

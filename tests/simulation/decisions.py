@@ -1,5 +1,5 @@
-"""The leaders' decisions by record: the causes with which the end of a run accounts for each record, and the
-times before which no record may be delivered again.
+"""The leaders' decisions by record: the causes with which the end of a run accounts for each record, the
+times before which no record may be delivered again, and the dead letters that became due.
 
 An `ObservedLeader` is the real leader with an observer in front of its store.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from barnabas.protocol.delivery_state import Cause, Due, RecordState
 from barnabas.protocol.identity import SharePartitionKey
@@ -29,6 +30,8 @@ class Ended(NamedTuple):
     cause: Cause | None
     delivery_count: int
     member_id: str | None
+    is_archiving: bool
+    """Whether a dead letter is due first."""
 
 
 class Decisions:
@@ -40,6 +43,15 @@ class Decisions:
         """The highest log start that a leader has applied. Records below it were given up, even if a crash
         brings them back into the log.
         """
+        self.gone_unfinished: dict[SharePartitionKey, set[int]] = {}
+        """The offsets at and behind the group's start offset when a log start passed them: no dead letter of
+        theirs had to be written yet.
+        """
+        self.letters_due: dict[SharePartitionKey, dict[int, int]] = {}
+        """How many times a dead letter of the record became due, by offset, whether or not that was recorded.
+        """
+        self.topic_names: dict[UUID, str] = {}
+        """The names of all topics that had a leader."""
         self.on_acquired: Callable[[SharePartitionLeader], None] = _ignore
         """Called after each acquisition."""
         self.on_early: Callable[[str], None] = _ignore
@@ -48,10 +60,15 @@ class Decisions:
         """The due times that each leader has had recorded, by offset, on the monotonic clock."""
 
     def note(self, key: SharePartitionKey, decision: Decision) -> None:
+        due = self.letters_due.setdefault(key, {})
+        for letter in decision.letters:
+            for offset in range(letter.base_offset, letter.last_offset + 1):
+                due[offset] = due.get(offset, 0) + 1
         ended = self.ended.setdefault(key, {})
         for change in decision.changes:
             if change.state is not RecordState.AVAILABLE:
-                why = Ended(change.cause, change.delivery_count, change.member)
+                is_archiving = change.state is RecordState.ARCHIVING
+                why = Ended(change.cause, change.delivery_count, change.member, is_archiving)
                 for offset in range(change.base_offset, change.last_offset + 1):
                     ended.setdefault(offset, []).append(why)
 
@@ -83,6 +100,14 @@ class Decisions:
                 if due_ms.pop(offset, now_ms) > now_ms:
                     self.on_early(f"{leader.group_id}: {offset} is delivered before it is due")
 
+    def note_log_start(self, leader: SharePartitionLeader) -> None:
+        """The leader is about to follow the start of its log."""
+        log_start_offset = leader.log.log_start_offset
+        before = self.gone_below.get(leader.key, 0)
+        self.gone_below[leader.key] = max(before, log_start_offset)
+        gone = self.gone_unfinished.setdefault(leader.key, set())
+        gone.update(range(max(leader.core.spso, 0), log_start_offset))
+
     def leader_class(self) -> type[SharePartitionLeader]:
         """A leader that reports its decisions here."""
         decisions = self
@@ -112,10 +137,10 @@ class Decisions:
                 surroundings: Surroundings,
             ) -> None:
                 super().__init__(key, log, image, ObservedStore(store), surroundings)
+                decisions.topic_names[key.topic_id] = log.topic_partition.topic
 
             def follow_log_start(self) -> None:
-                before = decisions.gone_below.get(self.key, 0)
-                decisions.gone_below[self.key] = max(before, self.log.log_start_offset)
+                decisions.note_log_start(self)
                 super().follow_log_start()
 
             def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.world import COLD_TOPIC, LEDGER_TOPIC, World
 
 _OPERATIONS_BEFORE_CRASH_MAX = 60
@@ -75,6 +76,8 @@ class Faults:
             for index in range(topic.partition_count)
         ]
         names += ["/__consumer_offsets-", "/__transaction_state-", f"/{LEDGER_TOPIC}-"]
+        if self._world.scenario.letters.group_ids:
+            names += [f"/{LETTER_TOPIC}-"] * 3
         faults.failing_path = self._random.choice(names)
         self._note(f"writes below {faults.failing_path} fail")
         await self._while_it_lasts()
@@ -83,6 +86,8 @@ class Faults:
     async def fail_reads(self) -> None:
         faults = self._world.machine.disk.faults
         faults.unreadable_path = "/topic-"
+        if self._world.scenario.letters.group_ids:
+            faults.unreadable_path = self._random.choice(("/topic-", f"/{LETTER_TOPIC}-"))
         self._note("reads fail")
         await self._while_it_lasts()
         faults.unreadable_path = None

@@ -234,10 +234,15 @@ class OrderModel:
                     f"{self._share.name}: {offset} is final, but {earlier} before it was released"
                 )
             until_ms = run.locked_until_ms.get(earlier)
-            if until_ms is not None and until_ms < sent_ms:
+            if until_ms is not None and until_ms < sent_ms and not self._may_be_given_up(earlier, run):
                 raise Violation(
                     f"{self._share.name}: {offset} is final, but the lock of {earlier} before it has expired"
                 )
+
+    def _may_be_given_up(self, offset: int, run: Run) -> bool:
+        """Whether the delivery of the record in this run may have been its last: then it is not released."""
+        delivery_count, _ = self._share.delivered.get(offset, (0, 0.0))
+        return delivery_count >= min(self._group.delivery_count_max.values_since(run.sent_ms))
 
     def _forget_outdated(self) -> None:
         if self._generation != self._share.generation:

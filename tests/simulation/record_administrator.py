@@ -1,4 +1,5 @@
-"""An administrator looks at the records of a share group, and releases or archives some of them.
+"""An administrator looks at the records of a share group, and releases or archives some of them, also with a
+dead letter.
 
 A look must not show a record as unfinished that was confirmed as final before it was asked for. The change is
 sent once. While its answer is missing, nothing is known about the locks on its records.
@@ -81,6 +82,8 @@ class RecordAdministrator:
 
     def _action(self, group_id: str, state: DescribedState) -> RecordAction:
         """In an order of keys, a release would also end locks on other records of the key."""
+        if group_id in self._world.scenario.letters.group_ids and self._random.random() < 0.5:
+            return RecordAction.DEAD_LETTER
         has_order = group_id in self._world.scenario.order.group_ids
         if has_order or state is DescribedState.AVAILABLE:
             return RecordAction.ARCHIVE

@@ -25,6 +25,7 @@ from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks
 from tests.simulation.client import Disconnected
 from tests.simulation.consumers import Consumer
+from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.decisions import Decisions
 from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.keyed_records import KeyedRecords
@@ -158,6 +159,8 @@ class _Run:
         administrator, faults = Administrator(world), Faults(world)
         self._start(world.machine.keep_running())
         await self._until(self._start(administrator.prepare()))
+        letters = DeadLetters(world, self._checks.letters)
+        await self._until(self._start(letters.prepare()))
         self._start(self._inspect())
         for group_id in scenario.group_ids:
             for number in range(scenario.members_per_group):
@@ -168,6 +171,7 @@ class _Run:
         changing = [self._start(Producer(world, number).run()) for number in range(scenario.producer_count)]
         changing += [self._start(producer) for producer in ordinary.producers()]
         changing += [self._start(one.run()) for one in (administrator, RecordAdministrator(world), faults)]
+        changing += [self._start(one) for one in letters.actors()]
         await self._until(self._start(asyncio.sleep(scenario.active_ms / 1000)))
         self._trace.event("== from here on nothing goes wrong")
         world.is_ending = True
@@ -175,7 +179,9 @@ class _Run:
         await self._until(*changing)
         await self._until(self._start(administrator.settle_limits()))
         await self._until(self._start(ordinary.settle()))
+        await self._until(self._start(letters.settle()))
         await self._until(self._start(self._come_to_rest(administrator)))
+        await self._until(self._start(letters.read_everything()))
         self._checks.inspect()
         self._checks.account()
 

@@ -84,6 +84,14 @@ def test_a_record_is_not_accepted_after_the_lock_of_an_earlier_one_has_expired()
         stage.acknowledge("a", ACCEPT, 1, at_ms=LOCK_MS + 1)
 
 
+def test_an_earlier_record_whose_last_delivery_ends_is_given_up_and_not_taken_back() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.share.delivered[0] = 5, 0.0
+    stage.order.renewed("a", [1], LOCK_MS // 2, LOCK_MS // 2)
+    assert stage.acknowledge("a", ACCEPT, 1, at_ms=LOCK_MS + 1) == [1]
+
+
 def test_other_records_are_not_held_beside_a_large_batch() -> None:
     stage = Stage(1)
     stage.take("a", 2, at_ms=0)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from tests.simulation.faults import FAULTS
 from tests.simulation.planted_bugs import (
     archive_of_available_only,
     commits_of_strangers,
@@ -24,6 +25,14 @@ from tests.simulation.planted_bugs import (
     two_owners,
     unstable_offset,
     unwritten_commit,
+)
+from tests.simulation.planted_letter_bugs import (
+    archived_before_the_letter,
+    held_for_ever,
+    letters_not_looked_for,
+    letters_without_fsync,
+    neighbours_copied,
+    rest_by_offset,
 )
 from tests.simulation.planted_order_bugs import (
     forgotten_unfinished_records,
@@ -56,13 +65,42 @@ def has_backoff(scenario: Scenario) -> bool:
     return scenario.backoff_ms > 0
 
 
-def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda _: True) -> str:
+def has_no_offsets(scenario: Scenario) -> bool:
+    return not (scenario.classic_members or scenario.consumer_members or scenario.sharers)
+
+
+def has_letters(scenario: Scenario) -> bool:
+    return bool(scenario.letters.group_ids)
+
+
+def copies_records(scenario: Scenario) -> bool:
+    return has_letters(scenario) and scenario.letters.copies
+
+
+def copies_no_records(scenario: Scenario) -> bool:
+    return has_letters(scenario) and not scenario.letters.copies
+
+
+def may_lose_letters(scenario: Scenario) -> bool:
+    return (
+        has_letters(scenario)
+        and scenario.letters.syncs_records
+        and scenario.keeps_state_in_log
+        and "power-loss" in scenario.fault_names
+    )
+
+
+def first_failure(
+    plant: Plant,
+    can_show_it: Callable[[Scenario], bool] = lambda _: True,
+    fault_names: tuple[str, ...] = tuple(FAULTS),
+) -> str:
     """The report of the first seed that fails, among those whose scenario can show the bug."""
     with plant():
         for seed in map(str, range(_SEEDS_MAX)):
             try:
-                if can_show_it(scenario_of(seed)):
-                    simulate(seed)
+                if can_show_it(scenario_of(seed, SHORT_MS, fault_names)):
+                    simulate(seed, SHORT_MS, fault_names)
             except Failure as failure:
                 return str(failure)
     pytest.fail(f"not found in {_SEEDS_MAX} seeds")
@@ -71,7 +109,6 @@ def first_failure(plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda
 @pytest.mark.parametrize(
     ("plant", "sign"),
     [
-        pytest.param(dropped_fsync, "was confirmed", id="a dropped fsync"),
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
         pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
         pytest.param(
@@ -171,6 +208,38 @@ def test_a_bug_of_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
 def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> None:
     report = first_failure(plant, has_backoff)
     assert sign in report.splitlines()[0], report
+
+
+@pytest.mark.parametrize(
+    ("plant", "can_show_it", "sign"),
+    [
+        pytest.param(
+            letters_not_looked_for, has_letters, "has 2 dead letters", id="letters that are not looked for"
+        ),
+        pytest.param(
+            archived_before_the_letter, has_letters, "has no dead letter", id="a record archived first"
+        ),
+        pytest.param(neighbours_copied, copies_records, "is no copy", id="a copy of another record"),
+        pytest.param(held_for_ever, has_letters, "not done after", id="letters that are held for ever"),
+        pytest.param(rest_by_offset, copies_no_records, "dead letters", id="letters put back by offset"),
+    ],
+)
+def test_a_bug_of_dead_letters_is_found(
+    plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
+) -> None:
+    report = first_failure(plant, can_show_it)
+    assert sign in report.splitlines()[0], report
+
+
+def test_a_dropped_fsync_is_found() -> None:
+    """By a lost record, where no lost offset tells it before."""
+    report = first_failure(dropped_fsync, has_no_offsets)
+    assert "was confirmed" in report.splitlines()[0], report
+
+
+def test_letters_without_an_fsync_are_found() -> None:
+    report = first_failure(letters_without_fsync, may_lose_letters, ("power-loss",))
+    assert "has no dead letter" in report.splitlines()[0], report
 
 
 def test_a_failure_names_the_command_that_repeats_it() -> None:

@@ -15,6 +15,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.client import SimulatedClient
 from tests.simulation.keyed_records import NO_ORDER, KeyedRecords, OrderSettings, draw_order
+from tests.simulation.letter_settings import NO_LETTERS, LetterSettings, draw_letters
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model
 from tests.simulation.order_model import OrderModel
@@ -73,6 +74,8 @@ class Scenario:
     """
     partitions_max: int = 3
     """The most partitions of a topic."""
+    letters: LetterSettings = NO_LETTERS
+    """The share groups with dead letters."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -131,10 +134,8 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     )
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
-    drawn = scenario(**_draw_sharing(random))
-    # Not both in one run: many members of a share group would leave the sharers little time.
-    order = NO_ORDER if drawn.sharers else draw_order(random)
-    return _with_backoff(_with_order(drawn, order, random) if order.group_ids else drawn, random)
+    ordered = _with_order(scenario(**_draw_sharing(random)), random)
+    return _with_backoff(_with_letters(ordered, random), random)
 
 
 def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
@@ -152,8 +153,12 @@ def _draw_sharing(random: Random) -> dict[str, Any]:
     }
 
 
-def _with_order(scenario: Scenario, order: OrderSettings, random: Random) -> Scenario:
+def _with_order(scenario: Scenario, random: Random) -> Scenario:
     """Many members share few partitions, and the in-flight window is small."""
+    # Not both in one run: many members of a share group would leave the sharers little time.
+    order = NO_ORDER if scenario.sharers else draw_order(random)
+    if not order.group_ids:
+        return scenario
     scenario.settings["group.share.partition.max.record.locks"] = "100"
     return replace(
         scenario,
@@ -163,6 +168,21 @@ def _with_order(scenario: Scenario, order: OrderSettings, random: Random) -> Sce
         partitions_max=random.choice((1, 1, 3)),
         producers_of_transactions=0 if order.compacts else scenario.producers_of_transactions,
     )
+
+
+def _with_letters(scenario: Scenario, random: Random) -> Scenario:
+    """No letter is removed by its age, although wall time jumps ahead by days."""
+    letters = draw_letters(random, scenario.group_ids)
+    if not letters.group_ids:
+        return scenario
+    letters = letters._replace(syncs_records=letters.syncs_records and not scenario.survives_power_loss)
+    flush = "interval" if letters.syncs_records else scenario.flush
+    scenario.settings["log.flush"] = flush
+    scenario.settings["log.retention.ms"] = "-1"
+    scenario.settings["num.partitions"] = str(letters.partition_count)
+    if letters.is_created_late:
+        scenario.settings["errors.deadletterqueue.auto.create.topics.enable"] = "false"
+    return replace(scenario, letters=letters, flush=flush)
 
 
 def _settings_of_ordinary_clients(random: Random) -> dict[str, str]:
