@@ -36,7 +36,7 @@ NO_LETTERS = LetterSettings()
 
 
 def draw_letters(random: Random, group_ids: tuple[str, ...]) -> LetterSettings:
-    """A third of the runs have dead letters."""
+    """A third of the runs may have dead letters."""
     if random.random() >= 1 / 3:
         return NO_LETTERS
     is_created_early = random.random() < 0.4

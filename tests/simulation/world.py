@@ -173,7 +173,7 @@ def _with_order(scenario: Scenario, random: Random) -> Scenario:
 def _with_letters(scenario: Scenario, random: Random) -> Scenario:
     """No letter is removed by its age, although wall time jumps ahead by days."""
     letters = draw_letters(random, scenario.group_ids)
-    if not letters.group_ids:
+    if not letters.group_ids or (scenario.sharers and scenario.shares_in_transactions):
         return scenario
     letters = letters._replace(syncs_records=letters.syncs_records and not scenario.survives_power_loss)
     flush = "interval" if letters.syncs_records else scenario.flush
