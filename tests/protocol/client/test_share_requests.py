@@ -44,6 +44,7 @@ FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_si
         FORGOTTEN,
         st.booleans(),
         st.none() | INT32S,
+        st.booleans(),
         st.just(b""),
     )
 )
