@@ -24,6 +24,7 @@ from tests.protocol.acknowledgement_requests import (
     request_class,
     share_acknowledge_body,
     share_fetch_body,
+    without_bytes,
 )
 from tests.protocol.filled_messages import filled, from_the_future, read, written
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
@@ -53,7 +54,9 @@ each_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODER
 def test_recorded_requests_are_decoded_like_kio(decoder: Decoder, recorded: RecordedFrame) -> None:
     body = decoder.decode(recorded.version, recorded.frame, recorded.body_offset)
 
-    assert body == decoder.as_body(read(request_class(decoder.api, recorded.version), recorded.body))
+    assert without_bytes(body) == decoder.as_body(
+        read(request_class(decoder.api, recorded.version), recorded.body)
+    )
 
 
 @each_decoder
@@ -63,7 +66,7 @@ def test_the_codec_returns_bodies(decoder: Decoder, version: int) -> None:
 
     body = decode_request(decoder.api, version, b"header" + written(request), 6)
 
-    assert body == decoder.as_body(request)
+    assert without_bytes(body) == decoder.as_body(request)
 
 
 @each_decoder
@@ -71,7 +74,8 @@ def test_the_codec_returns_bodies(decoder: Decoder, version: int) -> None:
 def test_unknown_tagged_fields_are_skipped(decoder: Decoder, version: int) -> None:
     request = filled(request_class(decoder.api, version))
 
-    assert decoder.decode(version, written(from_the_future(request)), 0) == decoder.as_body(request)
+    decoded = decoder.decode(version, written(from_the_future(request)), 0)
+    assert without_bytes(decoded) == decoder.as_body(request)
 
 
 @each_decoder
@@ -88,7 +92,7 @@ def test_damaged_requests_are_decoded_like_kio_or_refused(
     expected = read_by_kio(kio_class, body)
 
     if expected is not None:
-        assert decoder.decode(version, body, 0) == decoder.as_body(expected)
+        assert without_bytes(decoder.decode(version, body, 0)) == decoder.as_body(expected)
     else:
         with pytest.raises(FrameError):
             decoder.decode(version, body, 0)

@@ -9,6 +9,7 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.kio_messages import message_class
 from barnabas.protocol.tolerant import TAGGED_FIELDS_MAX, Edit, apply_edits
+from tests.protocol.acknowledgement_requests import without_bytes
 from tests.protocol.filled_messages import filled, from_the_future, served_versions, written
 
 FLEXIBLE_VERSIONS = [
@@ -28,7 +29,7 @@ def test_unknown_tagged_fields_are_skipped_in_every_structure(spec: ApiSpec, ver
 
     decoded = decode_request(spec.key, version, future_body, 0)
 
-    assert decoded == decode_request(spec.key, version, written(request), 0)
+    assert without_bytes(decoded) == without_bytes(decode_request(spec.key, version, written(request), 0))
 
 
 def test_known_tagged_fields_beside_unknown_ones_are_kept() -> None:

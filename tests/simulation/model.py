@@ -210,7 +210,7 @@ class ShareModel:
             for offset in range(first_offset, last_offset + 1):
                 self._check_count(offset, delivery_count, sent_ms, count_limit)
                 self._check_delivery(offset, delivery_count, sent_ms)
-                self._check_wait(offset, now_ms, clock_changes)
+                self._check_wait(offset, delivery_count, now_ms, clock_changes)
                 if now_ms < lease.until_ms and lease.is_in_force():
                     self._lease(offset, lease, sent_ms, now_ms)
 
@@ -235,7 +235,11 @@ class ShareModel:
                 f"{released.what} was confirmed"
             )
 
-    def _check_wait(self, offset: int, now_ms: float, clock_changes: int) -> None:
+    def _check_wait(self, offset: int, delivery_count: int, now_ms: float, clock_changes: int) -> None:
+        """An earlier delivery whose answer arrives late tells nothing of the wait."""
+        released = self.released.get(offset)
+        if released is not None and delivery_count <= released.what:
+            return
         wait = self.waits.pop(offset, None)
         if wait is not None and now_ms < wait.until_ms and clock_changes == wait.clock_changes:
             raise Violation(f"{self.name}: {offset} is delivered at {now_ms}, and is due at {wait.until_ms}")
