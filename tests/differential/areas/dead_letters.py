@@ -71,7 +71,7 @@ class _Group(ShareGroup):
 
     async def fetch(self, member: Member) -> None:
         first = member.session_epoch == 0
-        asked = {**self.fetch_fields(member, member.session_epoch), "max_wait": 0}
+        asked: dict[str, Any] = {**self.fetch_fields(member, member.session_epoch), "max_wait": 0}
         topics = self.topics({}, first=first)
         response = await self.stage.ask(member.number, "share_fetch", 2, **asked, topics=topics)
         self.note_fetched(member, response)
