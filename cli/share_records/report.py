@@ -168,7 +168,7 @@ def _record_row(record: BrowsedRecord) -> Row:
 
 
 def _text(data: bytes | None) -> str | None:
-    """Text as it is; other bytes, and text with control characters, as a literal of Python."""
+    """Text unchanged; other bytes, and text with control characters, as a literal of Python."""
     if data is None:
         return None
     try:

@@ -46,7 +46,7 @@ _NONE_ACQUIRED: Final[Mapping[TopicIdPartition, Acquired]] = {}
 
 
 class KeptAnswer:
-    """The answer to one request, as far as it is needed to give it again."""
+    """The parts of an answer that are needed to give it again."""
 
     __slots__ = (
         "acquired",

@@ -54,12 +54,6 @@ def _archiving_runs(
 ) -> Iterator[tuple[InFlightBatch, InFlightRun]]:
     """The Archiving records of the ranges that no other decision changes, as runs of their own."""
     for first_offset, last_offset in ranges:
-        found = [
-            one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state is ARCHIVING
-        ]
-        for batch, run in found:
-            if run.pending:
-                continue
-            first = max(run.first_offset, first_offset)
-            boundary = in_flight.boundary(first) if first > run.first_offset else first
-            yield batch, batch.isolate(batch.run_index(first), boundary, last_offset)
+        yield from in_flight.parts(
+            first_offset, last_offset, lambda run: run.state is ARCHIVING and not run.pending
+        )

@@ -12,7 +12,7 @@ at least one record. The modules beside this one decide the changes of a run.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from barnabas.protocol.delivery_state import Condition, Due, RecordState, is_final
 from barnabas.share.partition.due_times import DueTimes
@@ -322,6 +322,18 @@ class InFlight:
                 if run.first_offset > last_offset:
                     return
                 yield batch, run
+
+    def parts(
+        self, first_offset: int, last_offset: int, is_wanted: Callable[[InFlightRun], bool]
+    ) -> list[tuple[InFlightBatch, InFlightRun]]:
+        """The records of the range (data offsets) in wanted runs, as runs of their own, ascending."""
+        found = [one for one in self.runs_between(first_offset, last_offset) if is_wanted(one[1])]
+        parts: list[tuple[InFlightBatch, InFlightRun]] = []
+        for batch, run in found:
+            first = max(run.first_offset, first_offset)
+            boundary = self.boundary(first) if first > run.first_offset else first
+            parts.append((batch, batch.isolate(batch.run_index(first), boundary, last_offset)))
+        return parts
 
     def run_of(self, offset: int) -> tuple[InFlightBatch, InFlightRun]:
         """The run that holds an offset from SPSO to SPEO, and its batch."""

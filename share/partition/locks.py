@@ -11,7 +11,6 @@ connection counts like an expired lock: the consumer may have died of the record
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState
@@ -81,7 +80,7 @@ def release(
     """Makes the held records of the range (data offsets) available, also those at the delivery limit. No
     change of them may be pending.
     """
-    ended = _parts(in_flight, first_offset, last_offset, (ACQUIRED,))
+    ended = in_flight.parts(first_offset, last_offset, lambda run: run.state is ACQUIRED)
     _end_locks(in_flight, decision, ended, cause, _Ends(_NO_LIMIT, NO_BACKOFF, 0))
 
 
@@ -97,7 +96,7 @@ def archive(
 
     That must not be ACQUIRED for records acquired before this call: a change of theirs may be pending.
     """
-    for batch, part in _parts(in_flight, first_offset, last_offset, (was,)):
+    for batch, part in in_flight.parts(first_offset, last_offset, lambda run: run.state is was):
         _change_now(in_flight, decision, batch, part, ARCHIVED, cause)
 
 
@@ -113,21 +112,10 @@ def give_up(
     dead letters, if these have a place. No change of them may be pending.
     """
     state = ARCHIVED if letter is None else ARCHIVING
-    for batch, part in _parts(in_flight, first_offset, last_offset, (AVAILABLE, ACQUIRED)):
+    for batch, part in in_flight.parts(
+        first_offset, last_offset, lambda run: run.state is AVAILABLE or run.state is ACQUIRED
+    ):
         _change_now(in_flight, decision, batch, part, state, cause, letter)
-
-
-def _parts(
-    in_flight: InFlight, first_offset: int, last_offset: int, states: Collection[RecordState]
-) -> list[RunInBatch]:
-    """The records of the range (data offsets) in one of the states, as runs of their own, ascending."""
-    found = [one for one in in_flight.runs_between(first_offset, last_offset) if one[1].state in states]
-    parts: list[RunInBatch] = []
-    for batch, run in found:
-        first = max(run.first_offset, first_offset)
-        boundary = in_flight.boundary(first) if first > run.first_offset else first
-        parts.append((batch, batch.isolate(batch.run_index(first), boundary, last_offset)))
-    return parts
 
 
 class _Ends(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import batch, produce_fields
+from tests.simulation.asking import Asking
 from tests.simulation.client import Disconnected
 from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.model import BACKOFF_MAX_MS, ShareModel
@@ -41,13 +42,13 @@ _COMPACTED: Mapping[str, str | None] = {"cleanup.policy": "compact", "segment.ms
 _NOT_COMPACTED: Mapping[str, str | None] = {"cleanup.policy": None}
 
 
-class Administrator:
+class Administrator(Asking):
     """One administrator, who does one thing at a time."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(world.client("administrator"))
         self._world = world
         self._random = world.random("administrator")
-        self._client = world.client("administrator")
 
     async def prepare(self) -> None:
         """Creates the topics, one of them without readers, and the groups, which begin at the first
@@ -323,23 +324,6 @@ class Administrator:
         self._note(f"sets {values} of {name}", error)
         if error is not ErrorCode.none:
             raise Disconnected
-
-    async def _ask(self, api: str, **values: Any) -> Any:
-        try:
-            return await self._client.ask(api, **values)
-        except Disconnected:
-            self._client.disconnect()
-            raise
-
-    async def _insistently(self, action: Callable[[], Awaitable[object]]) -> None:
-        """Repeats the request until it succeeds."""
-        while True:
-            try:
-                await action()
-            except Disconnected:
-                await asyncio.sleep(0.2)
-            else:
-                return
 
     def _note(self, what: str, error: ErrorCode) -> None:
         self._world.trace.event(f"the administrator {what}: {error.name}")

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.dead_lettering import (
@@ -18,6 +17,7 @@ from tests.conformance.dead_lettering import (
     ON_FAILURE,
     TOPIC_NAME,
 )
+from tests.simulation.asking import Asking
 from tests.simulation.client import Disconnected
 from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.world import World
@@ -27,14 +27,14 @@ _TOPIC, _BROKER, _GROUP = 2, 4, 32
 """Types of resources."""
 
 
-class LetterAdministrator:
+class LetterAdministrator(Asking):
     """One administrator, who does one thing at a time."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(world.client("letter-administrator"))
         self._world = world
         self._settings = world.scenario.letters
         self._random = world.random("letter-administrator")
-        self._client = world.client("letter-administrator")
 
     async def prepare(self) -> None:
         """Before the first record is delivered."""
@@ -100,23 +100,6 @@ class LetterAdministrator:
         self._note(f"sets {values} of {name or 'the broker'}", error)
         if error is not ErrorCode.none:
             raise Disconnected
-
-    async def _ask(self, api: str, **values: Any) -> Any:
-        try:
-            return await self._client.ask(api, **values)
-        except Disconnected:
-            self._client.disconnect()
-            raise
-
-    async def _insistently(self, action: Callable[[], Awaitable[None]]) -> None:
-        """Repeats the request until it succeeds."""
-        while True:
-            try:
-                await action()
-            except Disconnected:
-                await asyncio.sleep(0.2)
-            else:
-                return
 
     def _note(self, what: str, error: ErrorCode) -> None:
         self._world.trace.event(f"the administrator of dead letters {what}: {error.name}")
