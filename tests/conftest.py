@@ -19,6 +19,8 @@ MARKERS = {
 }
 _LONGEST = ("clients", "simulation", "pipeline")
 """The folders that take longest begin first."""
+_SHARING = ("clients", "pipeline")
+"""The folders whose tests share a broker or a Spark session."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,25 +70,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """The tests of one folder run in one process, so that they share a broker and a Spark session.
-
-    The processes take the folders in turn, the longest ones first.
-    """
+    """The processes take the parts of the suite in turn, the longest ones first."""
     config.option.loadscopereorder = False
-    return ByFolder(config, log)
+    return ByPart(config, log)
 
 
-class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Gives a process one folder of `tests` after the other; a folder within `pipeline` counts as one.
+class ByPart(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
+    """Gives a process one part of the suite after the other: a file, or a folder whose tests share a broker
+    or a Spark session.
 
-    With --clients it gives files, and with --matrix-repeats test functions, because most of these tests are
-    in one folder.
+    With --clients all parts are files, and with --matrix-repeats test functions, because most of these tests
+    are in one folder.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         if self.config.getoption("--matrix-repeats") is not None:
             return nodeid.partition("[")[0]
-        return nodeid.partition("::")[0] if self.config.getoption("--clients") else _folder(nodeid)
+        folder = _folder(nodeid)
+        shares = folder.partition("/")[0] in _SHARING and not self.config.getoption("--clients")
+        return folder if shares else nodeid.partition("::")[0]
 
 
 def _folder(nodeid: str) -> str:
