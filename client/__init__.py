@@ -5,6 +5,7 @@ They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the 
 docs/asyncio-client.md.
 """
 
+from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.consume.consumer_record import ConsumerRecord
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.consumer import Consumer
@@ -53,6 +54,7 @@ from barnabas.protocol.record_inspection import DescribedState, Wait
 
 __all__ = [
     "AcknowledgeError",
+    "AcknowledgeType",
     "AuthenticationError",
     "BrokerError",
     "BrokerUnavailableError",

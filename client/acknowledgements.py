@@ -8,12 +8,14 @@ all lots which it waits for are answered. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from barnabas.client.held_record import HeldRecord
 from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -32,6 +34,15 @@ class AcknowledgeType(IntEnum):
     """Start its lock again (KIP-1222)."""
 
 
+class Confirmation(NamedTuple):
+    """The broker's answer for some offsets of a partition: offsets ascending, code NONE for success."""
+
+    partition: TopicIdPartition
+    offsets: Sequence[int]
+    code: ErrorCode
+    message: str | None = None
+
+
 class Acknowledgement(NamedTuple):
     """The acknowledgement of one offset; gaps and unreadable records have no record."""
 
@@ -39,6 +50,21 @@ class Acknowledgement(NamedTuple):
     record: HeldRecord | None
     delay_ms: int | None = None
     """The delay that a release asks for: 0 for none, None for that of the group's settings."""
+
+
+class TransactionPart:
+    """Acknowledgements that one call adds to a producer's transaction, and the broker's first refusal."""
+
+    __slots__ = ("refusal", "transaction")
+
+    def __init__(self, transaction: AcknowledgingTransaction) -> None:
+        self.transaction = transaction
+        self.refusal: Confirmation | None = None
+
+    def note(self, answer: Confirmation) -> None:
+        """The broker has answered for some of the records."""
+        if answer.code is not ErrorCode.none and self.refusal is None:
+            self.refusal = answer
 
 
 class Barrier:
@@ -70,6 +96,7 @@ class Lot:
         "barriers",
         "is_closed",
         "not_before_ms",
+        "part",
         "partition",
         "renews",
         "retry_count",
@@ -81,15 +108,18 @@ class Lot:
         acknowledgements: dict[int, Acknowledgement],
         *,
         renews: bool,
+        part: TransactionPart | None = None,
         is_closed: bool = False,
     ) -> None:
-        """`renews`: all of them renew locks, or none does; such requests fetch nothing (KIP-1222).
+        """`renews`: all of them renew locks, or none does; such requests fetch nothing (KIP-1222). `part`:
+        all of them join this part of a transaction; such a request has no others.
 
         A closed lot accepts no more acknowledgements, because the broker has refused it once.
         """
         self.partition = partition
         self.acknowledgements = acknowledgements
         self.renews = renews
+        self.part = part
         self.is_closed = is_closed
         self.not_before_ms = 0
         self.retry_count = 0
@@ -124,6 +154,7 @@ class Lot:
                 self.partition,
                 {offset: self.acknowledgements[offset] for offset in some},
                 renews=self.renews,
+                part=self.part,
                 is_closed=True,
             )
             for some in (offsets[:middle], offsets[middle:])

@@ -15,9 +15,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from barnabas.client.acknowledgements import Acknowledgement, AcknowledgeType, Barrier, Lot
+from barnabas.client.acknowledgements import (
+    Acknowledgement,
+    AcknowledgeType,
+    Barrier,
+    Confirmation,
+    Lot,
+    TransactionPart,
+)
 from barnabas.client.held_record import HeldRecord, RecordState, Renewal, fate_of
 from barnabas.client.renewals import Renewals
 from barnabas.protocol.errors import ErrorCode
@@ -35,15 +42,6 @@ _PARTITION_GONE: Final = frozenset(
     }
 )
 """The broker does not serve the partition any more, and holds no locks in it."""
-
-
-class Confirmation(NamedTuple):
-    """The broker's answer for some offsets of a partition: offsets ascending, code NONE for success."""
-
-    partition: TopicIdPartition
-    offsets: Sequence[int]
-    code: ErrorCode
-    message: str | None = None
 
 
 class Ledger:
@@ -88,13 +86,19 @@ class Ledger:
             held[record.offset] = record
 
     def settle(
-        self, record: HeldRecord, acknowledge_type: AcknowledgeType, delay_ms: int | None = None
+        self,
+        record: HeldRecord,
+        acknowledge_type: AcknowledgeType,
+        delay_ms: int | None = None,
+        part: TransactionPart | None = None,
     ) -> None:
-        """Acknowledge a held record: accept, release or reject it. A release may ask for a delay."""
+        """Acknowledge a held record: accept, release or reject it, perhaps in a transaction. A release
+        outside of transactions may ask for a delay.
+        """
         assert record.state is RecordState.HELD, record.state
         record.state = RecordState.SETTLED
         verdict = Acknowledgement(acknowledge_type, record, delay_ms)
-        self._queue(record.topic_id_partition, record.offset, verdict)
+        self._queue(record.topic_id_partition, record.offset, verdict, part)
 
     def renew(self, record: HeldRecord) -> Renewal:
         """Ask to renew the lock of a held record, or join a renewal that is already outstanding.
@@ -148,15 +152,17 @@ class Ledger:
             lot.wait(barrier)
         barrier.pass_if_open()
 
-    def take(self, now_ms: int, *, with_renewals: bool) -> list[Lot]:
-        """The lots to send now, at most one for each partition; they are in flight from here on.
+    def take(self, now_ms: int, *, with_renewals: bool, part: TransactionPart | None = None) -> list[Lot]:
+        """The lots to send now, at most one for each partition; they are in flight from here on. They are
+        those of one part of a transaction, or ordinary ones.
 
         Acknowledgements of records whose lock has ended are left out, and fail.
         """
         taken: list[Lot] = []
         for partition in list(self._queued):
             lots = self._queued[partition]
-            if lots[0].not_before_ms > now_ms or (lots[0].renews and not with_renewals):
+            first = lots[0]
+            if first.not_before_ms > now_ms or first.part is not part or (first.renews and not with_renewals):
                 continue
             lot = lots.popleft()
             if not lots:
@@ -168,6 +174,11 @@ class Ledger:
             else:
                 lot.answered()
         return taken
+
+    def next_part(self, now_ms: int) -> TransactionPart | None:
+        """The part of a transaction that may be sent now; None if there is none."""
+        due = (lots[0].part for lots in self._queued.values() if lots[0].not_before_ms <= now_ms)
+        return next((part for part in due if part is not None), None)
 
     def next_retry_ms(self) -> int | None:
         """When the earliest lot may be sent; None if there is none."""
@@ -239,13 +250,20 @@ class Ledger:
         for lots in self._queued.values():
             yield from lots
 
-    def _queue(self, partition: TopicIdPartition, offset: int, acknowledgement: Acknowledgement) -> None:
+    def _queue(
+        self,
+        partition: TopicIdPartition,
+        offset: int,
+        acknowledgement: Acknowledgement,
+        part: TransactionPart | None = None,
+    ) -> None:
         renews = acknowledgement.acknowledge_type is AcknowledgeType.RENEW
         is_first = not self._queued
         lots = self._queued.setdefault(partition, deque())
         last = lots[-1] if lots else None
-        if last is None or last.renews != renews or last.is_closed or offset in last.acknowledgements:
-            lots.append(Lot(partition, {}, renews=renews))
+        is_alike = last is not None and last.renews == renews and last.part is part
+        if last is None or not is_alike or last.is_closed or offset in last.acknowledgements:
+            lots.append(Lot(partition, {}, renews=renews, part=part))
         lots[-1].acknowledgements[offset] = acknowledgement
         if is_first or renews:
             self._on_pending()
@@ -274,7 +292,7 @@ class Ledger:
             else:
                 ended.append(offset)
                 self._forget(record)
-        self._confirm(lot.partition, ended, ErrorCode.invalid_record_state, "The lock had ended.")
+        self._confirm(lot, ended, ErrorCode.invalid_record_state, "The lock had ended.")
 
     def _complete_renewals(
         self, lot: Lot, code: ErrorCode, message: str | None, lock_deadline_ms: int
@@ -292,13 +310,13 @@ class Ledger:
             if code is not ErrorCode.none:
                 record.state = RecordState.LOST
             self._forget(record)
-        self._confirm(lot.partition, _offsets_of_records(lot), code, message)
+        self._confirm(lot, _offsets_of_records(lot), code, message)
 
     def _fail(self, lot: Lot, code: ErrorCode) -> None:
         if lot.renews:
             self._renewals.refuse(lot.records(), code, None)
         else:
-            self._confirm(lot.partition, _offsets_of_records(lot), code)
+            self._confirm(lot, _offsets_of_records(lot), code)
         lot.answered()
 
     def _forget(self, record: HeldRecord) -> None:
@@ -309,11 +327,11 @@ class Ledger:
             if not held:
                 del self._held[record.topic_id_partition]
 
-    def _confirm(
-        self, partition: TopicIdPartition, offsets: Sequence[int], code: ErrorCode, message: str | None = None
-    ) -> None:
+    def _confirm(self, lot: Lot, offsets: Sequence[int], code: ErrorCode, message: str | None = None) -> None:
+        """Report an answer: to the transaction of the lot, whose end decides, or as an outcome."""
         if offsets:
-            self._on_confirmed(Confirmation(partition, offsets, code, message))
+            confirmed = self._on_confirmed if lot.part is None else lot.part.note
+            confirmed(Confirmation(lot.partition, offsets, code, message))
 
 
 def _has_ended(record: HeldRecord, acknowledge_type: AcknowledgeType, now_ms: int) -> bool:

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.address import parse_bootstrap
 from barnabas.client.batch_delivery import BatchDelivery
 from barnabas.client.cluster import Cluster
@@ -35,6 +36,7 @@ from barnabas.client.produce.producer_transaction import Phase, ProducerTransact
 from barnabas.client.produce.record_queue import RecordMetadata, RecordQueue
 from barnabas.client.produce.record_sender import RecordSender
 from barnabas.client.produce.topic_cache import TopicCache
+from barnabas.client.record import ClaimedRecord
 from barnabas.client.tasks import find_cluster
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Retries, Topic
@@ -267,6 +269,23 @@ class Producer:
             await self._transaction.add_ranges(offsets, reader)
         else:
             await self._transaction.add_offsets(with_metadata(offsets), group)
+
+    async def acknowledge(
+        self,
+        records: Iterable[ClaimedRecord],
+        acknowledge_type: AcknowledgeType = AcknowledgeType.ACCEPT,
+    ) -> None:
+        """Acknowledge records of a `ShareConsumer` with the transaction: the commit accepts them, or releases
+        or rejects them, and an abort releases them, so that they are delivered again.
+
+        Returns once the broker has recorded it. From then on the records stay locked until the transaction
+        ends, even if the consumer is gone. Call it with all records of a batch at once.
+
+        Raises `AcknowledgeError` if a lock has ended before, `UnsupportedBrokerError` if the broker lacks the
+        extension, as Apache Kafka does, and the errors of `send`. After an error only an abort is possible.
+        """
+        self._transactional()
+        await self._transaction.add_acknowledgements(list(records), acknowledge_type)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:

@@ -23,6 +23,7 @@ from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.errors import AcknowledgeError, MisuseError
 from barnabas.client.held_record import HeldRecord, RecordState
+from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.identity import TopicIdPartition
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -62,6 +63,15 @@ class Holder(Protocol):
         self, record: HeldRecord, acknowledge_type: AcknowledgeType, delay_ms: int | None = None
     ) -> None: ...
 
+    async def settle_in_transaction(
+        self,
+        records: Sequence[HeldRecord],
+        acknowledge_type: AcknowledgeType,
+        transaction: AcknowledgingTransaction,
+    ) -> None:
+        """Have the broker add the acknowledgements to the transaction."""
+        ...
+
     async def renew(self, record: HeldRecord) -> None: ...
 
 
@@ -74,10 +84,33 @@ class Content(NamedTuple, Generic[KeyT, ValueT]):
     headers: Headers
 
 
-class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
+class ClaimedRecord(HeldRecord):
+    """A record that the broker has locked, with the object that acknowledges it."""
+
+    __slots__ = ("_holder",)
+
+    def __init__(
+        self,
+        topic_id_partition: TopicIdPartition,
+        offset: int,
+        delivery_count: int,
+        acquired_at_ms: int,
+        lock_deadline_ms: int,
+        holder: Holder,
+    ) -> None:
+        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms)
+        self._holder = holder
+
+    @property
+    def holder(self) -> Holder:
+        """Acknowledges the record; not for readers."""
+        return self._holder
+
+
+class ShareRecord(ClaimedRecord, Generic[KeyT, ValueT]):
     """One delivery of one record. `delivery_count` includes this delivery, so the first is 1."""
 
-    __slots__ = ("_content", "_holder", "topic")
+    __slots__ = ("_content", "topic")
 
     def __init__(
         self,
@@ -90,10 +123,9 @@ class ShareRecord(HeldRecord, Generic[KeyT, ValueT]):
         content: Content[KeyT, ValueT],
         holder: Holder,
     ) -> None:
-        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms)
+        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms, holder)
         self.topic = topic
         self._content = content
-        self._holder = holder
 
     @property
     def partition(self) -> int:

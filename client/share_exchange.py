@@ -38,9 +38,10 @@ from barnabas.client.share_session import (
     ack_topics,
     forgotten_topics,
 )
-from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.client.consumer_apis import ACKNOWLEDGE_IN_TRANSACTION, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.client.share_fetch_response import ShareFetchReply
+from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.encode.share_acknowledge import ShareAcknowledgePartitionResult
@@ -197,14 +198,23 @@ class ShareExchange(Generic[KeyT, ValueT]):
         )
         self._send(body, lots)
 
-    def acknowledge(self, lots: Sequence[Lot], *, is_final: bool = False) -> None:
-        """Acknowledge; the final request ends the session, and the broker releases the records left in it."""
+    def acknowledge(
+        self,
+        lots: Sequence[Lot],
+        *,
+        transaction: AcknowledgingTransaction | None = None,
+        is_final: bool = False,
+    ) -> None:
+        """Acknowledge, perhaps in a transaction; the final request ends the session, and the broker releases
+        the records left in it.
+        """
         body = ShareAcknowledgeBody(
             group_id=self._reading.group_id,
             member_id=self._reading.member_id,
             share_session_epoch=FINAL_EPOCH if is_final else self._session.acknowledge(),
             is_renew_ack=any(lot.renews for lot in lots),
             topics=ack_topics((), _batches(lots), self._delays(lots)),
+            transaction=transaction,
         )
         self._send(body, lots)
 
@@ -272,7 +282,8 @@ class ShareExchange(Generic[KeyT, ValueT]):
         if isinstance(body, ShareFetchBody):
             answer = self._connection.start(SHARE_FETCH, body, wait_ms=body.max_wait_ms)
         else:
-            answer = self._connection.start(SHARE_ACKNOWLEDGE, body)
+            api = SHARE_ACKNOWLEDGE if body.transaction is None else ACKNOWLEDGE_IN_TRANSACTION
+            answer = self._connection.start(api, body)
         by_partition = {lot.partition: lot for lot in lots}
         self._under_way.append(_Request(body, answer, by_partition, self._now_ms(), is_repeated))
         answer.add_done_callback(lambda _: self._on_answer())

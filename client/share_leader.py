@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final, Generic
 
-from barnabas.client.acknowledgements import AcknowledgeType, Lot
+from barnabas.client.acknowledgements import AcknowledgeType, Confirmation, Lot, TransactionPart
 from barnabas.client.backoff import Backoff
 from barnabas.client.connection import Connection
 from barnabas.client.errors import (
@@ -26,15 +27,16 @@ from barnabas.client.errors import (
     UnsupportedBrokerError,
 )
 from barnabas.client.held_record import HeldRecord, RecordState, fate_of
-from barnabas.client.ledger import Confirmation, Ledger
+from barnabas.client.ledger import Ledger
 from barnabas.client.record import KeyT, Outcome, ValueT
 from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading, UnansweredRequest
 from barnabas.client.signal import Signal
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION
 from barnabas.protocol.decode.share_fetch import MODE_VERSION
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.extended import RELEASE_DELAY
+from barnabas.protocol.extended import RELEASE_DELAY, SHARE_TRANSACTIONS
 from barnabas.protocol.identity import TopicIdPartition
 
 log = logging.getLogger(__name__)
@@ -76,6 +78,8 @@ class ShareLeader(Generic[KeyT, ValueT]):
         """Whether the broker supports renewal of locks."""
         self._delays_releases = False
         """Whether the broker supports delays of released records."""
+        self._transacts = False
+        """Whether the broker supports acknowledgements in transactions."""
 
     # The consumer calls these.
 
@@ -137,6 +141,28 @@ class ShareLeader(Generic[KeyT, ValueT]):
             self._ledger.settle(record, acknowledge_type, delay_ms)
         else:
             self._report(_too_late(record))
+
+    async def settle_in_transaction(
+        self,
+        records: Sequence[HeldRecord],
+        acknowledge_type: AcknowledgeType,
+        transaction: AcknowledgingTransaction,
+    ) -> None:
+        self._reading.guard.check()
+        if not self._transacts:
+            raise UnsupportedBrokerError(
+                ErrorCode.unsupported_version,
+                f"The broker does not have the feature {SHARE_TRANSACTIONS}, an extension by Barnabas.",
+            )
+        lost = [one for one in records if one.state is not RecordState.HELD]
+        if lost:
+            raise self._error(_too_late(lost[0]))
+        part = TransactionPart(transaction)
+        for record in records:
+            self._ledger.settle(record, acknowledge_type, part=part)
+        await self.flush()
+        if part.refusal is not None:
+            raise self._error(part.refusal)
 
     async def renew(self, record: HeldRecord) -> None:
         if not self._renews:
@@ -218,6 +244,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
             fetch_version = connection.version(SHARE_FETCH)
             self._delays_releases = connection.supports(RELEASE_DELAY)
             self._renews = connection.version(SHARE_ACKNOWLEDGE) >= RENEWAL_VERSION
+            self._transacts = connection.supports(SHARE_TRANSACTIONS)
             if self._settings.limits_records and fetch_version < MODE_VERSION:
                 raise UnsupportedBrokerError(
                     ErrorCode.unsupported_version, "The broker does not support record_limit."
@@ -279,7 +306,10 @@ class ShareLeader(Generic[KeyT, ValueT]):
         return has_waited or not exchange.fetches
 
     def _acknowledge(self, exchange: ShareExchange[KeyT, ValueT], now_ms: int) -> None:
-        exchange.acknowledge(self._ledger.take(now_ms, with_renewals=True))
+        """Parts of transactions come first: a caller waits for each."""
+        part = self._ledger.next_part(now_ms)
+        lots = self._ledger.take(now_ms, with_renewals=part is None, part=part)
+        exchange.acknowledge(lots, transaction=None if part is None else part.transaction)
 
     def _next_due_ms(self, now_ms: int) -> int | None:
         due = [] if self._lock_check_ms is None else [self._lock_check_ms]
@@ -328,9 +358,11 @@ class ShareLeader(Generic[KeyT, ValueT]):
         """
         is_final = not exchange.is_established
         while not is_final:
-            lots = self._ledger.take(self._now_ms(), with_renewals=True)
+            part = self._ledger.next_part(self._now_ms())
+            lots = self._ledger.take(self._now_ms(), with_renewals=part is None, part=part)
             is_final = not lots or not self._ledger.has_pending
-            exchange.acknowledge(lots, is_final=is_final)
+            transaction = None if part is None else part.transaction
+            exchange.acknowledge(lots, transaction=transaction, is_final=is_final)
             while exchange.acknowledges:
                 await self._news.wait(None)
                 self._news.clear()

@@ -38,6 +38,7 @@ from barnabas.protocol.delivery_state import (
     StateRange,
     decode_condition,
     encode_condition,
+    fits,
 )
 from barnabas.protocol.record_batch import CONTROL_FLAG, CRC_START, LOG_OVERHEAD, MAGIC
 from barnabas.protocol.varint import (
@@ -173,7 +174,7 @@ def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
 def _state(state: StateRange, member_index: int) -> bytes:
     base_offset, last_offset, record_state, delivery_count, cause, _, condition = state
     assert record_state != RecordState.ACQUIRED, state
-    assert record_state != RecordState.ARCHIVING or condition is not None, state
+    assert fits(record_state, condition), state
     tag_count = 0 if condition is None else 1
     encoded = _STATE.pack(
         base_offset, last_offset, record_state, delivery_count, cause, member_index, tag_count
@@ -269,8 +270,7 @@ def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
             tags, position = _read_tags(value, position - 1)
             if has_conditions and _CONDITION_TAG in tags:
                 condition = decode_condition(tags[_CONDITION_TAG])
-        is_without_letter = state == RecordState.ARCHIVING and condition is None
-        if state not in _STATES or is_without_letter or cause not in _CAUSES or cause > cause_max:
+        if state not in _STATES or not fits(state, condition) or cause not in _CAUSES or cause > cause_max:
             raise RecordFormatError(f"A share control record names the state {state} and cause {cause}.")
         if not _NO_MEMBER <= index < len(members):
             raise RecordFormatError(f"A share control record names member {index} of {len(members)}.")

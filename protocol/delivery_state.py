@@ -6,6 +6,7 @@ fields, big endian:
 
     1 letter      topic_id uuid, partition i32, log_end_offset i64, reason i8 (a `Cause`)
     2 due         due_ms i64
+    3 pending     producer_id i64, producer_epoch i16, acknowledge type i8, member (UTF-8, the rest)
 
 Control records (version 2) and the state topic hold the same bytes.
 """
@@ -85,7 +86,27 @@ class Due(NamedTuple):
     due_ms: int
 
 
-Condition = LetterPlace | Due
+class PendingAcknowledgement(NamedTuple):
+    """The record is Available, and this acknowledgement of it counts when the producer's transaction commits.
+
+    Until the transaction ends, the record is not delivered, and has no other acknowledgement.
+    `acknowledge_type` is the number of the wire: 0 gap, 1 accept, 2 release, 3 reject.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    acknowledge_type: int
+    member: str
+
+
+Condition = LetterPlace | Due | PendingAcknowledgement
+
+
+def fits(state: int, condition: Condition | None) -> bool:
+    """Whether a state can have this condition: Archiving needs its place, pending is only Available."""
+    if state == RecordState.ARCHIVING:
+        return isinstance(condition, LetterPlace)
+    return state == RecordState.AVAILABLE or not isinstance(condition, PendingAcknowledgement)
 
 
 class StateRange(NamedTuple):
@@ -109,6 +130,9 @@ _LETTER_KIND: Final = 1
 _LETTER: Final = struct.Struct(">b16siqb")
 _DUE_KIND: Final = 2
 _DUE: Final = struct.Struct(">bq")
+_PENDING_KIND: Final = 3
+_PENDING: Final = struct.Struct(">bqhb")
+_PENDING_TYPES: Final = range(4)
 _CAUSES: Final = {int(cause): cause for cause in Cause}
 
 
@@ -116,6 +140,9 @@ def encode_condition(condition: Condition) -> bytes:
     """The bytes of a condition."""
     if isinstance(condition, Due):
         return _DUE.pack(_DUE_KIND, condition.due_ms)
+    if isinstance(condition, PendingAcknowledgement):
+        producer_id, producer_epoch, acknowledge_type, member = condition
+        return _PENDING.pack(_PENDING_KIND, producer_id, producer_epoch, acknowledge_type) + member.encode()
     reason, topic_id, partition, log_end_offset = condition
     return _LETTER.pack(_LETTER_KIND, topic_id.bytes, partition, log_end_offset, reason)
 
@@ -128,6 +155,8 @@ def decode_condition(data: bytes) -> Condition:
         return Due(due_ms)
     if kind == _LETTER_KIND and len(data) == _LETTER.size:
         return _decode_letter(data)
+    if kind == _PENDING_KIND and len(data) >= _PENDING.size:
+        return _decode_pending(data)
     raise RecordFormatError(f"A record's state has an unknown condition: {data.hex()}.")
 
 
@@ -136,3 +165,14 @@ def _decode_letter(data: bytes) -> LetterPlace:
     if reason not in _CAUSES:
         raise RecordFormatError(f"A dead letter has the unknown reason {reason}.")
     return LetterPlace(_CAUSES[reason], UUID(bytes=topic_id), partition, log_end_offset)
+
+
+def _decode_pending(data: bytes) -> PendingAcknowledgement:
+    _, producer_id, producer_epoch, acknowledge_type = _PENDING.unpack_from(data)
+    if acknowledge_type not in _PENDING_TYPES:
+        raise RecordFormatError(f"A pending acknowledgement has the unknown type {acknowledge_type}.")
+    try:
+        member = data[_PENDING.size :].decode()
+    except UnicodeDecodeError as error:
+        raise RecordFormatError("A pending acknowledgement names no valid member.") from error
+    return PendingAcknowledgement(producer_id, producer_epoch, acknowledge_type, member)

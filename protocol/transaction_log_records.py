@@ -2,7 +2,8 @@
 
 A record has the state of a transactional id's newest transaction. The key has the type 0. Values are read in
 the versions 0 and 1. The version for writing depends on transaction.version: 1 from level 1 on; its tagged
-fields record a raised epoch.
+fields record a raised epoch. A transaction with acknowledgements of share groups, an extension, is always
+written in version 1: Kafka skips the tagged field.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated
 
 from barnabas.protocol import schema
 from barnabas.protocol.record_prefix import PREFIX_BYTES, prefix, read_prefix
-from barnabas.protocol.schema import Int8, Int16, Int32, Int64, String, Tag
+from barnabas.protocol.schema import Int8, Int16, Int32, Int64, String, Tag, Uuid
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
 _KEY_TYPE = 0
@@ -30,6 +31,15 @@ class TransactionPartitions:
     """Partitions of one topic that take part in a transaction."""
 
     topic: String
+    partition_ids: tuple[Int32, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedPartitions:
+    """Partitions of one topic whose records a share group acknowledges in a transaction."""
+
+    group_id: String
+    topic_id: Uuid
     partition_ids: tuple[Int32, ...]
 
 
@@ -65,6 +75,7 @@ class TransactionLogValue:
     transaction_last_update_timestamp_ms: Int64
     transaction_start_timestamp_ms: Int64
     client_transaction_version: Annotated[Int16, Tag(2)] = 0
+    acknowledgements: Annotated[tuple[AcknowledgedPartitions, ...], Tag(10_000)] = ()
 
 
 def encode_transaction_key(key: TransactionLogKey) -> bytes:
@@ -74,7 +85,7 @@ def encode_transaction_key(key: TransactionLogKey) -> bytes:
 
 def encode_transaction_value(value: TransactionLogValue, transaction_version: int) -> bytes:
     """The record's value, with its version in front, for the current level of `transaction.version`."""
-    if transaction_version >= 1:
+    if transaction_version >= 1 or value.acknowledgements:
         return prefix(_FLEXIBLE_VERSION) + schema.encode(value, _FLEXIBLE_VERSION)
     plain = _PlainValue(
         producer_id=value.producer_id,

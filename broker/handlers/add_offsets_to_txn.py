@@ -31,7 +31,7 @@ async def handle_add_offsets_to_txn(
         # The topic must exist first, because the transaction stores the number of the group's partition.
         await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
         partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
-        await broker.transactions.coordinator.add_partitions(
+        await broker.transactions.coordinator.add_participants(
             request.transactional_id,
             ProducerIdentity(request.producer_id, request.producer_epoch),
             [partition],

@@ -114,7 +114,7 @@ async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outc
                 one: ErrorCode.none if takes_part else ErrorCode.transaction_abortable
                 for one, takes_part in taking_part.items()
             }
-        await coordinator.add_partitions(
+        await coordinator.add_participants(
             wish.transactional_id, wish.producer, wish.partitions, client_version=wish.client_version
         )
     except ApiError as error:

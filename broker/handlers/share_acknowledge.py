@@ -4,6 +4,7 @@ The request advances the epoch of the share session as ShareFetch does, and may 
 in the session. Epoch -1 ends the session; the records that the member still holds are released after the
 response, as in Kafka. Version 1 has no renewal. The decoder of requests is Barnabas's own. A request that a
 client repeats after a lost connection gets its first answer again (`share.fetch.kept_answers`).
+`transactional_acknowledgements` handles acknowledgements that join a transaction, an extension.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.handlers.share_fetch import check_caller, find_first_answer, lock_duration_ms
+from barnabas.broker.handlers.transactional_acknowledgements import acknowledge_in_transaction
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
@@ -46,16 +48,21 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
             return _repeat(broker, context, first_answer)
         body = encode_share_acknowledge_response(context.api_version, error.code.value, error.message, 0, ())
         return EncodedBody(body)
-    acknowledged = acknowledge(
-        broker.share_partitions,
-        broker.fetch_source.why_not_led,
-        key.group_id,
-        key.member_id,
-        request.topics,
-        version=context.api_version,
-        is_renew_ack=request.is_renew_ack,
-        lock_duration_ms=found.session.lock_duration_ms,
-    )
+    if request.transaction is None:
+        acknowledged = acknowledge(
+            broker.share_partitions,
+            broker.fetch_source.why_not_led,
+            key.group_id,
+            key.member_id,
+            request.topics,
+            version=context.api_version,
+            is_renew_ack=request.is_renew_ack,
+            lock_duration_ms=found.session.lock_duration_ms,
+        )
+    else:
+        acknowledged = acknowledge_in_transaction(
+            broker, request.transaction, request, version=context.api_version
+        )
     if found.session.repeats_requests:
         broker.kept_answers.keep(KeptAnswer(found.session, epoch, content, acknowledged))
     if found.is_final:

@@ -1,5 +1,5 @@
 """Writes transaction markers into the logs of partitions; those for committed offsets go through the groups,
-which replay them.
+which replay them. A share-partition gets the outcome without a marker in its log.
 
 A deleted topic, or a partition that does not exist, needs no marker.
 """
@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from barnabas.broker.internal_topics.acknowledgement_ends import AcknowledgementEnds
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.decided_transactions import is_refused
-from barnabas.protocol.identity import TopicNamePartition
+from barnabas.coordinator.transaction.transaction import Participant
+from barnabas.protocol.identity import SharePartitionKey, TopicNamePartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
@@ -28,17 +30,27 @@ logger = get_logger("transactions")
 class TransactionMarkers:
     """Writes markers of this node's coordinator (`MarkerWriter`), and of clients."""
 
-    def __init__(self, image: MetadataImage, logs: PartitionLogs, groups: Groups, clock: Clock) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        logs: PartitionLogs,
+        groups: Groups,
+        acknowledgements: AcknowledgementEnds,
+        clock: Clock,
+    ) -> None:
         self._image = image
         self._logs = logs
         self._groups = groups
+        self._acknowledgements = acknowledgements
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
+    def write_marker(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
         """See `MarkerWriter.write_marker`. A refusal is logged, because correct clients never cause one."""
-        reply = self.pass_on(partition, marker)
-        reply.when_done(partial(_report_refusal, partition, marker))
+        if isinstance(participant, SharePartitionKey):
+            return self._acknowledgements.end(participant, marker)
+        reply = self.pass_on(participant, marker)
+        reply.when_done(partial(_report_refusal, participant, marker))
         return reply
 
     def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:

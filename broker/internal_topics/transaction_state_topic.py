@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.internal_topics.acknowledgement_ends import AcknowledgementEnds, LoadLeader
 from barnabas.broker.internal_topics.coordinator_topic import BrokerParts, CoordinatorTopic
 from barnabas.broker.internal_topics.hanging_transactions import HangingTransactions
 from barnabas.broker.internal_topics.internal_topics import transactions_topic
@@ -19,8 +20,11 @@ from barnabas.coordinator.metadata.features import TRANSACTION_VERSION
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.interfaces import ProducerIdSource
 from barnabas.coordinator.transaction.settings import TransactionSettings
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.counted_line import CountedLine
 from barnabas.runtime.logging import get_logger
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partitions import SharePartitions
 
 logger = get_logger("transactions")
 
@@ -28,9 +32,17 @@ logger = get_logger("transactions")
 class TransactionStateTopic(CoordinatorTopic):
     """The transaction coordinator of this broker, with the log under it."""
 
-    def __init__(self, parts: BrokerParts, *, producer_ids: ProducerIdSource, groups: Groups) -> None:
+    def __init__(
+        self,
+        parts: BrokerParts,
+        producer_ids: ProducerIdSource,
+        groups: Groups,
+        leaders: SharePartitions,
+        load_leader: LoadLeader,
+    ) -> None:
         metadata, clock = parts.metadata, parts.clock
-        self.markers = TransactionMarkers(metadata.image, parts.logs, groups, clock)
+        self._acknowledgements = AcknowledgementEnds(metadata.image, groups.share, leaders, load_leader)
+        self.markers = TransactionMarkers(metadata.image, parts.logs, groups, self._acknowledgements, clock)
         topic = parts.internal_topic(transactions_topic(parts.config))
         self.coordinator = TransactionCoordinator(
             log=topic,
@@ -59,11 +71,26 @@ class TransactionStateTopic(CoordinatorTopic):
 
     def _on_loaded(self) -> None:
         self.hanging.examine()
+        self._examine_acknowledgements()
+
+    def acknowledgements_found(self, leader: SharePartitionLeader) -> None:
+        """A new leader has acknowledgements that wait for the ends of transactions."""
+        self._acknowledgements.found(leader)
+        self._examine_acknowledgements()
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        """Whether acknowledgements in the share-partition may wait for the end of a transaction."""
+        return self.coordinator.has_acknowledgements(key)
+
+    def _examine_acknowledgements(self) -> None:
+        if self.coordinator.is_loaded:
+            self._acknowledgements.examine(self.coordinator)
 
     async def _finish_work(self) -> None:
         self.refused_markers.flush()
         await self.hanging.close()
         await self.markers.drained()
+        await self._acknowledgements.drained()
 
 
 def _settings(config: BrokerConfig, partition_count: int) -> TransactionSettings:

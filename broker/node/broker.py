@@ -132,7 +132,7 @@ class Broker:
         self.share_partitions = self._make_share_partitions(new_id)
         self.group_state = self._make_group_state(new_id)
         self.groups = self.group_state.groups
-        self.transactions = self._make_transactions()
+        self.transactions = self.share_partitions.transactions = self._make_transactions()
         self._publish_metrics()
         self.fetch_source = self._make_fetch_source()
         self._follow_metadata()
@@ -229,7 +229,9 @@ class Broker:
         )
 
     def _make_transactions(self) -> TransactionStateTopic:
-        return TransactionStateTopic(self._parts(), producer_ids=self.producer_ids, groups=self.groups)
+        return TransactionStateTopic(
+            self._parts(), self.producer_ids, self.groups, self.share_partitions, self.load_leader
+        )
 
     @classmethod
     async def open(

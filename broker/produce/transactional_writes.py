@@ -59,7 +59,7 @@ class TransactionalWrites:
         if not self.ability.leaves_adding or self._all_take_part(producer, partitions):
             return
         try:
-            await self._coordinator.add_partitions(
+            await self._coordinator.add_participants(
                 self._transactional_id, producer, partitions, client_version=EPOCH_RAISED_FROM
             )
         except ApiError as error:

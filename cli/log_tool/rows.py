@@ -19,7 +19,14 @@ from barnabas.protocol.control_record import (
     decode_control_record,
     read_control_type,
 )
-from barnabas.protocol.delivery_state import Cause, Condition, Due, StateRange, decode_condition
+from barnabas.protocol.delivery_state import (
+    Cause,
+    Condition,
+    Due,
+    PendingAcknowledgement,
+    StateRange,
+    decode_condition,
+)
 from barnabas.protocol.metadata_records import decode_metadata_control, decode_metadata_record
 from barnabas.protocol.record_batch import COMPRESSION_MASK, Compression
 from barnabas.protocol.records import Record, iterate_records
@@ -183,11 +190,20 @@ def state_fields(state: StateRange) -> dict[str, Value]:
 
 
 def condition_fields(condition: Condition | None) -> dict[str, Value]:
-    """The place and the reason of a dead letter, or the time before which a record waits; if there is one."""
+    """The place and the reason of a dead letter, the time before which a record waits, or the acknowledgement
+    that waits for a transaction; if there is one.
+    """
     if condition is None:
         return {}
     if isinstance(condition, Due):
         return {"due_ms": condition.due_ms}
+    if isinstance(condition, PendingAcknowledgement):
+        return {
+            "pending_producer_id": condition.producer_id,
+            "pending_producer_epoch": condition.producer_epoch,
+            "pending_type": condition.acknowledge_type,
+            "pending_member": condition.member,
+        }
     return {
         "letter_reason": _cause(condition.reason),
         "letter_topic_id": encode_id(condition.topic_id) if condition.is_known else None,

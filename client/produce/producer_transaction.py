@@ -3,7 +3,7 @@
     phase        meaning                                      allowed
     NEW          the transactional id is not registered yet   initialise
     READY        no transaction is open                       begin
-    OPEN         a transaction is open                        produce, commit, abort
+    OPEN         a transaction is open                        produce, acknowledge, commit, abort
     FAILED       a step failed; see `cause`                   abort
     COMMITTING   the commit's answer is missing               commit again
     FENCED       another producer has taken over              -
@@ -18,18 +18,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NoReturn
 
+from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.batch_delivery import BatchDelivery
 from barnabas.client.errors import (
+    AcknowledgeError,
     BrokerError,
     BrokerUnavailableError,
     CommitFailedError,
+    ConsumerError,
     MisuseError,
     ProduceError,
     ProducerFencedError,
     TransactionAbortedError,
 )
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.produce import transaction_acknowledgements
 from barnabas.client.produce.producer_options import ProducerSettings
+from barnabas.client.record import ClaimedRecord
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.transactions import Transactions, Writer
 from barnabas.protocol.committed_ranges import OffsetRange
@@ -81,6 +86,9 @@ class ProducerTransaction:
         self._settings = settings
         self._added: set[TopicPartition] = set()
         self._has_offsets = False
+        self._has_acknowledgements = False
+        self._unconfirmed_count = 0
+        """Calls whose acknowledgements may or may not have joined the transaction."""
         self._adding = asyncio.Lock()
         self._committing_ranges = asyncio.Lock()
 
@@ -143,6 +151,25 @@ class ProducerTransaction:
         except BrokerUnavailableError as error:
             self._fail(error)
 
+    async def add_acknowledgements(
+        self, records: Sequence[ClaimedRecord], acknowledge_type: AcknowledgeType
+    ) -> None:
+        """Acknowledge records of share consumers. After an error only an abort is possible."""
+        self._require("acknowledge", Phase.OPEN)
+        transaction_acknowledgements.check(records, acknowledge_type)
+        if not records:
+            return  # the broker learns of a transaction with its first record
+        self._has_acknowledgements = True
+        self._unconfirmed_count += 1
+        try:
+            await transaction_acknowledgements.settle(records, acknowledge_type, self._delivery.writer)
+        except AcknowledgeError as error:
+            self._fail(error)
+        except asyncio.CancelledError:
+            self.note_failure(ConsumerError("A call of acknowledge was cancelled."))
+            raise
+        self._unconfirmed_count -= 1
+
     def check_commit(self) -> None:
         """Raises the error that prevents a commit."""
         self._require("commit_transaction", Phase.OPEN, Phase.COMMITTING)
@@ -152,18 +179,21 @@ class ProducerTransaction:
         self.check_commit()
         self.phase = Phase.COMMITTING
         await self._end(commit=True)
+        self._become_ready()
 
     async def abort(self, *, needs_new_epoch: bool) -> None:
         """Abort, once no record is in flight. `needs_new_epoch` if a batch may or may not be written."""
         self._require("abort_transaction", Phase.OPEN, Phase.FAILED)
         self.phase = Phase.FAILED
         await self._end(commit=False)
-        if needs_new_epoch:
+        # A late acknowledgement of the old epoch is refused, so it cannot join the next transaction.
+        if needs_new_epoch or self._unconfirmed_count:
             self._delivery.become(await self._begin(self._delivery.writer))
+        self._become_ready()
 
     def note_failure(self, error: Exception) -> None:
         """A step has failed."""
-        if isinstance(error, BrokerError | ProduceError) and error.code in _FENCED:
+        if isinstance(error, BrokerError | ProduceError | AcknowledgeError) and error.code in _FENCED:
             self.phase = Phase.FENCED
         elif self.phase in {Phase.OPEN, Phase.FAILED}:
             self.phase = Phase.FAILED
@@ -180,15 +210,21 @@ class ProducerTransaction:
             self._fail(error)
 
     async def _end(self, *, commit: bool) -> None:
-        if self._added or self._has_offsets:
+        if self._added or self._has_offsets or self._has_acknowledgements:
             try:
                 await self._transactions.end(self._delivery.writer, commit=commit)
             except BrokerError as error:
                 if commit:
                     self.phase = Phase.FAILED
+                elif self._unconfirmed_count and error.code is ErrorCode.invalid_txn_state:
+                    return  # the acknowledgements that would have begun it have not arrived
                 self._fail(error)
+
+    def _become_ready(self) -> None:
         self._added.clear()
         self._has_offsets = False
+        self._has_acknowledgements = False
+        self._unconfirmed_count = 0
         self.cause = None
         self.phase = Phase.READY
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.extended import INDIVIDUAL_COMMIT, RELEASE_DELAY
+from barnabas.protocol.extended import INDIVIDUAL_COMMIT, RELEASE_DELAY, SHARE_TRANSACTIONS
 from barnabas.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION = "metadata.version"
@@ -36,12 +36,16 @@ SUPPORTED_FEATURES: Final[Mapping[str, Levels]] = {
 DEAD_LETTERS_LEVEL: Final = 2
 """The level of share.version from which on share groups write dead letters (KIP-1191)."""
 
-EXTENSIONS: Final[Mapping[str, Levels]] = {INDIVIDUAL_COMMIT: Levels(1, 1), RELEASE_DELAY: Levels(1, 1)}
+EXTENSIONS: Final[Mapping[str, Levels]] = {
+    INDIVIDUAL_COMMIT: Levels(1, 1),
+    RELEASE_DELAY: Levels(1, 1),
+    SHARE_TRANSACTIONS: Levels(1, 1),
+}
 """Features that Apache Kafka lacks. Clients use the tags of docs/protocol.md only if they are listed. They
 have no finalized level, because Kafka does not load a metadata log that finalizes an unknown feature.
 
 individual.commit: consumers commit ranges of offsets. release.delay: share consumers release records with a
-delay.
+delay. share.transactional.acknowledgement: acknowledgements of share groups join a producer's transaction.
 """
 
 _CHANGED_METADATA: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})

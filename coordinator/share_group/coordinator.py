@@ -278,6 +278,13 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         group = self._loaded(group_id)
         return None if group is None else group.members.get(member_id)
 
+    def reads(self, key: SharePartitionKey) -> bool:
+        """Whether the group exists and has share state in the partition. COORDINATOR_LOAD_IN_PROGRESS."""
+        self._operations.check_loaded(key.group_id)
+        group = self._registry.get(key.group_id)
+        topic = None if group is None else group.state_partitions.initialised.get(key.topic_id)
+        return topic is not None and key.partition in topic.partitions
+
     def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
         """The partitions with share state in the group, of topics that exist; empty for an unknown group."""
         group = self._loaded(group_id)

@@ -60,6 +60,10 @@ class ShareStateInitialiser(Protocol):
         """
         ...
 
+    def is_in_transaction(self, group_id: str, topic_id: UUID, partition: int) -> bool:
+        """Whether acknowledgements of the group in the partition may wait for the end of a transaction."""
+        ...
+
     def delete(
         self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
     ) -> Completion[None]:

@@ -71,6 +71,19 @@ def require_empty(group: ShareGroup) -> None:
         raise ApiError(ErrorCode.non_empty_group, "The group is not empty.")
 
 
+def require_no_transaction(
+    group: ShareGroup, partitions: Iterable[TopicIdPartition], share_state: ShareStateInitialiser
+) -> None:
+    """CONCURRENT_TRANSACTIONS if acknowledgements in these partitions wait for the end of a transaction."""
+    for topic_id, partition in partitions:
+        if share_state.is_in_transaction(group.group_id, topic_id, partition):
+            raise ApiError(
+                ErrorCode.concurrent_transactions,
+                f"Records of partition {partition} are acknowledged in an open transaction. Try again when "
+                "the transaction has ended.",
+            )
+
+
 def outcome_of(completion: Completion[None]) -> tuple[ErrorCode, str | None]:
     """The error code and message of a settled completion."""
     if completion.error is None:
@@ -95,6 +108,7 @@ def alter_offsets(
     require_empty(group)
     topics = list(topics)
     shapes = {topic.topic_name: catalog.topic_by_name(topic.topic_name) for topic in topics}
+    require_no_transaction(group, _named(topics, shapes), share_state)
     # First, so that no leader that is loaded meanwhile begins at 0 again.
     undone = without_zero_starts(group.state_partitions, _undecided(topics, shapes))
     if undone != group.state_partitions:
@@ -112,6 +126,17 @@ def alter_offsets(
     if records:
         yield Write(records)
     return [_altered_topic(topic, shapes[topic.topic_name], completions) for topic in topics]
+
+
+def _named(
+    topics: Iterable[TopicOffsets], shapes: Mapping[str, TopicShape | None]
+) -> Iterator[TopicIdPartition]:
+    """The partitions of existing topics."""
+    for topic in topics:
+        shape = shapes[topic.topic_name]
+        if shape is not None:
+            for partition, _ in topic.partitions:
+                yield TopicIdPartition(shape.topic_id, partition)
 
 
 def _undecided(
@@ -227,11 +252,17 @@ def delete_state(
 ) -> Steps[dict[UUID, tuple[ErrorCode, str | None]]]:
     """Mark the topics as being deleted, then delete the group's share state in them. Topic id -> outcome.
 
-    The caller removes the marks, or the whole group.
+    The caller removes the marks, or the whole group. CONCURRENT_TRANSACTIONS, see `require_no_transaction`.
     """
     chosen = {shape.topic_id: shape for shape in shapes}
     if not chosen:
         return {}
+    everything = (
+        TopicIdPartition(shape.topic_id, partition)
+        for shape in chosen.values()
+        for partition in range(shape.partition_count)
+    )
+    require_no_transaction(group, everything, share_state)
     kept = without_topics(group.state_partitions, chosen)
     marks = {topic: shape.name for topic, shape in chosen.items()}
     marked = kept._replace(deleting={**kept.deleting, **marks})

@@ -40,13 +40,14 @@ from barnabas.coordinator.transaction.transaction import (
     AT_REST,
     NO_PRODUCER_ID,
     PREPARED,
+    Participant,
     Transaction,
     completed,
     fenced,
     new_transaction,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import AllDone, Completion
 
 ID_BYTES_MAX = 2**15 - 1
@@ -215,15 +216,17 @@ class TransactionCoordinator:
         self._uncertain.discard(transactional_id)
         return after.producer
 
-    def add_partitions(
+    def add_participants(
         self,
         transactional_id: str,
         producer: ProducerIdentity,
-        added: Collection[TopicNamePartition],
+        added: Collection[Participant],
         *,
         client_version: int,
     ) -> Completion[None]:
-        """AddPartitionsToTxn, AddOffsetsToTxn, or the partition that a write adds. See `partitions`."""
+        """AddPartitionsToTxn, AddOffsetsToTxn, or the participant of a write or an acknowledgement. See
+        `partitions`.
+        """
         operation = partial(self._adding, transactional_id, producer, added, client_version)
         return self._submit(transactional_id, operation)
 
@@ -231,7 +234,7 @@ class TransactionCoordinator:
         self,
         transactional_id: str,
         producer: ProducerIdentity,
-        added: Collection[TopicNamePartition],
+        added: Collection[Participant],
         client_version: int,
     ) -> _Steps[None]:
         known = self._find(transactional_id)
@@ -240,14 +243,12 @@ class TransactionCoordinator:
             yield Write([record_of(after)])
             self._expect_timeouts()
 
-    def takes_part(
-        self, transactional_id: str, producer: ProducerIdentity, partition: TopicNamePartition
-    ) -> bool:
-        """Whether the producer may write to the partition now. See `partitions`; also INVALID_REQUEST,
+    def takes_part(self, transactional_id: str, producer: ProducerIdentity, participant: Participant) -> bool:
+        """Whether the producer may write or acknowledge there now. See `partitions`; also INVALID_REQUEST,
         COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._check_loaded(transactional_id)
-        return partitions.takes_part(self._find(transactional_id), producer, partition)
+        return partitions.takes_part(self._find(transactional_id), producer, participant)
 
     def end(self, request: EndRequest) -> Completion[ProducerIdentity]:
         """EndTxn (see `ending`). Returns the identity that the producer uses from now on.
@@ -288,6 +289,10 @@ class TransactionCoordinator:
     def is_loaded(self) -> bool:
         """Whether every partition is loaded: only then are all producer ids with a transaction known."""
         return self._operations.all_loaded
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        """Whether acknowledgements of the share-partition may wait for the end of a known transaction."""
+        return self._registry.has_acknowledgements(key)
 
     def of_producer(self, producer_id: int) -> Transaction | None:
         """The transaction of the transactional id that has this producer id now; None if none is known.

@@ -1,4 +1,5 @@
-"""Decided transactions, until every partition that takes part has its marker.
+"""Decided transactions, until every partition that takes part has its marker, and every share-partition the
+outcome of its acknowledgements, which counts as a marker here.
 
 A marker that cannot be written now is tried again without a limit, because the decision stands. The client
 that asked for the end waits for the first attempt only. A log that knows a newer producer of the same id
@@ -16,9 +17,9 @@ from functools import partial
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.interfaces import MarkerWriter
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
-from barnabas.coordinator.transaction.transaction import Transaction, completed
+from barnabas.coordinator.transaction.transaction import Participant, Transaction, completed
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey, TopicNamePartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadline_table import DeadlineTable
 
@@ -28,8 +29,8 @@ class DecidedTransaction:
 
     def __init__(self, transaction: Transaction, asked_for: Completion[ProducerIdentity] | None) -> None:
         self.transaction = transaction
-        self.remaining = set(transaction.partitions)
-        """Partitions without their marker."""
+        self.remaining = set(transaction.participants)
+        """Those without their marker."""
         self.refusing: set[TopicNamePartition] = set()
         """Partitions whose log refuses the marker for good."""
         self.under_way = 0
@@ -90,7 +91,7 @@ class DecidedTransactions:
     def remaining(self, transactional_id: str) -> frozenset[TopicNamePartition] | None:
         """The partitions without their marker; None if the id has no decided transaction."""
         decided = self._by_id.get(transactional_id)
-        return None if decided is None else frozenset(decided.remaining)
+        return None if decided is None else decided.transaction.partitions & decided.remaining
 
     def end(self, decided: DecidedTransaction) -> None:
         """The end is in the log."""
@@ -130,22 +131,22 @@ class DecidedTransactions:
             transaction.commits,
             transaction.client_version,
         )
-        partitions = sorted(decided.remaining)
-        # One more than the partitions, so that the round ends after all markers have begun.
-        decided.under_way = 1 + len(partitions)
-        for one in partitions:
+        participants = _in_order(decided.remaining)
+        # One more than these, so that the round ends after all markers have begun.
+        decided.under_way = 1 + len(participants)
+        for one in participants:
             written = self._writer.write_marker(one, marker)
             written.when_done(partial(self._marker_ended, decided, one))
         self._round_ended(decided)
 
     def _marker_ended(
-        self, decided: DecidedTransaction, partition: TopicNamePartition, written: Completion[None]
+        self, decided: DecidedTransaction, participant: Participant, written: Completion[None]
     ) -> None:
-        if is_refused(written):
-            decided.refusing.add(partition)
-            decided.remaining.discard(partition)
+        if isinstance(participant, TopicNamePartition) and is_refused(written):
+            decided.refusing.add(participant)
+            decided.remaining.discard(participant)
         elif _is_written(written):
-            decided.remaining.discard(partition)
+            decided.remaining.discard(participant)
         self._round_ended(decided)
 
     def _round_ended(self, decided: DecidedTransaction) -> None:
@@ -160,6 +161,13 @@ class DecidedTransactions:
     def _forget(self, transactional_id: str) -> DecidedTransaction | None:
         self._retries.cancel(transactional_id)
         return self._by_id.pop(transactional_id, None)
+
+
+def _in_order(participants: Iterable[Participant]) -> list[Participant]:
+    """Partitions first, and always in the same order."""
+    partitions = [one for one in participants if isinstance(one, TopicNamePartition)]
+    share_partitions = [one for one in participants if isinstance(one, SharePartitionKey)]
+    return [*sorted(partitions), *sorted(share_partitions)]
 
 
 def being_loaded() -> ApiError:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from barnabas.coordinator.transaction.transaction import (
     EPOCH_RAISED_FROM,
     PREPARED,
+    Participant,
     Transaction,
     TransactionState,
 )
@@ -40,10 +41,10 @@ class HangingTransaction(NamedTuple):
     has_refused_markers: bool
 
 
-def is_held_open(known: Transaction, partition: TopicNamePartition) -> bool:
-    """Whether the coordinator will end the partition's transaction itself."""
+def is_held_open(known: Transaction, participant: Participant) -> bool:
+    """Whether the coordinator will end the participant's transaction itself."""
     has_begun = known.state is TransactionState.ONGOING or known.state in PREPARED
-    return has_begun and partition in known.partitions
+    return has_begun and known.has(participant)
 
 
 def named_outcome(history: Sequence[Transaction], hanging: HangingTransaction) -> Transaction | None:

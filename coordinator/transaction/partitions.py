@@ -1,5 +1,6 @@
-"""The partitions that take part in a transaction: the client or the broker adds them before the first write,
-and each write checks them (KIP-98, KIP-890). Pure.
+"""The partitions and share-partitions that take part in a transaction (KIP-98, KIP-890).
+
+The client or the broker adds them before the first write or acknowledgement, and each one checks them. Pure.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from collections.abc import Collection
 
 from barnabas.coordinator.transaction.transaction import (
     PREPARED,
+    Participant,
     Transaction,
     TransactionState,
-    with_partitions,
+    with_participants,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.identity import ProducerIdentity
 
 
 def check_producer(transaction: Transaction | None, producer: ProducerIdentity) -> Transaction:
@@ -37,19 +39,19 @@ def check_producer(transaction: Transaction | None, producer: ProducerIdentity) 
 def added(
     transaction: Transaction | None,
     producer: ProducerIdentity,
-    partitions: Collection[TopicNamePartition],
+    participants: Collection[Participant],
     client_version: int,
     wall_ms: int,
 ) -> Transaction | None:
-    """The state with these partitions in the transaction; None if all are there. See `check_producer`."""
+    """The state with these in the transaction; None if all are there. See `check_producer`."""
     known = check_producer(transaction, producer)
-    if known.state is TransactionState.ONGOING and known.partitions.issuperset(partitions):
+    if known.state is TransactionState.ONGOING and all(map(known.has, participants)):
         return None
-    return with_partitions(known, partitions, client_version, wall_ms)
+    return with_participants(known, participants, client_version, wall_ms)
 
 
-def takes_part(
-    transaction: Transaction | None, producer: ProducerIdentity, partition: TopicNamePartition
-) -> bool:
-    """Whether the producer may write to the partition now. Raises as `check_producer`."""
-    return partition in check_producer(transaction, producer).partitions
+def takes_part(transaction: Transaction | None, producer: ProducerIdentity, participant: Participant) -> bool:
+    """Whether the producer may write to the partition, or acknowledge records of the share-partition, now.
+    Raises as `check_producer`.
+    """
+    return check_producer(transaction, producer).has(participant)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TypeAlias
+from uuid import UUID
 
 from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
-from barnabas.protocol.identity import TopicNamePartition, by_topic
+from barnabas.protocol.identity import SharePartitionKey, TopicNamePartition, by_topic
 from barnabas.protocol.transaction_log_records import (
+    AcknowledgedPartitions,
     TransactionLogKey,
     TransactionLogValue,
     TransactionPartitions,
@@ -56,6 +58,7 @@ def _value_of(transaction: Transaction) -> TransactionLogValue:
         transaction_last_update_timestamp_ms=transaction.updated_at_ms,
         transaction_start_timestamp_ms=transaction.started_at_ms,
         client_transaction_version=transaction.client_version,
+        acknowledgements=_acknowledgements_of(transaction.acknowledgements),
     )
 
 
@@ -63,6 +66,16 @@ def _partitions_of(partitions: frozenset[TopicNamePartition]) -> tuple[Transacti
     return tuple(
         TransactionPartitions(topic=topic, partition_ids=tuple(partition_ids))
         for topic, partition_ids in by_topic(partitions).items()
+    )
+
+
+def _acknowledgements_of(keys: frozenset[SharePartitionKey]) -> tuple[AcknowledgedPartitions, ...]:
+    indexes: dict[tuple[str, UUID], list[int]] = {}
+    for group_id, topic_id, partition in sorted(keys):
+        indexes.setdefault((group_id, topic_id), []).append(partition)
+    return tuple(
+        AcknowledgedPartitions(group_id=group_id, topic_id=topic_id, partition_ids=tuple(of_topic))
+        for (group_id, topic_id), of_topic in indexes.items()
     )
 
 
@@ -84,6 +97,11 @@ def _state_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
         partitions=frozenset(
             TopicNamePartition(one.topic, partition)
             for one in value.transaction_partitions or ()
+            for partition in one.partition_ids
+        ),
+        acknowledgements=frozenset(
+            SharePartitionKey(one.group_id, one.topic_id, partition)
+            for one in value.acknowledgements
             for partition in one.partition_ids
         ),
         started_at_ms=value.transaction_start_timestamp_ms,

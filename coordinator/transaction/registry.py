@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from barnabas.coordinator.transaction.record_factory import TransactionRecord
 from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
+from barnabas.protocol.identity import SharePartitionKey
 
 
 class TransactionRegistry:
@@ -15,6 +17,8 @@ class TransactionRegistry:
         self._partitions: list[dict[str, Transaction]] = [{} for _ in range(partition_count)]
         self._ongoing: set[str] = set()
         self._by_producer_id: dict[int, Transaction] = {}
+        self._acknowledging: Counter[SharePartitionKey] = Counter()
+        """The number of transactions in which each share-partition takes part."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -30,6 +34,10 @@ class TransactionRegistry:
     def of_producer(self, producer_id: int) -> Transaction | None:
         """The transaction of the id that has this producer id now."""
         return self._by_producer_id.get(producer_id)
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        """Whether the share-partition takes part in a transaction that has not ended."""
+        return key in self._acknowledging
 
     def ongoing(self) -> frozenset[str]:
         """The ids with an open transaction."""
@@ -47,10 +55,12 @@ class TransactionRegistry:
         before = ids.get(transactional_id)
         if before is not None:
             self._by_producer_id.pop(before.producer_id, None)
+            self._forget_acknowledgements(before)
         if transaction is None:
             ids.pop(transactional_id, None)
         else:
             ids[transactional_id] = self._by_producer_id[transaction.producer_id] = transaction
+            self._acknowledging.update(transaction.acknowledgements)
         if transaction is not None and transaction.state is TransactionState.ONGOING:
             self._ongoing.add(transactional_id)
         else:
@@ -62,5 +72,12 @@ class TransactionRegistry:
         self._ongoing.difference_update(ids)
         for transaction in ids.values():
             self._by_producer_id.pop(transaction.producer_id, None)
+            self._forget_acknowledgements(transaction)
         self._count -= len(ids)
         ids.clear()
+
+    def _forget_acknowledgements(self, transaction: Transaction) -> None:
+        for key in transaction.acknowledgements:
+            self._acknowledging[key] -= 1
+            if not self._acknowledging[key]:
+                del self._acknowledging[key]

@@ -8,12 +8,12 @@ one that a producer gets, then a new id begins at 0. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
-from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey, TopicNamePartition
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
@@ -21,6 +21,9 @@ NO_TIME: Final = -1
 
 EPOCH_RAISED_FROM: Final = 2
 """The level of `transaction.version`, of a client or the broker, from which on each end raises the epoch."""
+
+Participant: TypeAlias = TopicNamePartition | SharePartitionKey
+"""A partition with writes in a transaction, or a share-partition with acknowledgements in it."""
 
 _EPOCH_MAX: Final = 2**15 - 1
 
@@ -66,6 +69,8 @@ class Transaction:
     timeout_ms: int
     state: TransactionState
     partitions: frozenset[TopicNamePartition] = frozenset()
+    acknowledgements: frozenset[SharePartitionKey] = frozenset()
+    """The share-partitions with acknowledgements in the transaction."""
     started_at_ms: int = NO_TIME
     updated_at_ms: int
     client_version: int = 0
@@ -74,6 +79,14 @@ class Transaction:
     @property
     def producer(self) -> ProducerIdentity:
         return ProducerIdentity(self.producer_id, self.producer_epoch)
+
+    @property
+    def participants(self) -> frozenset[Participant]:
+        """All that must know the outcome."""
+        return self.partitions | self.acknowledgements
+
+    def has(self, participant: Participant) -> bool:
+        return participant in self.partitions or participant in self.acknowledgements
 
     @property
     def is_exhausted(self) -> bool:
@@ -121,20 +134,24 @@ def for_producer(
         timeout_ms=timeout_ms,
         state=TransactionState.EMPTY,
         partitions=frozenset(),
+        acknowledgements=frozenset(),
         started_at_ms=NO_TIME,
         updated_at_ms=wall_ms,
     )
 
 
-def with_partitions(
-    before: Transaction, added: Iterable[TopicNamePartition], client_version: int, wall_ms: int
+def with_participants(
+    before: Transaction, added: Collection[Participant], client_version: int, wall_ms: int
 ) -> Transaction:
-    """More partitions take part; the first ones begin the transaction."""
+    """More partitions and share-partitions take part; the first ones begin the transaction."""
     return replace(
         before,
         previous_producer_id=before.producer_id,
         state=TransactionState.ONGOING,
-        partitions=before.partitions.union(added),
+        partitions=before.partitions.union(one for one in added if isinstance(one, TopicNamePartition)),
+        acknowledgements=before.acknowledgements.union(
+            one for one in added if isinstance(one, SharePartitionKey)
+        ),
         started_at_ms=wall_ms if before.state in AT_REST else before.started_at_ms,
         updated_at_ms=wall_ms,
         client_version=client_version,
@@ -187,6 +204,7 @@ def completed(before: Transaction, wall_ms: int) -> Transaction:
         next_producer_id=NO_PRODUCER_ID,
         state=TransactionState.COMPLETE_COMMIT if before.commits else TransactionState.COMPLETE_ABORT,
         partitions=frozenset(),
+        acknowledgements=frozenset(),
         updated_at_ms=wall_ms,
     )
 

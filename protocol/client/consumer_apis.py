@@ -38,6 +38,7 @@ from barnabas.protocol.client.share_requests import (
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.extended import SHARE_TRANSACTIONS
 from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -89,3 +90,5 @@ SHARE_FETCH: Final[ClientApi[ShareFetchBody, ShareFetchReply]] = ClientApi(
 SHARE_ACKNOWLEDGE: Final[ClientApi[ShareAcknowledgeBody, ShareAcknowledgeReply]] = ClientApi(
     ApiKey.SHARE_ACKNOWLEDGE, 1, 2, encode_share_acknowledge_request, decode_share_acknowledge_response
 )
+ACKNOWLEDGE_IN_TRANSACTION: Final = SHARE_ACKNOWLEDGE._replace(feature=SHARE_TRANSACTIONS)
+"""With the tag of an extension (docs/protocol.md)."""

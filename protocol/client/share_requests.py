@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
+from barnabas.protocol.decode.acknowledging_transaction import TRANSACTION_TAG, encode_transaction
 from barnabas.protocol.decode.share_acknowledge import RENEWAL_VERSION, ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import (
     LOCK_DURATION_TAG,
@@ -70,7 +71,10 @@ def encode_share_acknowledge_request(version: int, body: ShareAcknowledgeBody) -
     if version >= RENEWAL_VERSION:
         request += _RENEWAL.pack(body.is_renew_ack)
     request += _topics(body.topics)
-    request += NO_TAGS
+    transaction = body.transaction
+    request += tagged_fields(
+        () if transaction is None else [(TRANSACTION_TAG, encode_transaction(transaction))]
+    )
     return bytes(request)
 
 

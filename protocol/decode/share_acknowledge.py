@@ -1,6 +1,7 @@
 """ShareAcknowledge requests (key 79, versions 1 and 2; KIP-932, KIP-1222).
 
-Unknown tagged fields are skipped. The combination of the fields is not checked.
+The tag of an extension names the transaction that the acknowledgements join. Unknown tagged fields are
+skipped. The combination of the fields is not checked.
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ import struct
 from typing import Final, NamedTuple
 
 from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
+from barnabas.protocol.decode.acknowledging_transaction import (
+    TRANSACTION_TAG,
+    AcknowledgingTransaction,
+    decode_transaction,
+)
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.varint import Buffer
 
@@ -26,7 +32,9 @@ class ShareAcknowledgeBody(NamedTuple):
     is_renew_ack: bool
     topics: list[AckTopic]
     encoded_topics: bytes = b""
-    """See `acknowledgements.encoded_since`; not for encoders."""
+    """See `acknowledgements.encoded_since`, with the tag of the transaction behind them; not for encoders."""
+    transaction: AcknowledgingTransaction | None = None
+    """The transaction that the acknowledgements join (an extension); None for ordinary ones."""
 
 
 def decode_share_acknowledge(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeBody:
@@ -45,7 +53,11 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
     start = reader.position
     topics = read_ack_topics(reader)
     encoded_topics = encoded_since(reader, start)
-    reader.tagged_fields()
+    tag = reader.tags().get(TRANSACTION_TAG)
+    transaction = None
+    if tag is not None:
+        transaction = decode_transaction(tag)
+        encoded_topics = encoded_topics and encoded_topics + bytes(tag)
     return ShareAcknowledgeBody(
-        group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics
+        group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics, transaction
     )

@@ -13,3 +13,5 @@ INDIVIDUAL_COMMIT: Final = "individual.commit"
 
 RELEASE_DELAY: Final = "release.delay"
 """The feature of delays that a share consumer asks for when it releases records."""
+SHARE_TRANSACTIONS: Final = "share.transactional.acknowledgement"
+"""The feature of acknowledgements of share groups that join a producer's transaction."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from barnabas.protocol.decode.acknowledgements import AckTopic
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import ShareCounts
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.acknowledgement import validate_acknowledgement_batches
 from barnabas.storage.errors import StorageError
@@ -23,6 +25,9 @@ log = get_logger("share")
 
 SUCCESS = (ErrorCode.none.value, None)
 
+
+Record = Callable[[SharePartitionLeader, str, Sequence[AckBatch], Sequence[ReleaseDelay]], Completion[None]]
+"""Has a member's validated batches recorded by the leader. Raises ApiError, changing nothing."""
 
 Results = dict[TopicIdPartition, tuple[int, str | None]]
 """The result of each partition that the request acknowledges, as (error code, message)."""
@@ -38,9 +43,11 @@ def acknowledge(
     version: int,
     is_renew_ack: bool,
     lock_duration_ms: int | None,
+    record: Record | None = None,
 ) -> Completion[Results]:
     """Acknowledge all that `topics` name with batches. `why_not_led` is the error of a partition without a
-    leader. `lock_duration_ms` is that of renewed locks, None for the group's.
+    leader. `lock_duration_ms` is that of renewed locks, None for the group's. `record` takes the place of
+    `SharePartitionLeader.acknowledge`.
     """
     results: Results = {}
     pending: list[tuple[TopicIdPartition, Completion[None]]] = []
@@ -54,7 +61,10 @@ def acknowledge(
                 if leader is None:
                     raise why_not_led(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)
+                if record is None:
+                    recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)
+                else:
+                    recorded = record(leader, member_id, batches, delays)
             except (ApiError, StorageError) as error:
                 results[partition] = error_result(error)
                 continue

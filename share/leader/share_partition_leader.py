@@ -30,6 +30,7 @@ from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
+from barnabas.share.leader.leader_transactions import LeaderTransactions
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
@@ -132,8 +133,7 @@ class SharePartitionLeader:
         self.log = log
         self.image = image
         due_times = DueTimes(ahead_ms(surroundings.clock), surroundings.random)
-        now_ms = surroundings.clock.monotonic_ms()
-        self.core = SharePartition(image, log.control_runs, due_times, now_ms)
+        self.core = SharePartition(image, log.control_runs, due_times, surroundings.clock.monotonic_ms())
         self.closed = False
         """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True
@@ -150,6 +150,7 @@ class SharePartitionLeader:
         self._store = store
         self._surroundings = surroundings
         self.counts = PartitionCounts()
+        self.transactions = LeaderTransactions(self, surroundings.clock.monotonic_ms)
         self._count_batches(self.core.read_batches)
 
     @property
@@ -171,7 +172,7 @@ class SharePartitionLeader:
     @property
     def is_window_full(self) -> bool:
         """Whether the in-flight window has no room for new records."""
-        return self.core.in_flight_count >= self._limits().record_locks_max
+        return self.core.in_flight_count >= self.limits().record_locks_max
 
     def begin_at(self, start_offset: int) -> None:
         """Record the start offset of the group; until that is done no record can be acquired. Raises
@@ -262,7 +263,7 @@ class SharePartitionLeader:
         `delays` are those that the member asks for on released records. `lock_duration_ms` is that of renewed
         locks, None for the group's.
         """
-        limits = self._limits()
+        limits = self.limits()
         if lock_duration_ms is not None:
             limits = limits._replace(lock_duration_ms=lock_duration_ms)
         now_ms = self._surroundings.clock.monotonic_ms()
@@ -287,10 +288,9 @@ class SharePartitionLeader:
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""
-        limits = self._limits()
         now_ms = self._surroundings.clock.monotonic_ms()
         self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
-        decision = self.core.decide_release_member(member_id, limits, now_ms, is_clean=is_clean)
+        decision = self.core.decide_release_member(member_id, self.limits(), now_ms, is_clean=is_clean)
         self._record_immediate(decision)
 
     def resume_letters(self) -> None:
@@ -301,21 +301,21 @@ class SharePartitionLeader:
 
     def end_letters(self, ranges: Iterable[tuple[int, int]], cause: Cause) -> Completion[None]:
         """Archive records whose dead letters are written, or given up."""
-        return self._record_if_any(self.core.decide_archived(ranges, cause))
+        return self.record_if_any(self.core.decide_archived(ranges, cause))
 
     def place_letters(self, ranges: Iterable[tuple[int, int]], place: LetterPlace) -> Completion[None]:
         """Record another place for the dead letters of these records."""
-        return self._record_if_any(self.core.decide_letter_place(ranges, place))
+        return self.record_if_any(self.core.decide_letter_place(ranges, place))
 
     def is_at_delivery_limit(self, delivery_count: int) -> bool:
         """Whether a record with this delivery count has reached the group's present limit."""
-        return delivery_count >= self._limits().delivery_count_max
+        return delivery_count >= self.limits().delivery_count_max
 
     def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
         """An administrator's change of records, in force immediately; the completion ends when it is
         recorded. Raises ApiError, changing nothing.
         """
-        decision = self.core.administer(action, first_offset, last_offset, self._limits())
+        decision = self.core.administer(action, first_offset, last_offset, self.limits())
         recorded = self._record(decision)
         self._announce(decision.outcome)
         return recorded
@@ -341,7 +341,7 @@ class SharePartitionLeader:
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: end the expired locks, and wake the fetches for records that are due."""
         self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
-        decision = self.core.expire(now_ms, self._limits())
+        decision = self.core.expire(now_ms, self.limits())
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         self._record_immediate(decision)
 
@@ -398,14 +398,14 @@ class SharePartitionLeader:
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
-    def _limits(self) -> ShareLimits:
+    def limits(self) -> ShareLimits:
         """The group's limits, with the place of a dead letter in this partition if the group has them."""
         limits = self._surroundings.limits(self.group_id)
         if limits.letter_place is None:
             return limits
         return limits._replace(letter_place=self._surroundings.dead_letters.place(self.key))
 
-    def _record_if_any(self, decision: Decision) -> Completion[None]:
+    def record_if_any(self, decision: Decision) -> Completion[None]:
         if self.closed:
             return Completion.failed(ApiError(ErrorCode.not_leader_or_follower))
         return NOTHING_TO_RECORD if decision.is_empty else self._record(decision)

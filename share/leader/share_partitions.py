@@ -52,6 +52,25 @@ class _FailedLoad(NamedTuple):
     """Monotonic, exclusive."""
 
 
+class Transactions(Protocol):
+    """The transactions in which records of share-partitions are acknowledged."""
+
+    def acknowledgements_found(self, leader: SharePartitionLeader) -> None:
+        """A new leader has acknowledgements that wait for the ends of transactions."""
+        ...
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        """Whether acknowledgements in the share-partition may wait for the end of a transaction."""
+        ...
+
+
+class _NoTransactions:
+    def acknowledgements_found(self, leader: SharePartitionLeader) -> None: ...
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        return False
+
+
 class SharePartitions:
     """All leaders of one broker, by key and by partition. Used on the loop's thread only."""
 
@@ -76,6 +95,8 @@ class SharePartitions:
         self.clock = clock
         self.limits = limits
         self.counts = ShareCounts(has_topic)
+        self.transactions: Transactions = _NoTransactions()
+        """Set once they are there, before the first leader is loaded."""
         self._deadlines = deadlines
         self._purgatory = purgatory
         self._groups = groups
@@ -254,4 +275,6 @@ class SharePartitions:
         if leader.core.is_initialised:
             leader.follow_log_start()
         leader.resume_letters()
+        if leader.core.pending_acknowledgements:
+            self.transactions.acknowledgements_found(leader)
         return leader

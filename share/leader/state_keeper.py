@@ -39,6 +39,11 @@ class StateKeeper:
         self._share_partitions.hold_back(key, recorded)
         return recorded
 
+    def is_in_transaction(self, group_id: str, topic_id: UUID, partition: int) -> bool:
+        """See `ShareStateInitialiser.is_in_transaction`."""
+        key = SharePartitionKey(group_id, topic_id, partition)
+        return self._share_partitions.transactions.has_acknowledgements(key)
+
     def delete(
         self, group_id: str, group_incarnation: int, topic_id: UUID, partition: int
     ) -> Completion[None]:

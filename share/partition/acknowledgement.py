@@ -8,7 +8,7 @@ acknowledges record by record costs little more than one which acknowledges a ra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from operator import eq, gt, lt
 
@@ -44,6 +44,7 @@ class AcknowledgeType(IntEnum):
 
 _RENEW = AcknowledgeType.RENEW.value
 _RENEW_VERSION_MIN = 2
+_IN_TRANSACTION = "A record is acknowledged in a transaction, whose end it waits for."
 _TARGETS = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
 _CAUSES = (Cause.GAP, Cause.ACCEPT, Cause.RELEASE, Cause.REJECT)
 
@@ -93,17 +94,19 @@ def acknowledge(
     if delays:
         check_delays(delays, limits)
     decision = Decision()
-    segments, error = _segments(in_flight, batches)
+    segments, error = segments_of(in_flight, batches)
     taken_back = overtaken(in_flight, _delivered_again(in_flight, segments, limits))
     try:
         for segment in _without(segments, taken_back):
             if segment[2] == _RENEW:
                 _renew(in_flight, member_id, segment, limits, now_ms)
             elif not delays:
-                _decide_segment(in_flight, decision, member_id, segment, None, limits, now_ms)
+                held = take_held(in_flight, member_id, segment)
+                decide_runs(in_flight, decision, held, segment[2], member_id, limits, now_ms)
             else:
                 for part, delay_ms in by_delay(segment, delays):
-                    _decide_segment(in_flight, decision, member_id, part, delay_ms, limits, now_ms)
+                    held = take_held(in_flight, member_id, part)
+                    decide_runs(in_flight, decision, held, part[2], member_id, limits, now_ms, delay_ms)
         if error is not None:
             raise error
     except ApiError:
@@ -130,7 +133,10 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
     """Gives the recorded states to the records; whether some have become available."""
     released = False
     for _, run, state, condition in decision.targets:
-        in_flight.free(run, state, condition)
+        if state is ACQUIRED:
+            run.free(state, condition)  # held until its transaction ends
+        else:
+            in_flight.free(run, state, condition)
         run.pending = False
         released |= state is AVAILABLE and condition is None
     for batch, run in decision.taken_back:
@@ -154,7 +160,7 @@ def _join(decision: Decision) -> None:
         batch.join(first_run.first_offset, last_run.last_offset)
 
 
-def _segments(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[Segment], ApiError | None]:
+def segments_of(in_flight: InFlight, batches: Sequence[AckBatch]) -> tuple[list[Segment], ApiError | None]:
     """The batches as ranges of one type at or above the SPSO, up to the first batch that is out of range.
 
     The error of that batch is returned with them, because the batches before it are checked first.
@@ -241,19 +247,22 @@ def _runs_of_types(first_offset: int, types: Sequence[int], spso: int) -> list[S
     return segments
 
 
-def _decide_segment(
+def decide_runs(
     in_flight: InFlight,
     decision: Decision,
+    runs: Iterable[tuple[InFlightBatch, InFlightRun]],
+    ack_type: int,
     member_id: str,
-    segment: Segment,
-    delay_ms: int | None,
     limits: ShareLimits,
     now_ms: int,
+    delay_ms: int | None = None,
 ) -> None:
-    """`delay_ms` is the delay that the member has asked for."""
-    target = _TARGETS[segment[2]]
-    cause = _CAUSES[segment[2]]
-    for batch, run in _take_held(in_flight, member_id, segment):
+    """Adds the states that an acknowledgement of one type, not RENEW, gives to these runs. `delay_ms` is the
+    delay that the member has asked for.
+    """
+    target = _TARGETS[ack_type]
+    cause = _CAUSES[ack_type]
+    for batch, run in runs:
         state, why = target, cause
         condition: Condition | None = None
         if target is AVAILABLE and run.delivery_count >= limits.delivery_count_max:
@@ -283,7 +292,7 @@ def _renew(in_flight: InFlight, member_id: str, segment: Segment, limits: ShareL
     deadline_ms = now_ms + limits.lock_duration_ms
     if not limits.renew_enabled:
         raise ApiError(ErrorCode.invalid_record_state, "The group doesn't allow to renew acquisition locks.")
-    renewed = _take_held(in_flight, member_id, segment)
+    renewed = take_held(in_flight, member_id, segment)
     for _, run in renewed:
         run.lock_deadline_ms = deadline_ms
     for batch, run in renewed:
@@ -291,7 +300,7 @@ def _renew(in_flight: InFlight, member_id: str, segment: Segment, limits: ShareL
     in_flight.note_deadline(deadline_ms)
 
 
-def _take_held(
+def take_held(
     in_flight: InFlight, member_id: str, segment: Segment
 ) -> list[tuple[InFlightBatch, InFlightRun]]:
     """The segment as runs of its own, which the member must hold; raises ApiError INVALID_RECORD_STATE if
@@ -328,4 +337,5 @@ def _check_held(run: InFlightRun, member_id: str) -> None:
     if run.pending:
         raise ApiError(ErrorCode.invalid_record_state, "Another change of a record is being recorded.")
     if run.owner != member_id:
-        raise ApiError(ErrorCode.invalid_record_state, "A record is held by another member.")
+        message = "A record is held by another member." if run.condition is None else _IN_TRANSACTION
+        raise ApiError(ErrorCode.invalid_record_state, message)

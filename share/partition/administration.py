@@ -7,7 +7,7 @@ record has the cause ADMIN, and names that member.
 
 from __future__ import annotations
 
-from barnabas.protocol.delivery_state import Cause, LetterPlace, is_final
+from barnabas.protocol.delivery_state import Cause, LetterPlace, PendingAcknowledgement, is_final
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, RecordAction
 from barnabas.share.partition.decision import Decision
@@ -83,9 +83,14 @@ def _new(offset: int) -> str:
 def _check_states(in_flight: InFlight, action: RecordAction, first_offset: int, last_offset: int) -> None:
     alterable = _ALTERABLE[action]
     for _, run in in_flight.runs_between(first_offset, last_offset):
-        if run.pending or run.state not in alterable:
+        if run.pending or run.state not in alterable or _is_in_transaction(run):
             offset = max(in_flight.control_runs.next_data_offset(run.first_offset), first_offset)
             raise ApiError(ErrorCode.invalid_record_state, _refusal(run, offset))
+
+
+def _is_in_transaction(run: InFlightRun) -> bool:
+    """Whether its acknowledgement waits for the end of a transaction."""
+    return isinstance(run.condition, PendingAcknowledgement)
 
 
 def _refusal(run: InFlightRun, offset: int) -> str:
@@ -95,4 +100,6 @@ def _refusal(run: InFlightRun, offset: int) -> str:
         return f"Another change of the record at {offset} is being recorded: try again."
     if run.state is ARCHIVING:
         return f"The record at {offset} is on its way to a dead letter."
+    if run.state is ACQUIRED:
+        return f"The record at {offset} is acknowledged in a transaction, whose end it waits for."
     return f"The record at {offset} is {run.state.name.lower()}, so no member holds it."

@@ -29,7 +29,8 @@ ARCHIVED = RecordState.ARCHIVED
 class InFlightRun:
     """Neighbouring offsets of one batch, both ends inclusive, that are equal in all fields below.
 
-    `owner` and `lock_deadline_ms` belong to an acquired run, `condition` to the state. `pending` means that a
+    `owner` and `lock_deadline_ms` belong to an acquired run, `condition` to the state. An acquired run with a
+    condition has no owner: its acknowledgement waits for the end of a transaction. `pending` means that a
     change of the run is being recorded: no other change and no acquisition is possible, and the SPSO does not
     pass it. An available run with a condition, which is a `Due`, waits: it cannot be acquired until it is
     due.

@@ -65,6 +65,8 @@ def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> I
         first, state = max(run.first_offset, first_offset), DescribedState(run.state)
         if run.pending:
             yield _of_run(run, first, run.last_offset, state, Wait.RECORDING)
+        elif run.state is ACQUIRED and run.condition is not None:
+            yield _of_run(run, first, run.last_offset, state, Wait.TRANSACTION)
         elif run.state is not AVAILABLE:
             yield _of_run(run, first, run.last_offset, state, Wait.NOTHING)
         elif run.waits:

@@ -33,7 +33,9 @@ _NO_LIMIT = ShareLimits(delivery_count_max=1 << 31)
 
 
 def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decision:
-    """Ends the locks whose deadline has passed, and makes the bound of the others exact."""
+    """Ends the locks whose deadline has passed, and makes the bound of the others exact. A record whose
+    acknowledgement waits for a transaction has no deadline.
+    """
     decision = Decision()
     if in_flight.deadline_from_ms is None or now_ms < in_flight.deadline_from_ms:
         return decision
@@ -41,7 +43,7 @@ def expire_locks(in_flight: InFlight, limits: ShareLimits, now_ms: int) -> Decis
     in_flight.deadline_from_ms = None
     for batch in in_flight.batches:
         for run in batch.runs:
-            if run.state is not ACQUIRED or run.pending:
+            if run.state is not ACQUIRED or run.pending or run.condition is not None:
                 continue
             if run.lock_deadline_ms <= now_ms:
                 ended.append((batch, run))

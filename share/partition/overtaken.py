@@ -19,7 +19,7 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
     """The held records behind the released ones of their keys, which may be among them. Both ends of each
     range are inclusive.
 
-    A record whose acknowledgement is being recorded is not taken back.
+    A record whose acknowledgement is being recorded, or waits for a transaction, is not taken back.
     """
     order = in_flight.key_order
     if order is None or (order.run_max == 1 and order.alone is None):
@@ -80,7 +80,7 @@ def _held(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[
     """The held parts of a range, each inside of one run."""
     control_runs = in_flight.control_runs
     for _, run in in_flight.runs_between(first_offset, last_offset):
-        if run.state is ACQUIRED and not run.pending:
+        if run.state is ACQUIRED and not run.pending and run.condition is None:
             first = control_runs.next_data_offset(max(run.first_offset, first_offset))
             last = control_runs.previous_data_offset(min(run.last_offset, last_offset))
             if first <= last:

@@ -1,5 +1,6 @@
 """The part of a share-partition's live state that is recorded. Acquired is never recorded: such a range is
-written as Available with one delivery less. Pure.
+written as Available with one delivery less. The delivery counts once the record's acknowledgement is pending.
+Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from barnabas.storage.format.share_image import merge_ranges
 def projected(run: InFlightRun) -> tuple[RecordState, int]:
     """The state and delivery count by which a run that isn't pending final is recorded."""
     if run.state is ACQUIRED:
-        return AVAILABLE, run.delivery_count - 1
+        return AVAILABLE, run.delivery_count - (run.condition is None)
     return run.state, run.delivery_count
 
 

@@ -12,8 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, Condition, Due, LetterPlace, RecordState, StateRange
+from barnabas.protocol.delivery_state import (
+    Cause,
+    Condition,
+    Due,
+    LetterPlace,
+    PendingAcknowledgement,
+    RecordState,
+    StateRange,
+)
 from barnabas.protocol.extended.release_delays import ReleaseDelay
+from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
@@ -36,6 +45,12 @@ from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
 from barnabas.share.partition.overtaken import left_behind, take_back
+from barnabas.share.partition.pending_acknowledgements import (
+    TransactionEnd,
+    decide_end,
+    decide_pending,
+    pending_acknowledgements,
+)
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
 from barnabas.share.partition.taking import AcquireRequest
 from barnabas.share.partition.waits import condition_at_load, end_waits, follow_wall_clock, waiting_count
@@ -66,7 +81,7 @@ class SharePartition:
         for one in image.ranges:
             self._restore(one.base_offset - 1, AVAILABLE, 0)
             condition = condition_at_load(one, wall_ms)
-            self._restore(one.last_offset, one.state, one.delivery_count, condition)
+            self._restore(one.last_offset, _live_state(one), one.delivery_count, condition)
         self._restore(image.end_offset - 1, AVAILABLE, 0)
         self._in_flight.advance()
 
@@ -286,6 +301,25 @@ class SharePartition:
         """Gives the dead letters of the Archiving records in these ranges another place."""
         return self._with_earlier(decide_letter_place(self._in_flight, ranges, place))
 
+    def decide_pending(
+        self, member_id: str, batches: Sequence[AckBatch], producer: ProducerIdentity
+    ) -> Decision:
+        """The validated batches, without RENEW, wait for the end of the producer's transaction. Raises the
+        errors of `decide_acknowledge`.
+        """
+        return self._with_earlier(decide_pending(self._in_flight, member_id, batches, producer))
+
+    def decide_end(self, end: TransactionEnd, limits: ShareLimits, now_ms: int) -> Decision:
+        """Gives effect to the acknowledgements that wait for this end of a transaction. Decide only when no
+        acknowledgement of the transaction is being recorded.
+        """
+        return self._with_earlier(decide_end(self._in_flight, end, limits, now_ms))
+
+    @property
+    def pending_acknowledgements(self) -> set[PendingAcknowledgement]:
+        """The acknowledgements that wait for the end of a transaction."""
+        return pending_acknowledgements(self._in_flight)
+
     def _with_earlier(self, decision: Decision) -> Decision:
         """The decision, with earlier changes that are unrecorded if it has any of its own."""
         if decision.changes:
@@ -312,7 +346,9 @@ class SharePartition:
         next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
         A record is taken back if one before it, of the same key, has become available meanwhile.
         """
-        acknowledged = [one.run for one in decision.targets if one.run.state is ACQUIRED]
+        acknowledged = [
+            one.run for one in decision.targets if one.run.state is ACQUIRED and one.run.condition is None
+        ]
         for run in (*acknowledged, *(run for _, run in decision.taken_back)):
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
@@ -350,3 +386,8 @@ class SharePartition:
         run = InFlightRun(in_flight.speo, last_offset, state, delivery_count, condition=condition)
         kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch
         in_flight.append(kind(in_flight.speo, last_offset, [run]))
+
+
+def _live_state(recorded: StateRange) -> RecordState:
+    """A record whose acknowledgement waits for a transaction is still held."""
+    return ACQUIRED if isinstance(recorded.condition, PendingAcknowledgement) else recorded.state

@@ -15,7 +15,14 @@ from contextlib import suppress
 from functools import partial
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.delivery_state import Condition, LetterPlace, RecordState, StateRange, is_final
+from barnabas.protocol.delivery_state import (
+    Condition,
+    LetterPlace,
+    RecordState,
+    StateRange,
+    fits,
+    is_final,
+)
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
@@ -341,9 +348,9 @@ def image_of(state: SharePartitionState, control_runs: ControlRuns) -> ShareStat
 
 def _condition(batch: StateBatch) -> Condition | None:
     """Apache Kafka writes Archiving without the place of the dead letter."""
-    if batch.condition is None and batch.delivery_state == RecordState.ARCHIVING:
-        return LetterPlace()
-    return batch.condition
+    if fits(batch.delivery_state, batch.condition):
+        return batch.condition
+    return LetterPlace() if batch.delivery_state == RecordState.ARCHIVING else None
 
 
 def _image(state: SharePartitionState, log: PartitionLog, group_incarnation: int) -> ShareStateImage:

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.acknowledgements import AcknowledgeType, Lot
+from barnabas.client.acknowledgements import AcknowledgeType, Confirmation, Lot
 from barnabas.client.held_record import HeldRecord, RecordState
-from barnabas.client.ledger import RETRIES_MAX, Confirmation, Ledger
+from barnabas.client.ledger import RETRIES_MAX, Ledger
 from barnabas.client.renewals import RENEWALS_REFUSED_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition

@@ -94,3 +94,31 @@ def test_programs_that_share_a_partition_consume_and_copy_each_record_once(
 
 
 _COMMITTED = 'isolation_level="read_committed", auto_offset_reset'
+
+
+@pytest.mark.barnabas
+def test_a_share_group_copies_each_record_once(own_broker: BrokerProcess, tmp_path: Path) -> None:
+    producing = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")[0]
+    consuming = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")[0]
+    copying = next(
+        one for one in blocks(PROJECT / "docs" / "asyncio-client.md", "python") if "transactional_id" in one
+    )
+    new_topics(own_broker, "orders", "copies")
+    Cluster(own_broker.address).set_group("copiers", {"share.auto.offset.reset": "earliest"})
+    reading_copies = consuming.replace('"orders"', '"copies"').replace("auto_offset_reset", _COMMITTED)
+    programs = {
+        "copying-1": copying,
+        "copying-2": copying.replace("copier-1", "copier-2"),
+        "copies": reading_copies,
+        "producing": producing,
+    }
+    outputs = {name: tmp_path / name for name in programs}
+    with ExitStack() as stack:
+        for name, program in programs.items():
+            stack.enter_context(running(program, own_broker, outputs[name]))
+        eventually(
+            lambda: len(values_in(outputs["copies"])) >= RECORD_COUNT,
+            awaited="all records are copied",
+            deadline_seconds=40,
+        )
+        assert sorted(values_in(outputs["copies"])) == NUMBERS

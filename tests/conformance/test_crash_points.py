@@ -17,10 +17,11 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
+from tests.conformance.acknowledging_in_transactions import acknowledge, initialised
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.dead_lettering import offsets_of_letters, use_dead_letters
 from tests.conformance.harness import Client, Lab, settle
-from tests.conformance.share_member import REJECT, ShareMember, acknowledged
+from tests.conformance.share_member import ACCEPT, REJECT, ShareMember, acknowledged
 from tests.conformance.transacting import TIMEOUT_MS, Transacting, committed, ends, state
 from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
 
@@ -112,6 +113,14 @@ class TestWhereverTheBrokerEnds:
     async def test_a_transaction_is_all_or_nothing(self, flush: str, version: int, commit: bool) -> None:
         await self.check(WholeTransaction(version, commit=commit), flush)
 
+    @pytest.mark.parametrize("store", ["log", "topic"])
+    @pytest.mark.parametrize("version", [0, 2])
+    @pytest.mark.parametrize("commit", [True, False])
+    async def test_acknowledgements_follow_their_transaction(
+        self, flush: str, version: int, commit: bool, store: str
+    ) -> None:
+        await self.check(AcknowledgingTransaction(store, version, commit=commit), flush)
+
 
 class DeadLetterFlow(Flow):
     """A member of a share group rejects records, and dead letters are written. No letter is lost, and none is
@@ -166,6 +175,77 @@ class DeadLetterFlow(Flow):
             await member.accept(first, last)
         assert (await lab.offsets(GROUP, TopicIdPartition(told["topic_id"], 0)))[1] == 0
         assert await offsets_of_letters(lab) == found
+
+
+class AcknowledgingTransaction(Flow):
+    """A member's records are acknowledged in a transaction that writes, too. Both follow its outcome."""
+
+    def __init__(self, store: str, version: int, *, commit: bool) -> None:
+        super().__init__()
+        self.settings = {"share.state.store": store}
+        self._version = version
+        self._commit = commit
+
+    async def prepare(self, lab: Lab) -> None:
+        await super().prepare(lab)
+        await lab.configure_group(GROUP, auto_offset_reset="earliest")
+        self._client = lab.client()
+        member = self._member = ShareMember(
+            self._client, [TopicIdPartition(self.told["topic_id"], 0)], group_id=GROUP
+        )
+        await member.join(TOPIC)
+        await lab.produce(self.told["topic_id"], 4)
+        acquired = await member.take(max_wait=0)
+        await settle()
+        acquired += await member.take(max_wait=0)
+        self.told["offsets"] = [offset for first, last, _ in acquired for offset in range(first, last + 1)]
+        # The topics that the broker creates at their first use exist.
+        self._producer = await initialised(lab.client(), version=self._version)
+        await self._acknowledge(0, 0)
+        assert await self._producer.end() is OK
+        self.told["producer"] = self._producer.producer
+
+    async def run(self, lab: Lab) -> None:
+        assert await self._producer.write(1) is OK
+        await self._acknowledge(1, 2)
+        self.told["is acknowledged"] = True
+        ending = self._producer.start_end(commit=self._commit)
+        assert (await lab.answered(ending)).error_code is OK
+        self.told["ended"] = True
+
+    async def _acknowledge(self, first: int, last: int) -> None:
+        offsets = self.told["offsets"]
+        code = await acknowledge(
+            self._client, self._member, self._producer, offsets[first], offsets[last], ACCEPT
+        )
+        assert code is OK
+
+    async def check(self, lab: Lab, told: Told) -> None:
+        commits = self._commit and told.get("is acknowledged", False)
+        if told.get("is acknowledged"):
+            producer = Transacting(lab.client(), version=self._version)
+            producer.producer = ProducerIdentity(*told["producer"])
+            if not told.get("ended"):
+                await self._end(lab, producer)
+        else:
+            await lab.advance(TIMEOUT_MS + CHECK_MS)
+        await lab.advance(CHECK_MS)
+        assert await state(lab) in ({"CompleteCommit"} if commits else {"CompleteCommit", "CompleteAbort"})
+        stable, end = await ends(lab, 1)
+        assert stable == end
+        member = ShareMember(lab.client(), [TopicIdPartition(told["topic_id"], 0)], group_id=GROUP)
+        await member.join(TOPIC)
+        found = await member.take(max_wait=0)
+        await settle()
+        found += await member.take(max_wait=0)
+        delivered = [offset for first, last, _ in found for offset in range(first, last + 1)]
+        assert delivered == told["offsets"][3 if commits else 1 :]
+
+    async def _end(self, lab: Lab, producer: Transacting) -> None:
+        """The producer asks until the end is known to be complete."""
+        while (code := await producer.end(commit=self._commit)) is ErrorCode.concurrent_transactions:
+            await lab.advance(100)
+        assert code is OK
 
 
 class ClassicRebalance(Flow):

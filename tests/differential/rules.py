@@ -129,10 +129,14 @@ RULES: Final = (
     ),
     Rule(
         "features that Apache Kafka does not have",
-        ("api_versions: supported_features{individual.commit}",),
+        (
+            "api_versions: supported_features{individual.commit}",
+            "api_versions: supported_features{share.transactional.acknowledgement}",
+        ),
         "missing",
         "offered",
-        "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
+        "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md), "
+        "[acknowledgements in transactions](decisions/0030-acknowledgements-in-transactions.md)",
     ),
     Rule(
         "the feature of delayed releases",

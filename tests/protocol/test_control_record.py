@@ -21,7 +21,15 @@ from barnabas.protocol.control_record import (
     encode_delta,
     read_control_type,
 )
-from barnabas.protocol.delivery_state import Cause, LetterPlace, RecordState, StateRange, encode_condition
+from barnabas.protocol.delivery_state import (
+    Cause,
+    LetterPlace,
+    PendingAcknowledgement,
+    RecordState,
+    StateRange,
+    decode_condition,
+    encode_condition,
+)
 from barnabas.protocol.record_batch import (
     CONTROL_FLAG,
     HEADER_BYTES,
@@ -54,6 +62,13 @@ CHECKPOINT = ShareCheckpoint(
     ),
 )
 
+pending = st.builds(
+    PendingAcknowledgement,
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-(2**15), 2**15 - 1),
+    st.integers(0, 3),
+    st.text(max_size=40),
+)
 letters = st.builds(
     LetterPlace,
     st.sampled_from(Cause),
@@ -70,6 +85,15 @@ ranges = st.builds(
     st.sampled_from(Cause),
     st.none() | st.text(max_size=30),
     st.none() | letters,
+) | st.builds(
+    StateRange,
+    st.integers(-1, 2**63 - 1),
+    st.integers(-1, 2**63 - 1),
+    st.just(AVAILABLE),
+    st.integers(0, 2**15 - 1),
+    st.sampled_from(Cause),
+    st.none() | st.text(max_size=30),
+    pending,
 )
 
 
@@ -103,6 +127,35 @@ def test_only_a_record_with_a_condition_has_version_2() -> None:
     ).hex(" ", -1)
     _, plain = encode_delta(DELTA)
     assert plain.startswith(bytes.fromhex("0001 010000"))
+
+
+def test_a_pending_acknowledgement_has_the_documented_bytes() -> None:
+    condition = PendingAcknowledgement(500, 7, 1, "m")
+    assert encode_condition(condition) == bytes.fromhex("03 00000000000001f4 0007 01 6d")
+    state = StateRange(100, 109, AVAILABLE, 1, Cause.NONE, "m", condition)
+    delta = DELTA._replace(states=(state,))
+    assert decode_control_record(*encode_delta(delta)) == delta
+
+
+@pytest.mark.parametrize(
+    ("at", "put"),
+    [pytest.param(11, b"\x04", id="an unknown type"), pytest.param(12, b"\xff", id="no valid member")],
+)
+def test_a_malformed_pending_acknowledgement_is_refused(at: int, put: bytes) -> None:
+    data = encode_condition(PendingAcknowledgement(500, 7, 1, "m"))
+    with pytest.raises(RecordFormatError, match="pending acknowledgement"):
+        decode_condition(data[:at] + put + data[at + 1 :])
+
+
+def test_only_an_available_record_has_a_pending_acknowledgement() -> None:
+    condition = PendingAcknowledgement(500, 7, 1, "m")
+    key, value = encode_delta(
+        DELTA._replace(states=(StateRange(100, 109, AVAILABLE, 1, condition=condition),))
+    )
+    start = value.index((109).to_bytes(8, "big")) + 8
+    assert value[start] == AVAILABLE
+    with pytest.raises(RecordFormatError, match="state 2"):
+        decode_control_record(key, value[:start] + b"\x02" + value[start + 1 :])
 
 
 def test_a_condition_of_a_newer_broker_is_refused() -> None:

@@ -39,12 +39,14 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
         ("transaction.version", 0, 2),
         ("individual.commit", 1, 1),
         ("release.delay", 1, 1),
+        ("share.transactional.acknowledgement", 1, 1),
     ]
     older = await ask(broker, handle_api_versions, request(), version=3)
     assert [one.name for one in older.supported_features] == [
         "metadata.version",
         "individual.commit",
         "release.delay",
+        "share.transactional.acknowledgement",
     ]
     for response in (newest, older):
         assert {

@@ -99,6 +99,7 @@ class SimulatedShareState:
     made: list[Initialised] = field(default_factory=list[Initialised])
     deleted: list[tuple[str, UUID, int]] = field(default_factory=list[tuple[str, UUID, int]])
     failing_partitions: set[int] = field(default_factory=set[int])
+    partitions_in_transactions: set[int] = field(default_factory=set[int])
 
     def initialise(
         self,
@@ -119,6 +120,9 @@ class SimulatedShareState:
     ) -> Completion[None]:
         self.deleted.append((group_id, topic_id, partition))
         return self._ended(partition)
+
+    def is_in_transaction(self, group_id: str, topic_id: UUID, partition: int) -> bool:
+        return partition in self.partitions_in_transactions
 
     def _ended(self, partition: int) -> Completion[None]:
         if partition in self.failing_partitions:

@@ -179,3 +179,22 @@ def test_a_topic_being_deleted_that_is_read_again_is_initialised_anew() -> None:
     assert simulation.join("b").assignment == {topic_id: (0,)}
     assert simulation.share_state.made[-1].start_offset == -1
     assert simulation.group().state_partitions.deleting == {}
+
+
+def test_offsets_stay_while_records_are_acknowledged_in_a_transaction() -> None:
+    simulation = Simulation()
+    simulation.catalog.create(TOPIC, 2)
+    _alter(simulation, TopicOffsets(TOPIC, [(0, 7)]))
+    simulation.share_state.partitions_in_transactions.add(0)
+    before = len(simulation.log.batches)
+    coordinator, wall_ms = simulation.coordinator, simulation.wall_ms
+    in_partition_0 = [TopicOffsets(TOPIC, [(1, 3), (0, 9)])]
+    for refused in (
+        coordinator.alter_offsets(GROUP, in_partition_0, wall_ms=wall_ms),
+        coordinator.delete_offsets(GROUP, [TOPIC]),
+        coordinator.delete_group(GROUP),
+    ):
+        assert error_of(refused) is ErrorCode.concurrent_transactions
+    assert len(simulation.log.batches) == before
+    assert len(simulation.share_state.made) == 1
+    assert _alter(simulation, TopicOffsets(TOPIC, [(1, 3)]))[0].partitions == [PartitionOutcome(1)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coordinator.transaction.record_factory import decode_record, encode_record, record_of
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS
+from barnabas.coordinator.transaction.transaction import new_transaction, with_participants
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from tests.coordinator.simulated_log import error_of
-from tests.coordinator.transaction.transaction_bench import BILLS, ID, ORDERS, Bench
+from tests.coordinator.transaction.transaction_bench import BILLS, ID, ORDERS, SHARED, TIMEOUT_MS, Bench
 
 
 def ongoing(*, version: int = 2) -> tuple[Bench, ProducerIdentity]:
@@ -186,3 +188,55 @@ class TestAReload:
         bench.reload()
         assert bench.state() == "Empty"
         assert error_of(bench.start_end(producer)) is ErrorCode.invalid_txn_state
+
+
+class TestSharePartitions:
+    """They are told the outcome of the acknowledgements in the transaction."""
+
+    @pytest.mark.parametrize("version", [0, 2])
+    @pytest.mark.parametrize("commit", [True, False])
+    def test_are_told_after_the_partitions(self, version: int, commit: bool) -> None:
+        bench = Bench()
+        producer = bench.init()
+        bench.add(producer, SHARED, ORDERS, version=version)
+        bench.end(producer, commit=commit, version=version)
+        assert bench.partitions.ends() == [(ORDERS, commit), (SHARED, commit)]
+        assert bench.state() == ("CompleteCommit" if commit else "CompleteAbort")
+
+    def test_begin_a_transaction_that_times_out(self) -> None:
+        bench = Bench()
+        bench.add(bench.init(), SHARED)
+        assert bench.coordinator.has_acknowledgements(SHARED)
+        bench.advance(2 * TIMEOUT_MS)
+        assert bench.partitions.ends() == [(SHARED, False)]
+        assert not bench.coordinator.has_acknowledgements(SHARED)
+
+    def test_hold_the_transaction_until_they_have_recorded_it(self) -> None:
+        bench = Bench()
+        producer = bench.init()
+        bench.add(producer, SHARED)
+        bench.partitions.failing[SHARED] = OSError("disk")
+        bench.end(producer)
+        bench.restart()
+        assert bench.state() == "PrepareCommit"
+        assert list(bench.coordinator.describe(ID).partitions) == []
+        assert bench.coordinator.has_acknowledgements(SHARED)
+        bench.partitions.failing.clear()
+        bench.advance(MARKER_RETRY_MS)
+        assert bench.partitions.ends() == [(SHARED, True)]
+        assert bench.state() == "CompleteCommit"
+
+    def test_are_forgotten_and_found_again_with_their_partition_of_the_topic(self) -> None:
+        bench = Bench()
+        bench.add(bench.init(), SHARED)
+        for partition in range(bench.settings.partition_count):
+            bench.coordinator.unload(partition)
+        assert not bench.coordinator.has_acknowledgements(SHARED)
+        bench.load()
+        assert bench.coordinator.has_acknowledgements(SHARED)
+
+    def test_are_in_the_record_for_every_level_of_transactions(self) -> None:
+        transaction = with_participants(new_transaction(ID, 1, TIMEOUT_MS, 0), [SHARED, ORDERS], 0, 0)
+        for level in (0, 1, 2):
+            key, value = encode_record(record_of(transaction), level)
+            assert decode_record(key, value) == (ID, transaction)

@@ -233,8 +233,9 @@ class History:
 
     def note_markers(self) -> None:
         written = self.bench.partitions.written
-        for partition, marker in written:
-            self.events[partition].append(marker)
+        for participant, marker in written:
+            assert isinstance(participant, TopicNamePartition)
+            self.events[participant].append(marker)
         written.clear()
 
     def settle(self) -> None:

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from uuid import UUID
 
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.record_factory import encode_record, record_of
 from barnabas.coordinator.transaction.settings import TransactionSettings
-from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
+from barnabas.coordinator.transaction.transaction import Participant, Transaction, TransactionState
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
+from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey, TopicNamePartition
 from barnabas.runtime.completion import Completion
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.simulated_log import SimulatedLog, take_all
@@ -23,24 +24,25 @@ ID = "payments"
 TIMEOUT_MS = 60_000
 FIRST_WALL_MS = 1_700_000_000_000
 ORDERS, BILLS = TopicNamePartition("orders", 0), TopicNamePartition("bills", 3)
+SHARED = SharePartitionKey("workers", UUID(int=5), 1)
 
 
 class SimulatedPartitions:
     """Takes markers at once, when told to, or not (`MarkerWriter`)."""
 
     def __init__(self) -> None:
-        self.written: list[tuple[TopicNamePartition, TransactionMarker]] = []
+        self.written: list[tuple[Participant, TransactionMarker]] = []
         self.held = False
         self.waiting: list[Callable[[], None]] = []
-        self.failing: dict[TopicNamePartition, Exception] = {}
+        self.failing: dict[Participant, Exception] = {}
 
-    def write_marker(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
+    def write_marker(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
         reply = Completion[None]()
 
         def end() -> None:
-            error = self.failing.get(partition)
+            error = self.failing.get(participant)
             if error is None:
-                self.written.append((partition, marker))
+                self.written.append((participant, marker))
                 reply.complete(None)
             else:
                 reply.fail(error)
@@ -56,7 +58,7 @@ class SimulatedPartitions:
         for end in waiting:
             end()
 
-    def ends(self) -> list[tuple[TopicNamePartition, bool]]:
+    def ends(self) -> list[tuple[Participant, bool]]:
         """The partitions and whether they were told of a commit, oldest first."""
         return [(partition, marker.commit) for partition, marker in self.written]
 
@@ -146,13 +148,15 @@ class Bench:
     def start_add(
         self,
         producer: ProducerIdentity,
-        *partitions: TopicNamePartition,
+        *partitions: Participant,
         version: int = 2,
         transactional_id: str = ID,
     ) -> Completion[None]:
-        return self.coordinator.add_partitions(transactional_id, producer, partitions, client_version=version)
+        return self.coordinator.add_participants(
+            transactional_id, producer, partitions, client_version=version
+        )
 
-    def add(self, producer: ProducerIdentity, *partitions: TopicNamePartition, version: int = 2) -> None:
+    def add(self, producer: ProducerIdentity, *partitions: Participant, version: int = 2) -> None:
         self.start_add(producer, *partitions, version=version).result()
 
     def start_end(

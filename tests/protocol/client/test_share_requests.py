@@ -14,9 +14,11 @@ from barnabas.protocol.client.share_requests import (
     encode_share_fetch_request,
 )
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
+from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
 from barnabas.protocol.extended.release_delays import ReleaseDelay
+from barnabas.protocol.identity import ProducerIdentity
 from tests.protocol.acknowledgement_requests import INT32S, INT64S, NAMES
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
@@ -30,6 +32,11 @@ TOPICS = st.lists(
     max_size=3,
 )
 _Body = TypeVar("_Body", ShareFetchBody, ShareAcknowledgeBody)
+TRANSACTIONS = st.builds(
+    AcknowledgingTransaction,
+    st.text(max_size=140),
+    st.builds(ProducerIdentity, INT64S, st.integers(-(2**15), 2**15 - 1)),
+)
 FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_size=3)
 
 
@@ -55,7 +62,13 @@ def test_a_fetch_survives_encoding_and_decoding(body: ShareFetchBody) -> None:
 
 
 @settings(deadline=None)
-@given(st.builds(ShareAcknowledgeBody, NAMES, NAMES, INT32S, st.booleans(), TOPICS, st.just(b"")))
+@given(
+    st.builds(
+        ShareAcknowledgeBody,
+        *(NAMES, NAMES, INT32S, st.booleans(), TOPICS, st.just(b"")),
+        st.none() | TRANSACTIONS,
+    )
+)
 def test_an_acknowledgement_survives_encoding_and_decoding(body: ShareAcknowledgeBody) -> None:
     assert (
         _without_encoding(decode_share_acknowledge(2, encode_share_acknowledge_request(2, body), 0)) == body

@@ -69,6 +69,8 @@ class Leading:
         """Partitions whose logs were requested to be reopened."""
         self.store = LogStateStore(self._open_log, self.clock.wall_ms, deltas_per_checkpoint)
         self.letters = RecordedLetters()
+        self.with_pending: list[SharePartitionLeader] = []
+        """New leaders with acknowledgements that wait for transactions."""
         self.share_partitions = SharePartitions(
             clock=self.clock,
             deadlines=Deadlines(self.clock, self.timers.call_later),
@@ -81,8 +83,17 @@ class Leading:
             reopen=self.reopened.append,
             dead_letters=self.letters,
         )
+        self.share_partitions.transactions = self
         self.pinned = PinnedCheckpoints(self.share_partitions, self.store, self.groups)
         log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION, moved))
+
+    def acknowledgements_found(self, leader: SharePartitionLeader) -> None:
+        """See `Transactions`."""
+        self.with_pending.append(leader)
+
+    def has_acknowledgements(self, key: SharePartitionKey) -> bool:
+        """See `Transactions`."""
+        return any(leader.key == key for leader in self.with_pending)
 
     @property
     def partition_store(self) -> PartitionStateStore:
