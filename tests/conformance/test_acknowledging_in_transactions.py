@@ -282,17 +282,3 @@ async def test_a_partition_that_was_not_fetched_from_begins_no_transaction(stage
     answer = await acknowledge(client, member, producer, 0, 0, ACCEPT)
     assert answer is ErrorCode.unknown_topic_or_partition
     assert await state(stage.lab) == "Empty"
-
-
-async def test_a_repeated_request_gets_its_first_answer(stage: Stage) -> None:
-    now = await taken(stage)
-    assert await now.acknowledge(0, 1, ACCEPT) is OK
-    now.client.disconnect()
-    await settle()
-    again = ShareMember(stage.lab.client(), [stage.partition])
-    again.epoch = now.member.epoch - 1
-    assert await acknowledge(again.client, again, now.producer, 0, 1, ACCEPT) is OK  # type: ignore[arg-type]
-    again.epoch = now.member.epoch - 1
-    now.producer.producer = ProducerIdentity(now.producer.producer.producer_id, 9)
-    with pytest.raises(AssertionError, match="share_session_not_found"):
-        await acknowledge(again.client, again, now.producer, 0, 1, ACCEPT)  # type: ignore[arg-type]

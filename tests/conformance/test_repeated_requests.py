@@ -11,9 +11,10 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.message_parts import tagged_fields
 from barnabas.share.fetch import kept_answers
 from barnabas.share.fetch.kept_answers import KEPT_AFTER_END_MS
+from tests.conformance.acknowledging_in_transactions import acknowledge, initialised, start
 from tests.conformance.conftest import Stage
 from tests.conformance.harness import Client, Lab, Pending, open_lab, partitions_of, settle
-from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, RENEW, ShareMember
+from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, RENEW, ShareMember, acknowledged
 
 NOT_FOUND = ErrorCode.share_session_not_found
 WRONG_EPOCH = ErrorCode.invalid_share_session_epoch
@@ -347,3 +348,20 @@ async def _partition(lab: Lab) -> Any:
     topic_id = await lab.create_topic("t")
     await lab.configure_group(GROUP, auto_offset_reset="earliest")
     return next(iter(partitions_of(topic_id, 1)))
+
+
+async def test_an_acknowledgement_in_a_transaction_is_repeated_only_in_the_same_one(stage: Stage) -> None:
+    await stage.produce(4)
+    member, client = stage.member(), stage.lab.client()
+    member.client = client
+    await member.take()
+    producer = await initialised(stage.lab.client())
+    assert await acknowledge(client, member, producer, 0, 1, ACCEPT) is ErrorCode.none
+    await lose_connection(stage, member)
+    client = stage.lab.client()
+    member.epoch -= 1
+    assert await acknowledge(client, member, producer, 0, 1, ACCEPT) is ErrorCode.none
+    member.epoch -= 1
+    producer.producer = producer.producer._replace(producer_epoch=9)
+    refused = acknowledged(await client.answered(start(client, member, producer, 0, 1, ACCEPT)))
+    assert refused.error == NOT_FOUND
