@@ -53,11 +53,13 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
     start = reader.position
     topics = read_ack_topics(reader)
     encoded_topics = encoded_since(reader, start)
-    tag = reader.tags().get(TRANSACTION_TAG)
-    transaction = None
-    if tag is not None:
-        transaction = decode_transaction(tag)
-        encoded_topics = encoded_topics and encoded_topics + bytes(tag)
-    return ShareAcknowledgeBody(
-        group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics, transaction
+    tags = reader.tags()
+    body = ShareAcknowledgeBody(
+        group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics
     )
+    return _with_transaction(body, tags[TRANSACTION_TAG]) if TRANSACTION_TAG in tags else body
+
+
+def _with_transaction(body: ShareAcknowledgeBody, tag: Buffer) -> ShareAcknowledgeBody:
+    encoded_topics = body.encoded_topics and body.encoded_topics + bytes(tag)
+    return body._replace(encoded_topics=encoded_topics, transaction=decode_transaction(tag))
