@@ -99,12 +99,16 @@ def _state_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
             for one in value.transaction_partitions or ()
             for partition in one.partition_ids
         ),
-        acknowledgements=frozenset(
-            SharePartitionKey(one.group_id, one.topic_id, partition)
-            for one in value.acknowledgements
-            for partition in one.partition_ids
-        ),
+        acknowledgements=_share_partitions_in(value),
         started_at_ms=value.transaction_start_timestamp_ms,
         updated_at_ms=value.transaction_last_update_timestamp_ms,
         client_version=value.client_transaction_version,
+    )
+
+
+def _share_partitions_in(value: TransactionLogValue) -> frozenset[SharePartitionKey]:
+    return frozenset(
+        SharePartitionKey(one.group_id, one.topic_id, partition)
+        for one in value.acknowledgements
+        for partition in one.partition_ids
     )

@@ -8,17 +8,19 @@ answer has arrived it forgets again, because clients got confirmations in betwee
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
 from tests.conformance.harness import batch, produce_fields
 from tests.simulation.asking import Asking
 from tests.simulation.client import Disconnected
 from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.model import BACKOFF_MAX_MS, ShareModel
+from tests.simulation.refused_changes import check_ended, open_transactions
 from tests.simulation.world import (
     COLD_TOPIC,
     LEDGER_PARTITIONS,
@@ -265,7 +267,7 @@ class Administrator(Asking):
             )
             return ErrorCode(response.error_code or response.responses[0].partitions[0].error_code)
 
-        await self._reset(f"sets {topic.name}-{partition.partition} to {start_offset}", alter)
+        await self._reset(f"sets {topic.name}-{partition.partition} to {start_offset}", alter, [partition])
 
     async def delete_offsets(self) -> None:
         topic = self._any_topic()
@@ -278,25 +280,36 @@ class Administrator(Asking):
             )
             return ErrorCode(response.error_code or response.responses[0].error_code)
 
-        await self._reset(f"deletes the offsets of {topic.name}", delete)
+        await self._reset(f"deletes the offsets of {topic.name}", delete, topic.partitions)
 
     async def delete_group(self) -> None:
         async def delete(group_id: str) -> ErrorCode:
             response = await self._ask("delete_groups", groups_names=[group_id])
             return ErrorCode(response.results[0].error_code)
 
-        await self._reset("deletes the group", delete)
+        await self._reset("deletes the group", delete, self._all_partitions())
 
-    async def _reset(self, what: str, ask: Callable[[str], Awaitable[ErrorCode]]) -> None:
-        """Makes a group's members leave, sends the request, and lets them come back."""
+    async def _reset(
+        self,
+        what: str,
+        ask: Callable[[str], Awaitable[ErrorCode]],
+        partitions: Sequence[TopicIdPartition],
+    ) -> None:
+        """Makes a group's members leave, sends the request, which is about these partitions, and lets the
+        members come back.
+        """
         group_id = self._random.choice(self._world.scenario.group_ids)
         shares = self._world.model.shares_of(group_id)
         self._world.left[group_id] = set()
         self._world.leaving.add(group_id)
         try:
             await self._wait_until_left(group_id)
+            waiting = open_transactions(self._world, group_id, partitions)
             _forget(shares)
-            self._note(f"{what} for {group_id}", await ask(group_id))
+            code = await ask(group_id)
+            self._note(f"{what} for {group_id}", code)
+            if code is ErrorCode.none:
+                check_ended(self._world, waiting, f"{what} for {group_id}")
         finally:
             _forget(self._world.model.shares_of(group_id))
             self._world.leaving.discard(group_id)
@@ -308,6 +321,9 @@ class Administrator(Asking):
                     await asyncio.sleep(0.05)
 
     # Requests.
+
+    def _all_partitions(self) -> list[TopicIdPartition]:
+        return [partition for topic in self._world.topics.values() for partition in topic.partitions]
 
     def _any_topic(self) -> LiveTopic | None:
         topics = list(self._world.topics.values())

@@ -228,7 +228,9 @@ class Checks:
             return is_of_committed and self._may_be_aborted(key.topic_id_partition, offset)
         if why.cause is Cause.ADMIN:
             return offset in share.administered
-        return _TYPE_OF_CAUSE.get(why.cause) in share.acknowledged.get(offset, ())
+        ack_type = _TYPE_OF_CAUSE.get(why.cause)
+        pending = self._world.pending(key.group_id, key.topic_id_partition)
+        return ack_type in share.acknowledged.get(offset, ()) or pending.explains(offset, ack_type)
 
     def _is_compacted(self, partition: TopicIdPartition, offset: int) -> bool:
         """Whether compaction may have removed the record, because a later one has its key."""

@@ -95,17 +95,21 @@ class SimulatedClient:
 
     def send(self, api: str, version: int | None = None, **values: Any) -> Pending:
         """Sends a request over the open connection, with the fields that `messages.message` accepts."""
+        version = APIS[_API_KEYS[api]].max_version if version is None else version
+        return self.send_body(api, version, written(message(message_type(api, version, "request"), values)))
+
+    def send_body(self, api: str, version: int, body: bytes) -> Pending:
+        """Sends an encoded request over the open connection."""
         answers = self._answers
         if self.link is None or answers is None or answers.lost:
             raise Disconnected
         key = _API_KEYS[api]
-        version = APIS[key].max_version if version is None else version
         correlation_id = next(self._correlation_ids)
         client_id = self.client_id.encode()
         header = struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
         if version >= APIS[key].flexible_version:
             header += b"\0"
-        frame = header + written(message(message_type(api, version, "request"), values))
+        frame = header + body
         pending = Pending(api, version, self._network.now_ms)
         answers.pending[correlation_id] = pending
         self.link.client.write(struct.pack(">i", len(frame)) + frame)

@@ -32,6 +32,7 @@ from tests.simulation.client import Disconnected, Pending
 from tests.simulation.model import Lease, ShareModel, Wait
 from tests.simulation.order_model import Answer, OrderModel, Sending, Types
 from tests.simulation.simulated_network import Link
+from tests.simulation.transaction_model import Transaction
 from tests.simulation.world import World
 
 _HEARTBEAT_MS = 1000
@@ -47,7 +48,7 @@ Held = dict[int, int]
 """Delivery count by offset."""
 
 
-class _Sent:
+class Sent:
     """Acknowledgements under way: the partitions, the records, and the model's generations."""
 
     def __init__(self, sent_ms: float, clock_changes: int) -> None:
@@ -93,6 +94,7 @@ class Consumer:
         self._held: dict[TopicIdPartition, Held] = {}
         self._heartbeat_due_ms = 0.0
         self._is_in_order = group_id in world.scenario.order.group_ids
+        self._is_in_transactions = group_id in world.scenario.groups_in_transactions
         self._types = _TYPES_WITH_LETTERS if group_id in world.scenario.letters.group_ids else _TYPES
 
     async def run(self) -> None:
@@ -249,6 +251,13 @@ class Consumer:
                 count_limit=self._world.model.group(self._group_id).delivery_count_max,
                 clock_changes=self._world.machine.clock.change_count,
             )
+            if self._is_in_transactions:
+                self._world.pending(self._group_id, partition).delivered(
+                    one.acquired,
+                    sent_ms=pending.sent_ms,
+                    wall_ms=self._world.machine.clock.wall_ms(),
+                    clock_changes=self._world.machine.clock.change_count,
+                )
             self._note_order(partition, one, pending.sent_ms)
 
     def _note_order(self, partition: TopicIdPartition, one: FetchedPartition, sent_ms: float) -> None:
@@ -349,7 +358,7 @@ class Consumer:
 
     # Acknowledging.
 
-    def _choose(self) -> _Sent:
+    def _choose(self, transaction: Transaction | None = None) -> Sent:
         """Acknowledgements for some of the held records, which are no longer held afterwards."""
         sent = self._new_sending()
         for partition, held in self._held.items():
@@ -361,19 +370,28 @@ class Consumer:
                     types[offset] = self._random.choice(self._types), count
             if types:
                 sent.types[partition] = types
-                self._note_sent(sent, partition, types)
+                self._note_sent(sent, partition, types, transaction)
         for partition, types in sent.types.items():
             for offset in types:
                 del self._held[partition][offset]
         sent.generations = self._generations(sent.types)
         return sent
 
-    def _new_sending(self) -> _Sent:
-        return _Sent(self._world.now_ms, self._world.machine.clock.change_count)
+    def _new_sending(self) -> Sent:
+        return Sent(self._world.now_ms, self._world.machine.clock.change_count)
 
-    def _note_sent(self, sent: _Sent, partition: TopicIdPartition, types: dict[int, tuple[int, int]]) -> None:
+    def _note_sent(
+        self,
+        sent: Sent,
+        partition: TopicIdPartition,
+        types: dict[int, tuple[int, int]],
+        transaction: Transaction | None,
+    ) -> None:
         share = self._share(partition)
         share.give_up(self._name, types)
+        if transaction is not None:
+            self._world.pending(self._group_id, partition).sent(types, transaction)
+            return
         order = self._order(partition)
         if order is not None:
             sent.to_orders[partition] = order.sent(types, sent.sent_ms)
@@ -381,14 +399,14 @@ class Consumer:
         for offset, (ack_type, _) in types.items():
             share.acknowledged.setdefault(offset, set()).add(ack_type)
 
-    def _note_answer(self, sent: _Sent, answer: Acknowledged) -> None:
+    def _note_answer(self, sent: Sent, answer: Acknowledged) -> None:
         if answer.error:
             self._world.trace.event(f"{self._name} acknowledge: {ErrorCode(answer.error).name}")
             self._lose_session()
             return
         self._note_acknowledged(sent, answer.partitions)
 
-    def _note_acknowledged(self, sent: _Sent, errors: dict[TopicIdPartition, int]) -> None:
+    def _note_acknowledged(self, sent: Sent, errors: dict[TopicIdPartition, int]) -> None:
         for partition, types in sent.types.items():
             error = ErrorCode(errors.get(partition, ErrorCode.unknown_server_error))
             share = self._share(partition)
@@ -397,19 +415,22 @@ class Consumer:
                 f"{[(offset, *one) for offset, one in types.items()]}: {error.name}"
             )
             if error is ErrorCode.none and share.generation == sent.generations[partition]:
-                # An answer may also arrive after the broker has ended.
-                incarnation = self._world.group_incarnation(self._group_id)
-                share.incarnation = share.incarnation if incarnation is None else incarnation
+                self._note_incarnation(share)
                 order = self._order(partition)
                 in_force: Types = types
                 if order is not None and partition in sent.to_orders:
                     in_force = order.confirmed(sent.to_orders[partition])
                 share.confirm(in_force, self._world.now_ms, self._world.log_end_offset(partition))
-                self._note_waits(share, sent, types)
+                self._note_waits(share, sent, in_force)
 
-    def _note_waits(self, share: ShareModel, sent: _Sent, types: Types) -> None:
+    def _note_incarnation(self, share: ShareModel) -> None:
+        """An answer may also arrive after the broker has ended."""
+        incarnation = self._world.group_incarnation(self._group_id)
+        share.incarnation = share.incarnation if incarnation is None else incarnation
+
+    def _note_waits(self, share: ShareModel, sent: Sent, types: Types) -> None:
         """In a run of one key, a record behind a released one waits with it, however often it was delivered
-        itself.
+        itself, and only until an administrator archives the released one.
         """
         group = self._world.model.group(self._group_id)
         for offset, (ack_type, count) in types.items():

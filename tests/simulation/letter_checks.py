@@ -61,7 +61,10 @@ class LetterChecks:
             return False
         share = self._world.model.share(key.group_id, key.topic_id_partition)
         if cause is Cause.REJECT:
-            return REJECT in share.acknowledged.get(letter.offset, ())
+            pending = self._world.pending(key.group_id, key.topic_id_partition)
+            return REJECT in share.acknowledged.get(letter.offset, ()) or pending.explains(
+                letter.offset, REJECT
+            )
         if cause is Cause.ADMIN:
             return letter.offset in share.administered
         limit = self._world.model.group(key.group_id).delivery_count_max

@@ -240,7 +240,11 @@ class OrderModel:
                 )
 
     def _may_be_given_up(self, offset: int, run: Run) -> bool:
-        """Whether the delivery of the record in this run may have been its last: then it is not released."""
+        """Whether the delivery of the record in this run may have been its last, by the limit or by an
+        administrator: then it is not released.
+        """
+        if offset in self._share.administered:
+            return True
         delivery_count, _ = self._share.delivered.get(offset, (0, 0.0))
         return delivery_count >= min(self._group.delivery_count_max.values_since(run.sent_ms))
 

@@ -41,7 +41,8 @@ class OrdinaryClients:
             ConsumerMember(world, _CONSUMER_GROUP, number) for number in range(scenario.consumer_members)
         ]
         self._producers = [
-            TransactionalProducer(world, number) for number in range(scenario.producers_of_transactions)
+            TransactionalProducer(world, f"transactions-{number}", f"ledger-{number}")
+            for number in range(scenario.producers_of_transactions)
         ]
         self._reader = Reader(world) if self._producers else None
         self._forger = MarkerForger(world) if self._producers else None

@@ -16,6 +16,7 @@ from barnabas.protocol.record_inspection import DescribedState, RecordAction
 from tests.conformance.share_member import REJECT
 from tests.simulation.client import Disconnected
 from tests.simulation.model import Fact, ShareModel, Violation
+from tests.simulation.refused_changes import check_ended, open_transactions
 from tests.simulation.world import World
 
 _UNFINISHED: Final = (DescribedState.NEW, DescribedState.AVAILABLE, DescribedState.ACQUIRED)
@@ -94,6 +95,7 @@ class RecordAdministrator:
     ) -> None:
         share = self._world.model.share(group_id, partition)
         generation = share.generation
+        waiting = open_transactions(self._world, group_id, [partition], offsets)
         share.begin_change(offsets, releases=action is RecordAction.RELEASE)
         response = await self._client.ask(
             "alter_share_records",
@@ -110,6 +112,8 @@ class RecordAdministrator:
             f"the administrator wants to {action.name.lower()} {offsets[0]}-{offsets[-1]} of {share.name}: "
             f"{error.name}"
         )
+        if error is ErrorCode.none:
+            check_ended(self._world, waiting, f"changed {offsets} of {share.name}")
         if error is not ErrorCode.none or action is RecordAction.RELEASE or share.generation != generation:
             return
         incarnation = self._world.group_incarnation(group_id)

@@ -19,15 +19,17 @@ from tests.simulation.model import Violation
 from tests.simulation.shared_offsets import codes_of, first_error, topics_of
 from tests.simulation.sharer_member import Committer
 from tests.simulation.transaction_model import Outcome, Transaction
-from tests.simulation.transactional_producers import ENDED_BY_OTHERS, NOBODY, PASSING, TRIES_MAX
+from tests.simulation.transactional_producers import (
+    ENDED_BY_OTHERS,
+    NOBODY,
+    PASSING,
+    TRIES_MAX,
+    StepFailed,
+)
 from tests.simulation.world import World
 
 _ADDING_VERSION = 13
 """Of Produce: it adds partitions to the transaction by itself."""
-
-
-class StepFailed(Exception):  # noqa: N818  named as the condition
-    """A step of a transaction was refused."""
 
 
 class SharerTransactions:

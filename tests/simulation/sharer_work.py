@@ -21,8 +21,9 @@ from tests.simulation.orders import key_of
 from tests.simulation.readers import READ_COMMITTED, Committed, committed_records
 from tests.simulation.shared_offsets import START_OFFSET, SharedOffsets
 from tests.simulation.sharer_member import JOIN_EPOCH, Committer, Member, Position
-from tests.simulation.sharer_transactions import SharerTransactions, StepFailed
+from tests.simulation.sharer_transactions import SharerTransactions
 from tests.simulation.sharing_model import Result, reset_count_of
+from tests.simulation.transactional_producers import StepFailed
 from tests.simulation.world import World
 
 _PAUSE_SECONDS_MAX = 0.15

@@ -25,6 +25,7 @@ from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks
 from tests.simulation.client import Disconnected
 from tests.simulation.consumers import Consumer
+from tests.simulation.copiers import Copier
 from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.decisions import Decisions
 from tests.simulation.faults import FAULTS, Faults
@@ -163,8 +164,9 @@ class _Run:
         await self._until(self._start(letters.prepare()))
         self._start(self._inspect())
         for group_id in scenario.group_ids:
+            member_class = Copier if group_id in scenario.groups_in_transactions else Consumer
             for number in range(scenario.members_per_group):
-                self._start(Consumer(world, group_id, number).run())
+                self._start(member_class(world, group_id, number).run())
         ordinary = OrdinaryClients(world)
         for member in ordinary.members():
             self._start(member)

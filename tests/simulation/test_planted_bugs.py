@@ -40,6 +40,14 @@ from tests.simulation.planted_order_bugs import (
     released_behind_its_successor,
     run_kept_after_an_expiry,
 )
+from tests.simulation.planted_transaction_bugs import (
+    administrators_disregard_transactions,
+    counted_at_abort,
+    never_added,
+    pending_forgotten_by_a_restart,
+    share_partitions_forgotten_by_a_restart,
+    undone_at_commit,
+)
 from tests.simulation.planted_wait_bugs import waits_forgotten_by_a_restart, waits_that_end_together
 from tests.simulation.simulation import SHORT_MS, Failure, scenario_of, simulate
 from tests.simulation.world import Scenario
@@ -68,6 +76,10 @@ def has_backoff(scenario: Scenario) -> bool:
 def has_share_groups_only(scenario: Scenario) -> bool:
     members = scenario.classic_members + scenario.consumer_members + scenario.sharers
     return not members and not scenario.backoff_ms
+
+
+def acknowledges_in_transactions(scenario: Scenario) -> bool:
+    return bool(scenario.groups_in_transactions)
 
 
 def has_letters(scenario: Scenario) -> bool:
@@ -229,6 +241,26 @@ def test_a_bug_of_dead_letters_is_found(
     plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
 ) -> None:
     report = first_failure(plant, can_show_it)
+    assert sign in report.splitlines()[0], report
+
+
+@pytest.mark.parametrize(
+    ("plant", "sign"),
+    [
+        pytest.param(counted_at_abort, "reason", id="an abort that counts"),
+        pytest.param(undone_at_commit, "is delivered again", id="a commit that undoes"),
+        pytest.param(pending_forgotten_by_a_restart, "waits for", id="a restart that forgets"),
+        pytest.param(
+            administrators_disregard_transactions, "an administrator changed", id="changed meanwhile"
+        ),
+        pytest.param(
+            share_partitions_forgotten_by_a_restart, "waits for", id="an outcome that a restart forgets"
+        ),
+        pytest.param(never_added, "was confirmed as final", id="a share-partition that does not take part"),
+    ],
+)
+def test_a_bug_of_acknowledgements_in_transactions_is_found(plant: Plant, sign: str) -> None:
+    report = first_failure(plant, acknowledges_in_transactions)
     assert sign in report.splitlines()[0], report
 
 

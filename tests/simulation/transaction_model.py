@@ -7,6 +7,7 @@ decides for all others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -46,6 +47,8 @@ class Transaction:
     )
     pending: dict[OffsetModel, float] = field(default_factory=dict[OffsetModel, float])
     """The time since when offsets are known to wait for its end."""
+    at_commit: list[Callable[[float], None]] = field(default_factory=list[Callable[[float], None]])
+    """Called with the time when all effects of its commit are known to be done."""
     is_begun: bool = False
     """A request of this transaction was sent."""
 
@@ -77,6 +80,9 @@ class Transaction:
                 model.confirm(commit, now_ms)
             for ranges_model, ranges_commit in self.ranges:
                 ranges_model.confirm(ranges_commit, now_ms)
+            for note in self.at_commit:
+                note(now_ms)
+            self.at_commit.clear()
         elif self.outcome is Outcome.ENDING:
             for _, ended in self._commits():
                 ended.ended_ms = min(ended.ended_ms, now_ms)

@@ -61,18 +61,18 @@ class _Versions(NamedTuple):
 _OLDER, _NEWER = _Versions(11, 4, 4), _Versions(13, 5, 5)
 
 
-class _Failed(Exception):  # noqa: N818  named as the condition
+class StepFailed(Exception):  # noqa: N818  named as the condition
     """A step of a transaction was refused or not answered."""
 
 
 class TransactionalProducer:
     """One transactional id and its producers."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, transactional_id: str, group_id: str) -> None:
+        """`group_id` is the group for which it commits offsets."""
         self._world = world
-        self._id = f"transactions-{number}"
-        self.group_id = f"ledger-{number}"
-        """The group for which it commits offsets."""
+        self._id = transactional_id
+        self.group_id = group_id
         self._random = world.random(self._id)
         self._client = world.client(self._id)
         self._offsets = GroupOffsets(world, self.group_id, self._client)
@@ -90,7 +90,7 @@ class TransactionalProducer:
             await asyncio.sleep(self._random.uniform(0.02, _PAUSE_SECONDS_MAX))
             try:
                 await self._work()
-            except (Disconnected, _Failed):
+            except (Disconnected, StepFailed):
                 self._client.disconnect()
                 self._producer = NOBODY
 
@@ -121,7 +121,7 @@ class TransactionalProducer:
                 return
             self._check_passing(response.error_code)
             await asyncio.sleep(self._random.uniform(0.02, 0.3))
-        raise _Failed
+        raise StepFailed
 
     def _conclude(self) -> None:
         """The id is at rest: if the last transaction is not committed by now, it never will be."""
@@ -139,12 +139,9 @@ class TransactionalProducer:
         self._world.ordinary.transactions.begin(transaction)
         try:
             for _ in range(self._random.randint(1, _STEPS_MAX)):
-                if self._random.random() < 0.7:
-                    await self._produce(transaction)
-                else:
-                    await self._commit_offsets(transaction)
+                await self._take_step(transaction)
                 await asyncio.sleep(self._random.uniform(0, _PAUSE_SECONDS_MAX))
-        except _Failed:
+        except StepFailed:
             await self._end(transaction, commit=False)
             return
         chance = self._random.random()
@@ -154,6 +151,12 @@ class TransactionalProducer:
             await self._abandon(transaction)
         else:
             await self._end(transaction, commit=chance < 0.75)
+
+    async def _take_step(self, transaction: Transaction) -> None:
+        if self._random.random() < 0.7:
+            await self._produce(transaction)
+        else:
+            await self._commit_offsets(transaction)
 
     async def _produce(self, transaction: Transaction) -> None:
         partition = self._any_partition()
@@ -185,7 +188,7 @@ class TransactionalProducer:
                 return
             self._check_passing(answer.error_code)
             await asyncio.sleep(self._random.uniform(0.02, 0.2))
-        raise _Failed
+        raise StepFailed
 
     def _produce_request(self, partition: TopicIdPartition, values: list[bytes]) -> dict[str, Any]:
         records = build_batch(
@@ -258,7 +261,7 @@ class TransactionalProducer:
             self._note(api, code)
             self._check_passing(code)
             await asyncio.sleep(self._random.uniform(0.02, 0.2))
-        raise _Failed
+        raise StepFailed
 
     async def _end(self, transaction: Transaction, *, commit: bool) -> None:
         if commit:
@@ -284,7 +287,7 @@ class TransactionalProducer:
             self._check_passing(response.error_code)
             was_lost |= response.error_code is not ErrorCode.concurrent_transactions
             await asyncio.sleep(self._random.uniform(0.02, 0.2))
-        raise _Failed
+        raise StepFailed
 
     async def _ended(self, transaction: Transaction, response: Any, *, commit: bool) -> None:
         if commit:
@@ -304,7 +307,7 @@ class TransactionalProducer:
         self._note(f"abandons {transaction.name}", ErrorCode.none)
         transaction.abort()
         await asyncio.sleep(self._random.uniform(0, 2 * self._timeout_ms / 1000))
-        raise _Failed
+        raise StepFailed
 
     # Outside of transactions.
 
@@ -347,7 +350,7 @@ class TransactionalProducer:
 
     def _check_passing(self, code: ErrorCode) -> None:
         if code not in PASSING:
-            raise _Failed
+            raise StepFailed
 
     def _note(self, what: str, code: ErrorCode) -> None:
         self._world.trace.event(f"{self._id} {what}: {code.name}")

@@ -20,6 +20,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.model import Model
 from tests.simulation.order_model import OrderModel
 from tests.simulation.ordinary_model import OrdinaryModel
+from tests.simulation.pending_model import PendingModel
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.trace import Trace
 
@@ -32,6 +33,8 @@ ORDERS_TOPIC, RESULTS_TOPIC = "orders", "results"
 """The input and output of the group whose members share partitions; the administrator leaves them alone."""
 
 _UNKNOWN_END = 2**63 - 1
+_IN_TRANSACTIONS = 0.5
+"""The share of the runs with acknowledgements in transactions, where these are possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class Scenario:
     """The most partitions of a topic."""
     letters: LetterSettings = NO_LETTERS
     """The share groups with dead letters."""
+    groups_in_transactions: tuple[str, ...] = ()
+    """The share groups whose members acknowledge some of their records in transactions."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -135,11 +140,24 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
     ordered = _with_order(scenario(**_draw_sharing(random)), random)
-    return _with_backoff(_with_letters(ordered, random), random)
+    return _with_transactions(_with_backoff(_with_letters(ordered, random), random), random)
 
 
 def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
     return scenario if scenario.sharers else replace(scenario, backoff_ms=random.choice((0, 0, 300, 900)))
+
+
+def _with_transactions(scenario: Scenario, random: Random) -> Scenario:
+    """In about a third of the runs. A reader reads the records of the transactions."""
+    chance = random.random()
+    group_ids = tuple(one for one in scenario.group_ids if one not in scenario.order.group_ids)
+    if chance >= _IN_TRANSACTIONS or not group_ids or scenario.sharers or scenario.order.compacts:
+        return scenario
+    return replace(
+        scenario,
+        groups_in_transactions=group_ids,
+        producers_of_transactions=max(scenario.producers_of_transactions, 1),
+    )
 
 
 def _draw_sharing(random: Random) -> dict[str, Any]:
@@ -239,6 +257,9 @@ class World:
     orders_of_keys: dict[SharePartitionKey, OrderModel] = field(
         default_factory=dict[SharePartitionKey, OrderModel]
     )
+    pending_by_key: dict[SharePartitionKey, PendingModel] = field(
+        default_factory=dict[SharePartitionKey, PendingModel]
+    )
     is_ending: bool = False
     """The last phase: producers stop, and consumers accept every record."""
     is_calm: bool = False
@@ -271,6 +292,14 @@ class World:
                 share, group, self.keys, lambda: self.log_start_offset(partition)
             )
         return self.orders_of_keys[key]
+
+    def pending(self, group_id: str, partition: TopicIdPartition) -> PendingModel:
+        """The group's acknowledgements in transactions in the partition."""
+        key = SharePartitionKey(group_id, *partition)
+        if key not in self.pending_by_key:
+            share = self.model.share(group_id, partition)
+            self.pending_by_key[key] = PendingModel(share, partial(self.log_end_offset, partition))
+        return self.pending_by_key[key]
 
     def log_end_offset(self, partition: TopicIdPartition) -> int:
         """The current end of the partition's log; infinite if no broker serves it."""

@@ -1,0 +1,115 @@
+"""Bugs in acknowledgements in transactions that the broker does not have, planted like those in
+`planted_bugs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from barnabas.coordinator.transaction import record_factory
+from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+from barnabas.coordinator.transaction.transaction import Participant
+from barnabas.protocol.delivery_state import Condition, PendingAcknowledgement, RecordState, StateRange
+from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
+from barnabas.runtime.completion import Completion
+from barnabas.share.partition import administration, pending_acknowledgements, share_partition
+from barnabas.share.partition.acknowledgement import AcknowledgeType
+from barnabas.share.partition.pending_acknowledgements import TransactionEnd
+
+# pyright: reportPrivateUsage=false
+
+_condition_at_load = share_partition.condition_at_load
+_add = TransactionCoordinator.add_participants
+_takes_part: Callable[..., bool] = TransactionCoordinator.takes_part
+
+
+@contextmanager
+def counted_at_abort() -> Generator[None]:
+    """An abort has the effect of a commit."""
+
+    def type_at(_: TransactionEnd, pending: PendingAcknowledgement) -> int:
+        return pending.acknowledge_type
+
+    with patch.object(pending_acknowledgements, "_type_at", type_at):
+        yield
+
+
+@contextmanager
+def undone_at_commit() -> Generator[None]:
+    """A commit has the effect of an abort."""
+
+    def type_at(*_: object) -> int:
+        return AcknowledgeType.RELEASE
+
+    with patch.object(pending_acknowledgements, "_type_at", type_at):
+        yield
+
+
+@contextmanager
+def pending_forgotten_by_a_restart() -> Generator[None]:
+    """A restarted leader does not look at the pending acknowledgements in the recorded state."""
+
+    def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
+        is_pending = isinstance(loaded.condition, PendingAcknowledgement)
+        return None if is_pending else _condition_at_load(loaded, wall_ms)
+
+    def live_state(loaded: StateRange) -> RecordState:
+        return loaded.state
+
+    with (
+        patch.object(share_partition, "condition_at_load", condition_at_load),
+        patch.object(share_partition, "_live_state", live_state),
+    ):
+        yield
+
+
+@contextmanager
+def administrators_disregard_transactions() -> Generator[None]:
+    """An administrator may change a record whose acknowledgement waits for a transaction."""
+
+    def is_in_transaction(_: object) -> bool:
+        return False
+
+    with patch.object(administration, "_is_in_transaction", is_in_transaction):
+        yield
+
+
+@contextmanager
+def share_partitions_forgotten_by_a_restart() -> Generator[None]:
+    """A restarted coordinator does not know that share-partitions take part in its transactions."""
+
+    def share_partitions_in(_: object) -> frozenset[SharePartitionKey]:
+        return frozenset()
+
+    with patch.object(record_factory, "_share_partitions_in", share_partitions_in):
+        yield
+
+
+@contextmanager
+def never_added() -> Generator[None]:
+    """Acknowledgements wait for a transaction whose coordinator does not know of them."""
+
+    def add_participants(
+        self: TransactionCoordinator,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        added: Collection[Participant],
+        *,
+        client_version: int,
+    ) -> Completion[None]:
+        partitions = [one for one in added if not isinstance(one, SharePartitionKey)]
+        if not partitions:
+            return Completion.of(None)
+        return _add(self, transactional_id, producer, partitions, client_version=client_version)
+
+    def takes_part(self: TransactionCoordinator, *names: Any) -> bool:
+        return isinstance(names[-1], SharePartitionKey) or _takes_part(self, *names)
+
+    with (
+        patch.object(TransactionCoordinator, "add_participants", add_participants),
+        patch.object(TransactionCoordinator, "takes_part", takes_part),
+    ):
+        yield
