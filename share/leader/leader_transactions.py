@@ -6,11 +6,12 @@ acknowledgements that are being recorded, because one of them may belong to the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import AllDone, Completion
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import ShareLimits
@@ -32,10 +33,9 @@ class Leader(Protocol):
 class LeaderTransactions:
     """Used on the loop's thread only."""
 
-    def __init__(self, leader: Leader, now_ms: Callable[[], int]) -> None:
-        """`now_ms` is monotonic."""
+    def __init__(self, leader: Leader, clock: Clock) -> None:
         self._leader = leader
-        self._now_ms = now_ms
+        self._clock = clock
         self._under_way: set[Completion[None]] = set()
         """Acknowledgements and ends that are being recorded."""
 
@@ -62,7 +62,8 @@ class LeaderTransactions:
 
     def _end(self, end: TransactionEnd) -> Completion[None]:
         leader = self._leader
-        decision = leader.core.decide_end(end, leader.limits(), self._now_ms())
+        leader.core.follow_wall_clock(ahead_ms(self._clock))  # a release may have to wait
+        decision = leader.core.decide_end(end, leader.limits(), self._clock.monotonic_ms())
         return self._note(leader.record_if_any(decision))
 
     def _note(self, recorded: Completion[None]) -> Completion[None]:

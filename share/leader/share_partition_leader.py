@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
+from barnabas.protocol.delivery_state import Cause, LetterPlace
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -27,6 +27,7 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
+from barnabas.share.leader.dead_letter_writer import DeadLetterWriter
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
@@ -66,24 +67,6 @@ class DecisionStore(Protocol):
         ...
 
 
-class DeadLetterWriter(Protocol):
-    """Writes the dead letters of Archiving records (KIP-1191), see `share/dead_letters`."""
-
-    def place(self, key: SharePartitionKey) -> LetterPlace:
-        """Where a dead letter that is decided now goes; an unknown place if there is no usable topic yet."""
-        ...
-
-    def write(
-        self, leader: SharePartitionLeader, letters: Sequence[StateRange], *, may_be_written: bool
-    ) -> None:
-        """Write these letters, later; `may_be_written` if an earlier leader may have written them."""
-        ...
-
-    def is_writing(self, leader: SharePartitionLeader) -> bool:
-        """Whether letters of the leader are not written yet."""
-        ...
-
-
 class Surroundings(NamedTuple):
     """The objects that the leaders of one broker share."""
 
@@ -106,6 +89,10 @@ log = get_logger("share")
 KEYS_LOOKED_MAX = 10_000
 """The offsets that one fetch looks at beyond the known keys while it finds no record whose key is free. Then
 it is answered without records, and the member's next fetch looks on.
+"""
+
+UNRECORDED_RETRY_MS = 1_000
+"""After this time a leader tries again to record changes in force, unless another decision has included them.
 """
 
 NOTHING_TO_RECORD = Completion.of(None)
@@ -150,7 +137,7 @@ class SharePartitionLeader:
         self._store = store
         self._surroundings = surroundings
         self.counts = PartitionCounts()
-        self.transactions = LeaderTransactions(self, surroundings.clock.monotonic_ms)
+        self.transactions = LeaderTransactions(self, surroundings.clock)
         self._count_batches(self.core.read_batches)
 
     @property
@@ -443,7 +430,10 @@ class SharePartitionLeader:
             self._surroundings.dead_letters.write(self, decision.letters, may_be_written=False)
 
     def _abort(self, decision: Decision, error: Exception) -> None:
-        self._announce(self.core.abort(decision))
+        outcome = self.core.abort(decision)
+        if self.core.has_unrecorded:
+            self.core.expire_again(self._surroundings.clock.monotonic_ms() + UNRECORDED_RETRY_MS)
+        self._announce(outcome)
         if isinstance(error, ApiError) and error.code in _FENCED and not self.closed:
             self.closed = True
             self._surroundings.purgatory.wake(self.key)

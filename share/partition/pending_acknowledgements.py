@@ -108,6 +108,15 @@ def pending_acknowledgements(in_flight: InFlight) -> set[PendingAcknowledgement]
     return {pending for _, _, pending in _waiting(in_flight)}
 
 
+def pending_count(in_flight: InFlight) -> int:
+    """The records whose acknowledgement waits for the end of a transaction."""
+    data_count = in_flight.control_runs.data_count
+    return sum(
+        data_count(max(run.first_offset, in_flight.spso), run.last_offset)
+        for _, run, _ in _waiting(in_flight)
+    )
+
+
 def _type_at(end: TransactionEnd, pending: PendingAcknowledgement) -> int:
     return pending.acknowledge_type if end.commit else AcknowledgeType.RELEASE
 

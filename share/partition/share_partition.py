@@ -50,6 +50,7 @@ from barnabas.share.partition.pending_acknowledgements import (
     decide_end,
     decide_pending,
     pending_acknowledgements,
+    pending_count,
 )
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
 from barnabas.share.partition.taking import AcquireRequest
@@ -158,8 +159,8 @@ class SharePartition:
         follow_wall_clock(self._in_flight, ahead_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire`: never later than the first lock ends, or the first waiting record is due.
-        None if there is neither.
+        """When to call `expire`: never later than the first lock ends, the first waiting record is due, or
+        unrecorded changes of records in flight are tried again. None if there is nothing of that.
         """
         in_flight = self._in_flight
         if not in_flight.batches:
@@ -168,6 +169,10 @@ class SharePartition:
             return in_flight.deadline_from_ms
         due_ms = in_flight.due_times.monotonic_ms(in_flight.due_from_ms)
         return due_ms if in_flight.deadline_from_ms is None else min(due_ms, in_flight.deadline_from_ms)
+
+    def expire_again(self, deadline_ms: int) -> None:
+        """Have `expire` called at this time at the latest, because changes could not be recorded."""
+        self._in_flight.note_deadline(deadline_ms)
 
     def plan_acquire(
         self, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode = AcquireMode.BATCH_OPTIMIZED
@@ -319,6 +324,11 @@ class SharePartition:
     def pending_acknowledgements(self) -> set[PendingAcknowledgement]:
         """The acknowledgements that wait for the end of a transaction."""
         return pending_acknowledgements(self._in_flight)
+
+    @property
+    def pending_count(self) -> int:
+        """Records whose acknowledgement waits for the end of a transaction."""
+        return pending_count(self._in_flight)
 
     def _with_earlier(self, decision: Decision) -> Decision:
         """The decision, with earlier changes that are unrecorded if it has any of its own."""

@@ -13,6 +13,7 @@ from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.pending_acknowledgements import TransactionEnd
 from barnabas.share.partition.share_partition import SharePartition
+from tests.broker.network.edge_fakes import ManualClock
 from tests.share.leader.leading import leading
 from tests.share.partition.leader import ACCEPT, RENEW, Leader
 
@@ -60,7 +61,7 @@ def batches(*types: int) -> list[AckBatch]:
 
 def test_an_end_waits_for_the_acknowledgement_that_is_being_recorded() -> None:
     leader = SlowLeader()
-    transactions = LeaderTransactions(leader, lambda: 0)
+    transactions = LeaderTransactions(leader, ManualClock())
     acknowledged = transactions.acknowledge("member-1", batches(ACCEPT), PRODUCER)
     ended = transactions.end(COMMIT)
     assert (acknowledged.done, ended.done, len(leader.writes)) == (False, False, 1)
@@ -73,7 +74,7 @@ def test_an_end_waits_for_the_acknowledgement_that_is_being_recorded() -> None:
 
 def test_an_end_finds_nothing_after_an_acknowledgement_that_failed() -> None:
     leader = SlowLeader()
-    transactions = LeaderTransactions(leader, lambda: 0)
+    transactions = LeaderTransactions(leader, ManualClock())
     acknowledged = transactions.acknowledge("member-1", batches(ACCEPT), PRODUCER)
     ended = transactions.end(COMMIT)
     leader.write(ApiError(ErrorCode.kafka_storage_error))
@@ -85,7 +86,7 @@ def test_an_end_finds_nothing_after_an_acknowledgement_that_failed() -> None:
 
 def test_an_end_that_is_asked_for_twice_is_done_when_one_is_recorded() -> None:
     leader = SlowLeader()
-    transactions = LeaderTransactions(leader, lambda: 0)
+    transactions = LeaderTransactions(leader, ManualClock())
     transactions.acknowledge("member-1", batches(ACCEPT), PRODUCER)
     leader.write()
     first, second = transactions.end(COMMIT), transactions.end(COMMIT)
@@ -100,7 +101,7 @@ def test_an_end_that_is_asked_for_twice_is_done_when_one_is_recorded() -> None:
 def test_a_renewal_is_refused_before_anything_changes() -> None:
     leader = SlowLeader()
     with pytest.raises(ApiError, match="RENEW"):
-        LeaderTransactions(leader, lambda: 0).acknowledge("member-1", batches(RENEW), PRODUCER)
+        LeaderTransactions(leader, ManualClock()).acknowledge("member-1", batches(RENEW), PRODUCER)
     assert not leader.writes
 
 

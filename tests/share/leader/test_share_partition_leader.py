@@ -4,13 +4,24 @@ that it records.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.errors import ApiError
+from barnabas.protocol.delivery_state import LetterPlace, RecordState
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.completion import Completion
 from barnabas.share.leader.handout import NOTHING, FetchDemand
-from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
+from barnabas.share.leader.recorded_changes import RecordedChange
+from barnabas.share.leader.share_partition_leader import (
+    NOTHING_TO_RECORD,
+    UNRECORDED_RETRY_MS,
+    DecisionStore,
+    SharePartitionLeader,
+)
+from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
 from tests.storage.log_building import append_deltas, headers_of
@@ -156,3 +167,40 @@ async def test_lag_counts_records_that_are_not_final() -> None:
     stage.fetch(leader)
     acknowledge(leader, 1, 2)
     assert leader.lag() == 3
+
+
+class FailsOnce:
+    """A store whose next write fails."""
+
+    def __init__(self, store: DecisionStore) -> None:
+        self._store = store
+        self.fails = False
+
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
+        if self.fails:
+            self.fails = False
+            return Completion.failed(ApiError(ErrorCode.coordinator_not_available))
+        return self._store.record(leader, decision)
+
+    def last_changes(
+        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+    ) -> list[RecordedChange]:
+        return self._store.last_changes(leader, wanted)
+
+
+async def test_changes_in_force_are_recorded_although_no_other_decision_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = await leading()
+    stage.produce(2)
+    stage.limits = stage.limits._replace(delivery_count_max=1, letter_place=LetterPlace())
+    leader = stage.lead()
+    stage.fetch(leader)
+    store = FailsOnce(stage.partition_store)
+    monkeypatch.setattr(leader, "_store", store)
+    store.fails = True
+    stage.timers.advance(LOCK_MS)
+    assert (leader.image.ranges, stage.letters.due) == ([], []), "the archiving could not be recorded"
+    stage.timers.advance(UNRECORDED_RETRY_MS)
+    assert [one.state for one in leader.image.ranges] == [RecordState.ARCHIVING]
+    assert [(one.base_offset, one.last_offset) for one in stage.letters.due] == [(0, 1)]
