@@ -125,6 +125,11 @@ class StateRange(NamedTuple):
         """Where the dead letter goes, if the condition tells."""
         return self.condition if isinstance(self.condition, LetterPlace) else None
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether an acknowledgement waits for the end of a transaction."""
+        return isinstance(self.condition, PendingAcknowledgement)
+
 
 _LETTER_KIND: Final = 1
 _LETTER: Final = struct.Struct(">b16siqb")

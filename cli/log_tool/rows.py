@@ -33,6 +33,7 @@ from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.share_group_records import decode_share_group_record
 from barnabas.protocol.share_state_records import StateBatchValue, decode_share_state_record
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.share.partition.acknowledgement import AcknowledgeType
 from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.partition_metadata import encode_id
 from barnabas.storage.segments.segment_scan import ScannedBatch
@@ -199,9 +200,9 @@ def condition_fields(condition: Condition | None) -> dict[str, Value]:
         return {"due_ms": condition.due_ms}
     if isinstance(condition, PendingAcknowledgement):
         return {
+            "pending_type": AcknowledgeType(condition.acknowledge_type).name.lower(),
             "pending_producer_id": condition.producer_id,
             "pending_producer_epoch": condition.producer_epoch,
-            "pending_type": condition.acknowledge_type,
             "pending_member": condition.member,
         }
     return {

@@ -6,7 +6,8 @@ as in the broker. After a delta whose predecessor is missing the state is unknow
 outcomes are reported but not checked.
 
 Outcomes are the deltas' ranges, which the caller has as columns; this class counts their records. Outcomes
-that only a checkpoint has become `Delivery` rows, and so do those with a dead letter (`due_letters`). A
+that only a checkpoint has become `Delivery` rows, and so do those with a dead letter (`due_letters`). An
+acknowledgement that waits for a transaction has no cause, so it is no outcome before the transaction ends. A
 checkpoint may include changes of its own append; then it has a record's state without a cause. If the start
 offset has passed the record, it is only known that the record is done.
 """
@@ -361,7 +362,7 @@ class ShareHistory:
             self._add(self._letters.hand_over(UNKNOWN_LETTER))
         if kind in ("begun", "reset"):
             self.life += 1
-        changes = [one for one in checkpoint.states if one.cause is not Cause.NONE]
+        changes = [one for one in checkpoint.states if one.cause is not Cause.NONE or one.is_pending]
         follows = self.live if kind == "regular" else None
         for change in changes:
             self._take_change(checkpoint, offset, change, follows)
@@ -375,11 +376,14 @@ class ShareHistory:
     def _take_change(
         self, checkpoint: ShareCheckpoint, offset: int, change: StateRange, live: LiveRanges | None
     ) -> None:
-        """An outcome that the checkpoint's own append decided, with its cause."""
+        """An outcome that the checkpoint's own append decided, with its cause; or an acknowledgement that
+        waits for a transaction, which is no outcome.
+        """
         first, last, state, count, cause, member, _ = change
         if live is not None:
             self._lay(live, offset, first, last, state, count)
-        self._deliver(checkpoint, offset, (first, last), state, count, cause, member)
+        if not change.is_pending:
+            self._deliver(checkpoint, offset, (first, last), state, count, cause, member)
 
     def _begin_letters(self, checkpoint: ShareCheckpoint, offset: int) -> None:
         """Letters that only the checkpoint has begin with it; it names their reasons."""

@@ -7,7 +7,7 @@ checkpoint. Records of the state topic have no causes, members or incarnations; 
 reason of a dead letter.
 
 Batches that change nothing are left out: a coordinator may get a write twice, and a late write must not undo
-anything. Pure.
+anything. An acknowledgement that waits for a transaction changes nothing before the transaction ends. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from barnabas.protocol.control_record import (
     encode_checkpoint,
     encode_delta,
 )
-from barnabas.protocol.delivery_state import LetterPlace, RecordState, StateRange, is_final
+from barnabas.protocol.delivery_state import (
+    LetterPlace,
+    PendingAcknowledgement,
+    RecordState,
+    StateRange,
+    is_final,
+)
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareUpdateValue
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
@@ -124,19 +130,27 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
             one.first_offset <= batch.first_offset
             and batch.last_offset <= one.last_offset
             and one.rank >= batch.rank
+            and not _is_pending(one)
             for one in before.state_batches
         )
-        if not is_known:
+        if not is_known and not _is_pending(batch):
             change = _range(batch)
             place = change.letter_place
             yield change if place is None else change._replace(cause=place.reason)
 
 
+def _is_pending(batch: StateBatch) -> bool:
+    return isinstance(batch.condition, PendingAcknowledgement)
+
+
 def _range(batch: StateBatch) -> StateRange:
     """The range of a batch. Apache Kafka records no place of a dead letter."""
-    state = RecordState(batch.delivery_state)
-    place = (batch.condition or LetterPlace()) if state is RecordState.ARCHIVING else None
-    return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count, condition=place)
+    state, condition = RecordState(batch.delivery_state), batch.condition
+    if state is RecordState.ARCHIVING:
+        condition = condition or LetterPlace()
+    elif not _is_pending(batch):
+        condition = None
+    return StateRange(batch.first_offset, batch.last_offset, state, batch.delivery_count, condition=condition)
 
 
 def _end_of_final(state: SharePartitionState) -> int:
