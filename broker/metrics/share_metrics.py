@@ -78,6 +78,7 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
         "barnabas_share_delivery_limit_records_total": lambda one: one.counts.delivery_limit_records,
         "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
         "barnabas_share_waiting_records": lambda one: one.core.waiting_count,
+        "barnabas_share_pending_records": lambda one: one.core.pending_count,
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))

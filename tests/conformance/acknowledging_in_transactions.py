@@ -37,7 +37,13 @@ def start_all(
     for partition, batches in acks.items():
         of_topic = by_topic.setdefault(partition.topic_id, [])
         of_topic.append(AckPartition(partition.partition, list(map(_batch, batches))))
-    topics = list(starmap(AckTopic, by_topic.items()))
+    return start_topics(client, member, transaction, list(starmap(AckTopic, by_topic.items())))
+
+
+def start_topics(
+    client: BodySender, member: ShareMember, transaction: AcknowledgingTransaction, topics: list[AckTopic]
+) -> Any:
+    """Send acknowledgements as they are in the request."""
     body = ShareAcknowledgeBody(
         member.group_id, member.member_id, member.epoch, False, topics, transaction=transaction
     )
