@@ -15,6 +15,7 @@ LENGTH ?=
 FAULTS ?=
 KAFKA ?=
 REPEATS ?= 5
+KILLS ?= 20
 
 BIN := .venv/bin
 PACKAGES := broker cli client coordinator pipeline protocol runtime share storage
@@ -29,7 +30,8 @@ help:
 	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka'
-	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka'
+	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka; with KILLS=... kills of'
+	@echo '             the programs and the broker in transactions that acknowledge'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
@@ -62,7 +64,7 @@ matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/clients -m 'clients' --clients $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_PROCESSES)
 
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MINUTES),--minutes $(MINUTES)) \

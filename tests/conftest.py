@@ -17,6 +17,7 @@ MARKERS = {
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",
 }
+KILLS = 20
 _LONGEST = ("clients", "simulation", "pipeline")
 """The folders that take longest begin first."""
 _SHARING = ("clients", "pipeline")
@@ -40,6 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         metavar="N",
         help="Run each row of the failure matrix N times (default: once), and also the tests marked `long`.",
+    )
+    group.addoption(
+        "--kills",
+        type=int,
+        default=KILLS,
+        metavar="N",
+        help=f"Kill programs and brokers N times in each long test with the fixture kills (default: {KILLS}).",
     )
     group.addoption(
         "--clients",
@@ -107,6 +115,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if repeats is not None and metafunc.definition.get_closest_marker("matrix"):
         metafunc.fixturenames.append("matrix_run")
         metafunc.parametrize("matrix_run", range(1, repeats + 1))
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """The number of kills in a long test, from the option --kills."""
+    return int(request.config.getoption("--kills"))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.barnabas, pytest.mark.timeout(1800)]
 
 PARTITIONS = 2
 MEMBERS = 2
+KILLS = 6
 RECORDS_PER_KILL = 50
 SECONDS = 90.0
 BROKER_KILLED_EVERY = 3
@@ -93,14 +94,25 @@ class Copying:
 
 
 @pytest.mark.parametrize("store", ["log", "topic"])
-@pytest.mark.parametrize("kill_count", [6, pytest.param(100, marks=pytest.mark.clients)])
 def test_each_record_is_copied_once_after_kills_of_members_and_broker(
-    barnabas_command: Path, tmp_path: Path, store: str, kill_count: int
+    barnabas_command: Path, tmp_path: Path, store: str
 ) -> None:
+    copy_with_kills(barnabas_command, tmp_path / "data", store, KILLS)
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("store", ["log", "topic"])
+def test_each_record_is_copied_once_after_many_kills(
+    barnabas_command: Path, tmp_path: Path, store: str, kills: int
+) -> None:
+    copy_with_kills(barnabas_command, tmp_path / "data", store, kills)
+
+
+def copy_with_kills(barnabas_command: Path, data_directory: Path, store: str, kill_count: int) -> None:
     random = Random(kill_count)
     settings = {**SETTINGS, "share.state.store": store}
     with ExitStack() as stack:
-        broker = stack.enter_context(started(BrokerProcess(barnabas_command, tmp_path / "data", settings)))
+        broker = stack.enter_context(started(BrokerProcess(barnabas_command, data_directory, settings)))
         copying = Copying(broker, stack)
         for kill in range(kill_count):
             number = copying.produce_until(random.choice(["copied", "acknowledged"]))
