@@ -1,5 +1,5 @@
 """The asyncio clients: `Consumer`, `Producer` and `ShareConsumer`, with their records and errors;
-`ShareGroupAdmin`, and `ShareBrowser` and `ShareAdmin`, which inspect and change share groups of Barnabas.
+`ShareGroupAdmin`, an administrator of a share group, and `ShareBrowser`, a reader of its records in Barnabas.
 
 They work with Barnabas and with Apache Kafka: share groups need Kafka 4.2, the others 4.0 or later. Guide:
 docs/asyncio-client.md.
@@ -42,7 +42,6 @@ from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.record import Outcome, ShareRecord
 from barnabas.client.security import Security, parse_security
-from barnabas.client.share_admin import ShareAdmin
 from barnabas.client.share_browser import ShareBrowser
 from barnabas.client.share_consumer import ShareConsumer
 from barnabas.client.share_group_admin import ShareGroupAdmin
@@ -87,7 +86,6 @@ __all__ = [
     "Security",
     "SecurityError",
     "SecurityOptionError",
-    "ShareAdmin",
     "ShareBrowser",
     "ShareConsumer",
     "ShareGroupAdmin",

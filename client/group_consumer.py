@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Sequence
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from barnabas.client.address import parse_bootstrap
+from barnabas.client.async_client import AsyncClient
 from barnabas.client.common_options import GroupSettings
 from barnabas.client.errors import ConsumerClosedError, MisuseError
 from barnabas.client.group_parts import GroupParts, Identity, RecordT
@@ -22,7 +22,7 @@ Bytes = bytes | None
 PartsT = TypeVar("PartsT", bound=GroupParts[Any])
 
 
-class GroupConsumer(ABC, Generic[RecordT, PartsT]):
+class GroupConsumer(AsyncClient, Generic[RecordT, PartsT]):
     """One member of a group. Enter it with `async with`, or call `start` and `close`."""
 
     def __init__(self, bootstrap: str | Sequence[str], group: str, settings: GroupSettings) -> None:
@@ -54,18 +54,6 @@ class GroupConsumer(ABC, Generic[RecordT, PartsT]):
         except BaseException:
             self._is_closed = True
             raise
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Leave the group and end all tasks; closing twice does nothing.

@@ -14,11 +14,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, Unpack
 
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.address import parse_bootstrap
+from barnabas.client.async_client import AsyncClient
 from barnabas.client.batch_delivery import BatchDelivery
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import (
@@ -52,7 +52,7 @@ RECORD_OVERHEAD_BYTES: Final = 70
 _MS_PER_SECOND: Final = 1000
 
 
-class Producer:
+class Producer(AsyncClient):
     """Enter it with `async with`, or call `start` and `close`. Any number of tasks may use it."""
 
     def __init__(self, bootstrap: str | Sequence[str], **options: Unpack[ProducerOptions]) -> None:
@@ -127,18 +127,6 @@ class Producer:
             await sender.close(ConsumerClosedError("The producer is closed."))
             self._delivery.close()
             self._close_connections()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def send(
         self,

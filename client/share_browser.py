@@ -6,15 +6,15 @@
 
 It has a position of its own, joins no group and changes nothing, so the operation DESCRIBE on the group is
 enough.
-Works with Barnabas only. `ShareAdmin` changes records; `inspect` has the parts behind both.
+Works with Barnabas only. `ShareGroupAdmin` changes records; `inspect` has the parts behind both.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
-from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, Unpack
 
+from barnabas.client.async_client import AsyncClient
 from barnabas.client.common_options import ClientOptions
 from barnabas.client.inspect.browsing import BrowsedRecord, browse
 from barnabas.client.inspect.group_connection import GroupConnection
@@ -29,7 +29,7 @@ READ_BYTES: Final = 1024 * 1024
 """The most that one fetch of records asks for."""
 
 
-class ShareBrowser:
+class ShareBrowser(AsyncClient):
     """Enter it with `async with`, or call `start` and `close`. Any number of tasks may use it."""
 
     def __init__(
@@ -42,14 +42,9 @@ class ShareBrowser:
         self._reader = TopicReader(self._connection.cluster, settings)
 
     async def start(self) -> None:
-        """Find the cluster.
-
-        Raises `BrokerUnavailableError` if no broker answers within `connect_timeout_ms`, and `SecurityError`.
-        """
         await self._connection.start()
 
     async def close(self) -> None:
-        """Close the connections."""
         self._reader.close()
         await self._connection.close()
 
@@ -121,15 +116,3 @@ class ShareBrowser:
             offset = page.next_offset
             if offset == NO_NEXT_PAGE or (last_offset is not None and offset > last_offset):
                 return
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

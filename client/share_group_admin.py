@@ -1,71 +1,81 @@
-"""Looks at a share group from outside, without being a member: start offsets and lag (KIP-1226).
+"""An administrator of one share group, for asyncio, who is no member of it.
 
-async with ShareGroupAdmin("127.0.0.1:9092") as admin:
-    positions = await admin.positions("workers")
+    async with ShareGroupAdmin("127.0.0.1:9092", group="workers") as admin:
+        positions = await admin.positions()          # start offsets and lag (KIP-1226)
+        await admin.release("orders", 0, 17)         # the lock ends, any member can get the record
+        await admin.archive("orders", 0, 20, 24)     # never delivered again
+
+Changes of records work with Barnabas only. `ShareBrowser` shows the records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.cluster import Cluster
-from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
-from barnabas.client.coordinators import Coordinators
-from barnabas.client.group_consumer import named
+from barnabas.client.async_client import AsyncClient
+from barnabas.client.common_options import ClientOptions
+from barnabas.client.inspect.group_connection import GroupConnection
 from barnabas.client.share_group_offsets import SharePosition, fetch_positions
-from barnabas.client.tasks import find_cluster
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Retries
+from barnabas.protocol.record_inspection import RecordAction
 
 
-class ShareGroupAdmin:
-    """Enter it with `async with`. Any number of tasks may use it."""
+class ShareGroupAdmin(AsyncClient):
+    """Enter it with `async with`, or call `start` and `close`. Any number of tasks may use it.
 
-    def __init__(self, bootstrap: str | Sequence[str], **options: Unpack[ClientOptions]) -> None:
-        """`bootstrap` is `host:port`, or several; `options` are those of `ClientSettings`."""
-        check_option_names(options, ClientOptions.__annotations__)
-        self._settings = settings = ClientSettings(**options)
-        self._cluster = Cluster(
-            parse_bootstrap(bootstrap),
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
-        retries = Retries(
-            backoff_ms=settings.retry_backoff_ms,
-            backoff_max_ms=settings.retry_backoff_max_ms,
-            give_up_ms=settings.request_timeout_ms,
-        )
-        self._coordinators = Coordinators(self._cluster, retries)
+    Each change concerns one record, or all records of a range of at most 10,000 offsets, both ends inclusive.
+    It returns the number of records. All of them change, or none: `BrokerError` with INVALID_RECORD_STATE
+    names the first record that cannot be changed. After `BrokerUnavailableError`, look at the records before
+    you repeat the change.
+    """
 
-    async def __aenter__(self) -> Self:
-        """Raises `SecurityError`, and `BrokerUnavailableError` after `connect_timeout_ms`."""
-        try:
-            await find_cluster(self._cluster, self._settings)
-        except BaseException:
-            self._close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+    def __init__(
+        self, bootstrap: str | Sequence[str], *, group: str, **options: Unpack[ClientOptions]
     ) -> None:
-        self._close()
+        """`bootstrap` is `host:port`, or several; `options` are those of `ClientSettings`."""
+        self._group_id = group
+        self._connection = GroupConnection(bootstrap, group, options)
 
-    async def positions(self, group: str) -> dict[TopicPartition, SharePosition]:
-        """By partition, the position of a group in all partitions that it reads; empty for an unknown group.
+    async def start(self) -> None:
+        await self._connection.start()
 
-        Raises `BrokerError`, `MisuseError` for an empty name, and `BrokerUnavailableError` if a temporary
-        error lasts for `request_timeout_ms`.
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def positions(self) -> dict[TopicPartition, SharePosition]:
+        """By partition, the position of the group in all partitions that it reads; empty for an unknown
+        group.
+
+        Raises `BrokerError`, and `BrokerUnavailableError` if a temporary error lasts for
+        `connect_timeout_ms`.
         """
-        return await fetch_positions(self._coordinators, named("group", group))
+        return await fetch_positions(self._connection.coordinators, self._group_id)
 
-    def _close(self) -> None:
-        self._coordinators.close()
-        self._cluster.close()
+    async def release(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """End the locks: the records are available immediately. The delivery counts stay, and a record at the
+        delivery limit can be delivered once more.
+        """
+        return await self._alter(RecordAction.RELEASE, topic, partition, first_offset, last_offset)
+
+    async def archive(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """Never deliver the records again. They may be available or held."""
+        return await self._alter(RecordAction.ARCHIVE, topic, partition, first_offset, last_offset)
+
+    async def dead_letter(
+        self, topic: str, partition: int, first_offset: int, last_offset: int | None = None
+    ) -> int:
+        """Send the records to the group's dead-letter topic, as if they were rejected."""
+        return await self._alter(RecordAction.DEAD_LETTER, topic, partition, first_offset, last_offset)
+
+    async def _alter(
+        self, action: RecordAction, topic: str, partition: int, first_offset: int, last_offset: int | None
+    ) -> int:
+        last = first_offset if last_offset is None else last_offset
+        return await self._connection.requests.alter(
+            TopicPartition(topic, partition), action, first_offset, last
+        )

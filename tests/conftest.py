@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=KILLS,
         metavar="N",
-        help=f"Kill programs and brokers N times in each long test with the fixture kills (default: {KILLS}).",
+        help=f"Kill programs and brokers N times in each test with the fixture kills (default: {KILLS}).",
     )
     group.addoption(
         "--clients",

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from barnabas.cli.printing import Printer
 from barnabas.cli.share_records.inspecting import CLIENT_ID, GIVE_UP_MS, REQUEST_TIMEOUT_MS
 from barnabas.cli.share_records.report import print_change
-from barnabas.client.share_admin import ShareAdmin
+from barnabas.client.share_group_admin import ShareGroupAdmin
 
 _DONE: Final = {"release": "released", "archive": "archived", "dead-letter": "on their way to dead letters"}
 
@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 async def change(bootstrap: str, group_id: str, wanted: Change, printer: Printer) -> None:
     """Change the records, and print their number. Raises `ConsumerError`; then nothing was printed."""
-    admin = ShareAdmin(
+    admin = ShareGroupAdmin(
         bootstrap,
         group=group_id,
         client_id=CLIENT_ID,

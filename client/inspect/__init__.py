@@ -1,1 +1,1 @@
-"""The parts behind `ShareBrowser` and `ShareAdmin`."""
+"""The parts behind `ShareBrowser` and `ShareGroupAdmin`."""

@@ -9,6 +9,7 @@ from barnabas.client.address import parse_bootstrap
 from barnabas.client.cluster import Cluster
 from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
 from barnabas.client.coordinators import Coordinators
+from barnabas.client.group_consumer import named
 from barnabas.client.inspect.record_requests import RecordRequests
 from barnabas.client.tasks import find_cluster
 from barnabas.client.topics import Retries
@@ -18,7 +19,7 @@ class GroupConnection:
     """Call `start`, then `close` once."""
 
     def __init__(self, bootstrap: str | Sequence[str], group_id: str, options: ClientOptions) -> None:
-        """Raises `MisuseError` for malformed addresses and options."""
+        """Raises `MisuseError` for malformed addresses and options, and for an empty group id."""
         check_option_names(options, ClientOptions.__annotations__)
         self._settings = settings = ClientSettings(**options)
         self.retries = Retries(
@@ -34,7 +35,7 @@ class GroupConnection:
             security=settings.security,
         )
         self.coordinators = Coordinators(self.cluster, self.retries)
-        self.requests = RecordRequests(self.cluster, self.retries, group_id)
+        self.requests = RecordRequests(self.cluster, self.retries, named("group", group_id))
 
     async def start(self) -> None:
         """Find the cluster. Raises `BrokerUnavailableError` and `SecurityError`; then it is closed."""

@@ -37,9 +37,12 @@ async def lag_of(bootstrap: str, group: str) -> Answer:
     """The lag of one group, asked from the broker now."""
     try:
         async with ShareGroupAdmin(
-            bootstrap, connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS
+            bootstrap,
+            group=group,
+            connect_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
         ) as admin:
-            positions = await admin.positions(group)
+            positions = await admin.positions()
     except ConsumerError as error:
         return Answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
     return answer(group, positions)

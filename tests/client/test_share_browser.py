@@ -1,4 +1,4 @@
-"""`ShareBrowser` and `ShareAdmin` against the real broker in virtual time."""
+"""`ShareBrowser` and `ShareGroupAdmin` against the real broker in virtual time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from barnabas.client import (
     DescribedState,
     MisuseError,
     RecordRange,
-    ShareAdmin,
     ShareBrowser,
+    ShareGroupAdmin,
     TopicPartition,
     UnknownTopicError,
     UnsupportedBrokerError,
@@ -50,8 +50,8 @@ def browser(group: str = GROUP, **options: Any) -> ShareBrowser:
     return ShareBrowser(ADDRESS, group=group, **options)
 
 
-def admin(group: str = GROUP) -> ShareAdmin:
-    return ShareAdmin(ADDRESS, group=group)
+def admin(group: str = GROUP) -> ShareGroupAdmin:
+    return ShareGroupAdmin(ADDRESS, group=group)
 
 
 async def topic_of(world: World, *values: str) -> None:

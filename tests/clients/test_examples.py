@@ -121,8 +121,8 @@ def lag(bootstrap: str, group: str) -> int | None:
     """The lag of the group; None if it has not begun to read."""
 
     async def ask() -> int | None:
-        async with ShareGroupAdmin(bootstrap) as admin:
-            positions = (await admin.positions(group)).values()
+        async with ShareGroupAdmin(bootstrap, group=group) as admin:
+            positions = (await admin.positions()).values()
         return sum(one.lag or 0 for one in positions) if positions else None
 
     return asyncio.run(ask())
