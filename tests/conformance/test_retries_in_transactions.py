@@ -86,7 +86,7 @@ async def test_a_clock_that_is_set_meanwhile_does_not_change_the_delay(
 async def test_a_delay_for_one_record_is_refused_in_a_transaction(stage: Stage) -> None:
     now = await holding(stage)
     topic_id, index = stage.partition
-    partition = AckPartition(index, [AckBatch(0, 3, bytes([RELEASE]))], [ReleaseDelay(0, 3, 5_000)])
+    partition = AckPartition(index, [AckBatch(0, 3, bytes([RELEASE]))], (ReleaseDelay(0, 3, 5_000),))
     transaction = AcknowledgingTransaction(now.producer.transactional_id, now.producer.producer)
     pending = start_topics(now.client, now.member, transaction, [AckTopic(topic_id, [partition])])
     answer = acknowledged(await now.client.answered(pending))

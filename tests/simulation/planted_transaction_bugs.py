@@ -15,13 +15,13 @@ from barnabas.coordinator.transaction.transaction import Participant
 from barnabas.protocol.delivery_state import Condition, PendingAcknowledgement, RecordState, StateRange
 from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.share.partition import administration, pending_acknowledgements, share_partition
+from barnabas.share.partition import administration, pending_acknowledgements, share_partition, waits
 from barnabas.share.partition.acknowledgement import AcknowledgeType
 from barnabas.share.partition.pending_acknowledgements import TransactionEnd
 
 # pyright: reportPrivateUsage=false
 
-_condition_at_load = share_partition.condition_at_load
+_condition_at_load = waits.condition_at_load
 _add = TransactionCoordinator.add_participants
 _takes_part: Callable[..., bool] = TransactionCoordinator.takes_part
 
