@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, LetterPlace
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -27,7 +27,6 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
-from barnabas.share.leader.dead_letter_writer import DeadLetterWriter
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
@@ -64,6 +63,24 @@ class DecisionStore(Protocol):
         """The last recorded changes of the wanted offsets, as far as they are known: ascending, disjoint,
         inside of the wanted ranges, which are ascending and disjoint, too, with both ends inclusive.
         """
+        ...
+
+
+class DeadLetterWriter(Protocol):
+    """Writes the dead letters of Archiving records (KIP-1191), see `share/dead_letters`."""
+
+    def place(self, key: SharePartitionKey) -> LetterPlace:
+        """Where a dead letter that is decided now goes; an unknown place if there is no usable topic yet."""
+        ...
+
+    def write(
+        self, leader: SharePartitionLeader, letters: Sequence[StateRange], *, may_be_written: bool
+    ) -> None:
+        """Write these letters, later; `may_be_written` if an earlier leader may have written them."""
+        ...
+
+    def is_writing(self, leader: SharePartitionLeader) -> bool:
+        """Whether letters of the leader are not written yet."""
         ...
 
 
@@ -480,11 +497,3 @@ class SharePartitionLeader:
 
 _first, _last = itemgetter(0), itemgetter(1)
 """The fields of an acquired range."""
-
-
-def undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
-    """The state of a share-partition before its first fetch."""
-    image = ShareStateImage(log.control_runs)
-    image.group_incarnation = group_incarnation
-    image.state_epoch = state_epoch
-    return image

@@ -17,11 +17,10 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
-from barnabas.share.leader.dead_letter_writer import DeadLetterWriter
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
-from barnabas.share.leader.share_partition_leader import SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import DeadLetterWriter, SharePartitionLeader, Surroundings
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError

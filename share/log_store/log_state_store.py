@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.share_partition_leader import undecided_image
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
@@ -52,7 +51,7 @@ class LogStateStore:
             image = self._recorded(key, log, group_incarnation)
         except StorageError as error:
             return Completion.failed(error)
-        return Completion.of(image or undecided_image(log, group_incarnation, state_epoch))
+        return Completion.of(image or _undecided_image(log, group_incarnation, state_epoch))
 
     def initialise(
         self, key: SharePartitionKey, group_incarnation: int, start_offset: int, state_epoch: int
@@ -63,7 +62,7 @@ class LogStateStore:
 
         def begin(log: PartitionLog) -> Completion[None]:
             image = self._last_known(key, log, group_incarnation)
-            begun = undecided_image(log, group_incarnation, state_epoch)
+            begun = _undecided_image(log, group_incarnation, state_epoch)
             begun.checkpoint_epoch = 0 if image is None else image.checkpoint_epoch
             begun.start_offset = begun.end_offset = start_offset
             return self.decisions_of(key.topic_id_partition, log).reset(key.group_id, begun)
@@ -102,7 +101,7 @@ class LogStateStore:
         try:
             return self._recorded(key, log, group_incarnation)
         except ShareStateLost:
-            image = undecided_image(log, group_incarnation, 0)
+            image = _undecided_image(log, group_incarnation, 0)
             store = self.decisions_of(key.topic_id_partition, log)
             image.checkpoint_epoch = store.newest_checkpoint_epoch(key.group_id)
             return image
@@ -135,3 +134,11 @@ class LogStateStore:
             written.fail(error)
         else:
             written.complete(None)
+
+
+def _undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:
+    """The state of a share-partition before its first fetch."""
+    image = ShareStateImage(log.control_runs)
+    image.group_incarnation = group_incarnation
+    image.state_epoch = state_epoch
+    return image

@@ -6,7 +6,7 @@ import asyncio
 
 from benchmarks.brokers.process import LocalBroker
 
-from barnabas.client import Producer, ShareConsumer
+from barnabas.client import Producer, ShareConsumer, ShareRecord
 from barnabas.pipeline.export.manifest import ACCEPTED, AVAILABLE, ShareGroup
 from barnabas.pipeline.export.planning import plan_export
 from tests.clients.cluster import Cluster, unique
@@ -39,7 +39,7 @@ def test_an_open_transaction_is_exported_as_an_aborted_one(brokers: dict[str, Lo
             ShareConsumer(broker.address, group=group_id, topics=[topic]) as consumer,
         ):
             await producer.init_transactions()
-            records = []
+            records: list[ShareRecord[bytes | None, bytes | None]] = []
             while len(records) < RECORD_COUNT:
                 records += await consumer.poll(timeout=10)
             records[-1].accept()
