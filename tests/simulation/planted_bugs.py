@@ -25,6 +25,7 @@ from barnabas.protocol import committed_ranges
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.delivery_state import RecordState
+from barnabas.protocol.identity import TopicNamePartition
 from barnabas.share.log_store.state_append import StateAppend
 from barnabas.share.partition import administration, locks
 from barnabas.storage.filesystem import File
@@ -109,8 +110,9 @@ def forgotten_marker() -> Generator[None]:
     """The last partition of a committed transaction gets no marker if there are others."""
 
     def write(self: DecidedTransactions, decided: Any) -> None:
-        if len(decided.remaining) > 1 and decided.transaction.commits:
-            decided.remaining.discard(max(decided.remaining))
+        partitions = [one for one in decided.remaining if isinstance(one, TopicNamePartition)]
+        if len(partitions) > 1 and decided.transaction.commits:
+            decided.remaining.discard(max(partitions))
         _write_markers(self, decided)
 
     with patch.object(DecidedTransactions, "_write", write):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,8 @@ from barnabas.share.dead_letters.source_records import SourceRecords
 from barnabas.storage.log.partition_log import PartitionLog
 
 # pyright: reportPrivateUsage=false
+
+_MOMENT_SECONDS = 0.2
 
 _append = LetterWork._append
 _record_at = SourceRecords.record_at
@@ -35,10 +38,11 @@ def letters_not_looked_for() -> Generator[None]:
 
 @contextmanager
 def archived_before_the_letter() -> Generator[None]:
-    """State Archived is recorded before the letter is appended."""
+    """State Archived is recorded a moment before the letter is appended."""
 
     async def append(self: LetterWork, due: Sequence[DueLetter], letter_log: PartitionLog) -> int:
         await self._end(due)
+        await asyncio.sleep(_MOMENT_SECONDS)
         return await _append(self, due, letter_log)
 
     with patch.object(LetterWork, "_append", append):
