@@ -120,7 +120,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def kills(request: pytest.FixtureRequest) -> int:
     """The number of kills in a long test, from the option --kills."""
-    return int(request.config.getoption("--kills"))
+    count = request.config.getoption("--kills")
+    assert isinstance(count, int)
+    return count
 
 
 @pytest.fixture
