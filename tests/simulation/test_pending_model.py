@@ -61,7 +61,11 @@ def test_a_committed_record_is_not_delivered_before_the_end_is_done(pending: Pen
         deliver(pending)
 
 
-@pytest.mark.parametrize("end", [Transaction.abort, lambda one: one.committing(20.0)])
+def commit_without_answer(transaction: Transaction) -> None:
+    transaction.committing(20.0)
+
+
+@pytest.mark.parametrize("end", [Transaction.abort, commit_without_answer])
 def test_a_delivery_decides_for_the_abort(pending: PendingModel, end: Callable[[Transaction], None]) -> None:
     transaction = joined(pending)
     end(transaction)
