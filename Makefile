@@ -16,6 +16,7 @@ FAULTS ?=
 KAFKA ?=
 REPEATS ?= 5
 KILLS ?= 20
+PART ?=
 
 BIN := .venv/bin
 PACKAGES := broker cli client coordinator pipeline protocol runtime share storage
@@ -29,7 +30,8 @@ help:
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others'
 	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
-	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka'
+	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
+	@echo '             PART=1/3 runs the first third of these tests'
 	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka; with KILLS=... kills of'
 	@echo '             the programs and the broker in transactions that acknowledge'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
@@ -61,7 +63,7 @@ test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
 
 matrix: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_PROCESSES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from structlog.testing import capture_logs
@@ -22,6 +22,21 @@ _LONGEST = ("clients", "simulation", "pipeline")
 """The folders that take longest begin first."""
 _SHARING = ("clients", "pipeline")
 """The folders whose tests share a broker or a Spark session."""
+
+
+class Part(NamedTuple):
+    """The `index`-th of `count` parts, from 1 on."""
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """Reads "2/3"; ValueError for anything else."""
+        index, count = map(int, text.split("/"))
+        if not 1 <= index <= count:
+            raise ValueError(text)
+        return cls(index, count)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +65,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"Kill programs and brokers N times in each test with the fixture kills (default: {KILLS}).",
     )
     group.addoption(
+        "--part",
+        type=Part.parse,
+        metavar="I/N",
+        help="Run part I of N of the tests that the other options select; each test function is in one part.",
+    )
+    group.addoption(
         "--clients",
         action="store_true",
         help="Run also the tests marked `clients`: all clients and tools, and Apache Kafka for comparison.",
@@ -72,9 +93,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("long")]
     if not config.getoption("--clients"):
         left_out += [item for item in items if item.get_closest_marker("clients")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    _leave_out(config, items, left_out)
     items.sort(key=lambda item: _order(item.nodeid))  # stable
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
+def pytest_selected_part(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Runs after the selection by markers, so that the parts have equal numbers of functions."""
+    part = config.getoption("--part")
+    if part is not None:
+        functions = dict.fromkeys(_function(item.nodeid) for item in items)
+        chosen = set(list(functions)[part.index - 1 :: part.count])
+        _leave_out(config, items, [item for item in items if _function(item.nodeid) not in chosen])
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
@@ -93,10 +129,15 @@ class ByPart(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type in
 
     def _split_scope(self, nodeid: str) -> str:
         if self.config.getoption("--matrix-repeats") is not None:
-            return nodeid.partition("[")[0]
+            return _function(nodeid)
         folder = _folder(nodeid)
         shares = folder.partition("/")[0] in _SHARING and not self.config.getoption("--clients")
         return folder if shares else nodeid.partition("::")[0]
+
+
+def _function(nodeid: str) -> str:
+    """The test function, without its parameters."""
+    return nodeid.partition("[")[0]
 
 
 def _folder(nodeid: str) -> str:
