@@ -25,18 +25,18 @@ _SHARING = ("clients", "pipeline")
 
 
 class Part(NamedTuple):
-    """The `index`-th of `count` parts, from 1 on."""
+    """The part with this number, from 1 on, of all `parts`."""
 
-    index: int
-    count: int
+    number: int
+    parts: int
 
     @classmethod
     def parse(cls, text: str) -> Part:
         """Reads "2/3"; ValueError for anything else."""
-        index, count = map(int, text.split("/"))
-        if not 1 <= index <= count:
+        number, parts = map(int, text.split("/"))
+        if not 1 <= number <= parts:
             raise ValueError(text)
-        return cls(index, count)
+        return cls(number, parts)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -103,7 +103,7 @@ def pytest_selected_part(config: pytest.Config, items: list[pytest.Item]) -> Non
     part = config.getoption("--part")
     if part is not None:
         functions = dict.fromkeys(_function(item.nodeid) for item in items)
-        chosen = set(list(functions)[part.index - 1 :: part.count])
+        chosen = set(list(functions)[part.number - 1 :: part.parts])
         _leave_out(config, items, [item for item in items if _function(item.nodeid) not in chosen])
 
 
