@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
+from barnabas.broker.config.http_config import HttpConfig, parse_http
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
 from barnabas.broker.config.setting import Value, integer
 from barnabas.broker.config.share_settings import SHARE_ASSIGNORS
@@ -35,7 +36,8 @@ class BrokerConfig:
         except InvalidValueError as error:
             raise ConfigError(f"{error}.") from None
         self.listeners = self._mark_inter_broker(self._parse_listeners())
-        self.warnings = (*warnings, *self._open_listeners_warning())
+        self.http = self._parse_http()
+        self.warnings = (*warnings, *self._open_listeners_warning(), *self._open_http_warning())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
 
@@ -123,6 +125,12 @@ class BrokerConfig:
         except ListenerError as error:
             raise ConfigError(f"{error}.") from None
 
+    def _parse_http(self) -> HttpConfig | None:
+        """None if HTTP is off."""
+        listener = None if self["http.listener"] is None else self.text("http.listener")
+        token_file = None if self["http.token.file"] is None else self.text("http.token.file")
+        return parse_http(listener, self.items("http.allowed.hosts"), token_file)
+
     def _mark_inter_broker(self, listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
         if not self.flag("inter.broker.apis.enable"):
             return listeners
@@ -141,6 +149,16 @@ class BrokerConfig:
         warning = (
             f"Every client that can reach {addresses} may read, write and delete everything: this broker has "
             "no authentication. If only trusted clients can reach it, set "
+            "listeners.allow.unauthenticated=true, and this warning ends."
+        )
+        return (warning,)
+
+    def _open_http_warning(self) -> tuple[str, ...]:
+        if self.http is None or self.http.is_loopback or self.flag("listeners.allow.unauthenticated"):
+            return ()
+        warning = (
+            f"Every client that can reach {self.http.address} over HTTP may see the names and states of all "
+            "topics and groups. If only trusted clients can reach it, set "
             "listeners.allow.unauthenticated=true, and this warning ends."
         )
         return (warning,)

@@ -15,6 +15,7 @@ from barnabas.broker.config.dead_letter_settings import (
     DEAD_LETTER_SETTINGS,
     DEAD_LETTER_TOPIC_SETTINGS,
 )
+from barnabas.broker.config.http_settings import HTTP_SETTINGS
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.log_settings import LOG_SETTINGS
 from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
@@ -39,6 +40,7 @@ def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
 BROKER: Mapping[str, Setting] = _by_name(
     (
         *SERVER_SETTINGS,
+        *HTTP_SETTINGS,
         *QUOTA_SETTINGS,
         *METADATA_SETTINGS,
         *LOG_SETTINGS,

@@ -57,17 +57,19 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
-async def open_port(host: str, number: int, backlog: int) -> "SystemPort":
+async def open_port(host: str, number: int, backlog: int, remedy: str = _REMEDY) -> "SystemPort":
     """Listens at every address of `host` (all interfaces if it is empty); with `number` 0 the system selects
-    the port. Raises OSError, and then leaves no socket open.
+    the port. Raises OSError that ends with the remedy, and then leaves no socket open.
     """
-    found = await _addresses(host, number)
+    found = await _addresses(host, number, remedy)
     sockets: list[socket.socket] = []
     refusal: OSError | None = None
     for family, kind, protocol, _, address in dict.fromkeys(found):
         picked = sockets[0].getsockname()[1] if sockets else number
         try:
-            sockets.append(_listen(family, kind, protocol, (address[0], picked, *address[2:]), backlog))
+            sockets.append(
+                _listen(family, kind, protocol, (address[0], picked, *address[2:]), backlog, remedy)
+            )
         except OSError as error:
             refusal = error
             if error.errno not in _NO_SUCH_FAMILY:
@@ -79,21 +81,23 @@ async def open_port(host: str, number: int, backlog: int) -> "SystemPort":
     return SystemPort(sockets)
 
 
-async def _addresses(host: str, number: int) -> list[Any]:
+async def _addresses(host: str, number: int, remedy: str) -> list[Any]:
     loop, kind = asyncio.get_running_loop(), socket.SOCK_STREAM
     try:
         return await loop.getaddrinfo(host or None, number, type=kind, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         reason = (error.strerror or str(error)).lower()
-        raise OSError(error.errno, f"the host {host} cannot be found: {reason}. {_REMEDY}") from None
+        raise OSError(error.errno, f"the host {host} cannot be found: {reason}. {remedy}") from None
 
 
-def _listen(family: int, kind: int, protocol: int, address: tuple[Any, ...], backlog: int) -> socket.socket:
+def _listen(
+    family: int, kind: int, protocol: int, address: tuple[Any, ...], backlog: int, remedy: str
+) -> socket.socket:
     """A listening socket. Raises OSError that names the address."""
     try:
         opened = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise _at(address, error) from None
+        raise _at(address, error, remedy) from None
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
@@ -103,14 +107,14 @@ def _listen(family: int, kind: int, protocol: int, address: tuple[Any, ...], bac
         opened.setblocking(False)
     except OSError as error:
         opened.close()
-        raise _at(address, error) from None
+        raise _at(address, error, remedy) from None
     return opened
 
 
-def _at(address: tuple[Any, ...], error: OSError) -> OSError:
+def _at(address: tuple[Any, ...], error: OSError, remedy: str) -> OSError:
     reason = (error.strerror or str(error)).lower()
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    return OSError(error.errno, f"{host}:{address[1]} cannot be listened on: {reason}. {_REMEDY}")
+    return OSError(error.errno, f"{host}:{address[1]} cannot be listened on: {reason}. {remedy}")
 
 
 class SystemPort:

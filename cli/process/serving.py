@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.http.opening import open_http
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
 from barnabas.cli.kafka_import.importing import take_over
@@ -78,6 +79,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         server = Server(broker, config, connections_max=shares.connections)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
+        http = await open_http(broker)
         keep_out_of_collections()
         addresses = ",".join(one.address for one in server.listeners)
         with ready_file(options.ready_file, addresses):
@@ -90,6 +92,8 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
             )
             broker.idle_logs.begin_to_open()
             failure = await _wait_for_end(stop, broker, server)
+        if http is not None:
+            await http.close()
     except BaseException:
         # Of two failures the first is reported.
         with suppress(OSError, StorageError):

@@ -170,6 +170,11 @@ class LogDirectory:
         """The open logs."""
         return self._logs.values()
 
+    def unavailable(self) -> list[TopicPartition]:
+        """The partitions whose log went offline, or could not be opened at the last attempt."""
+        offline = (key for key, log in self._logs.items() if log.offline is not None)
+        return sorted({*self._refused, *offline})
+
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log if it is open and online."""
         log = self._logs.get(TopicPartition(topic, partition))

@@ -1,0 +1,117 @@
+"""Health over HTTP, for an orchestrator: `/healthz` (the process lives) and `/readyz` (it can serve clients).
+
+The broker is not ready in the states in which no client can be served well: the disk is full, as for
+`barnabas healthcheck`, the metadata log failed, or groups are still being loaded. States that concern single
+partitions are warnings: taking the broker away from all clients would not help them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from barnabas.broker.http.routes import Call, NoParameters, Operation, Route, json_response
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+
+_NOTHING = NoParameters
+
+
+class Alive(Struct):
+    """The process answers."""
+
+    status: Literal["alive"] = "alive"
+
+
+class Finding(Struct):
+    """A state that needs attention."""
+
+    state: str
+    """`disk full`, `metadata log failed`, `groups loading`, `partitions offline`, `dead letters stalled`."""
+    detail: str
+
+
+class Readiness(Struct):
+    """`ready` with status 200, even with warnings; `not ready` with 503, and then with failures."""
+
+    status: Literal["ready", "not ready"]
+    failures: Sequence[Finding] = ()
+    warnings: Sequence[Finding] = ()
+
+
+class HealthRoutes:
+    """The two operations."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path="/healthz",
+                handle=self._live,
+                name="getLiveness",
+                summary="Whether the process answers",
+                tag="health",
+                query=_NOTHING,
+                body=_NOTHING,
+                answer=Alive,
+            ),
+            Route(
+                method="GET",
+                path="/readyz",
+                handle=self._ready,
+                name="getReadiness",
+                summary="Whether the broker can serve clients: 503 if it cannot",
+                tag="health",
+                query=_NOTHING,
+                body=_NOTHING,
+                answer=Readiness,
+                failures=(HTTPStatus.SERVICE_UNAVAILABLE,),
+            ),
+        )
+
+    async def _live(self, _: Call[NoParameters, NoParameters]) -> Alive:
+        return Alive()
+
+    async def _ready(self, _: Call[NoParameters, NoParameters]) -> Response:
+        readiness = look(self._broker)
+        is_ready = readiness.status == "ready"
+        return json_response(readiness, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def look(broker: Broker) -> Readiness:
+    """The state of the broker now."""
+    failures, warnings = tuple(_failures(broker)), tuple(_warnings(broker))
+    return Readiness("not ready" if failures else "ready", failures, warnings)
+
+
+def _failures(broker: Broker) -> Iterator[Finding]:
+    if broker.log_directory.full_disk.is_full:
+        yield Finding("disk full", f"Free space on the file system of {broker.log_directory.path}.")
+    if broker.failed.done():
+        yield Finding("metadata log failed", str(broker.failed.result()))
+    if not broker.groups.operations.all_loaded:
+        yield Finding(
+            "groups loading", "Partitions of __consumer_offsets cannot be used yet; the log says why."
+        )
+
+
+def _warnings(broker: Broker) -> Iterator[Finding]:
+    offline = broker.log_directory.unavailable()
+    if offline:
+        example = offline[0].directory_name
+        yield Finding("partitions offline", f"{len(offline)} after an error of the disk, such as {example}.")
+    stalled = [leader for leader in broker.share_partitions if broker.dead_letters.is_stalled(leader)]
+    if stalled:
+        groups = {leader.group_id for leader in stalled}
+        yield Finding(
+            "dead letters stalled",
+            f"They cannot be written, and hold up {len(groups)} share groups, such as {min(groups)}.",
+        )
