@@ -3,10 +3,11 @@ demand.
 
 Names follow Prometheus (docs/metrics.md): words joined by underscores, the unit last, `_total` for counters,
 labels for an API, a group or a partition. Metrics of Apache Kafka begin with `kafka_`, Barnabas's own with
-`barnabas_`. Nothing here publishes them; a publisher reads `snapshot`.
+`barnabas_`. Nothing here publishes them: `broker/http` reads `numbers` and `distributions`, tests `snapshot`.
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -19,6 +20,9 @@ RECORD_COUNT_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
 _T = TypeVar("_T")
 
 Labels = Mapping[str, str]
+
+_LabelKey = tuple[tuple[str, str], ...]
+"""Labels in the order of their names."""
 
 Labelled = Iterable[tuple[Labels, _T]]
 """Values of one name, each with its labels."""
@@ -81,18 +85,18 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self._counters: dict[str, Counter] = {}
-        self._gauges: dict[str, Callable[[], float]] = {}
+        self._counters: dict[str, dict[_LabelKey, Counter]] = defaultdict(dict)
+        self._gauges: dict[str, dict[_LabelKey, Callable[[], float]]] = defaultdict(dict)
         self._families: dict[str, Callable[[], Labelled[float]]] = {}
         self._histograms: dict[str, Callable[[], Labelled[Histogram]]] = {}
 
     def counter(self, name: str, **labels: str) -> Counter:
         """The counter with this name and these labels, created at first use."""
-        return self._counters.setdefault(_key(name, labels), Counter())
+        return self._counters[name].setdefault(_key(labels), Counter())
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         """Publish the result of `read` as `name`; replaces an earlier gauge of the same name and labels."""
-        self._gauges[_key(name, labels)] = read
+        self._gauges[name][_key(labels)] = read
 
     def family(self, name: str, read: Callable[[], Labelled[float]]) -> None:
         """Publish the values of `read` as `name`, for labels that come and go, such as partitions."""
@@ -102,29 +106,46 @@ class Metrics:
         """Publish the histograms of `read` as `name`."""
         self._histograms[name] = read
 
+    def numbers(self) -> Iterator[tuple[str, Labelled[float]]]:
+        """The present values of each counter and gauge, by name. Between two steps metrics may be added."""
+        for name, counters in list(self._counters.items()):
+            yield name, [(dict(key), counter.value) for key, counter in counters.items()]
+        for name, gauges in list(self._gauges.items()):
+            yield name, [(dict(key), read()) for key, read in gauges.items()]
+        for name, read_family in list(self._families.items()):
+            yield name, read_family()
+
+    def distributions(self) -> Iterator[tuple[str, Labelled[Histogram]]]:
+        """The histograms by name. Between two steps metrics may be added."""
+        for name, read in list(self._histograms.items()):
+            yield name, read()
+
     def snapshot(self) -> dict[str, float]:
         """The present values by `name` or `name{label=value,...}`, sorted.
 
         A histogram gives its `_bucket`s by `le`, its `_count` and its `_sum`, as in Prometheus.
         """
-        values: dict[str, float] = {key: counter.value for key, counter in self._counters.items()}
-        values.update((key, read()) for key, read in self._gauges.items())
-        for name, read in self._families.items():
-            values.update((_key(name, labels), value) for labels, value in read())
-        for name, read_histograms in self._histograms.items():
-            for labels, histogram in read_histograms():
+        values = {
+            _text(name, labels): value for name, labelled in self.numbers() for labels, value in labelled
+        }
+        for name, labelled_histograms in self.distributions():
+            for labels, histogram in labelled_histograms:
                 values.update(_histogram_values(name, labels, histogram))
         return dict(sorted(values.items()))
 
 
 def _histogram_values(name: str, labels: Labels, histogram: Histogram) -> Iterator[tuple[str, float]]:
     for bound, count in histogram.buckets():
-        yield _key(f"{name}_bucket", {**labels, "le": bound}), count
-    yield _key(f"{name}_count", labels), histogram.count
-    yield _key(f"{name}_sum", labels), histogram.total
+        yield _text(f"{name}_bucket", {**labels, "le": bound}), count
+    yield _text(f"{name}_count", labels), histogram.count
+    yield _text(f"{name}_sum", labels), histogram.total
 
 
-def _key(name: str, labels: Labels) -> str:
+def _key(labels: Labels) -> _LabelKey:
+    return tuple(sorted(labels.items()))
+
+
+def _text(name: str, labels: Labels) -> str:
     if not labels:
         return name
     return name + "{" + ",".join(f"{label}={value}" for label, value in sorted(labels.items())) + "}"

@@ -3,39 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.http_config import HttpConfig
     from barnabas.broker.http.connections import HttpServer
+    from barnabas.broker.http.loop_lag import LoopLag
     from barnabas.broker.http.routes import Operation
     from barnabas.broker.node.broker import Broker
 
 log = get_logger("http")
 
-MoreOperations = Callable[[], Sequence["Operation"]]
+MoreOperations = Callable[[], "Sequence[Operation]"]
 """Makes operations of a program that embeds the broker; called only if HTTP is on."""
+
+
+class OpenHttp(NamedTuple):
+    """HTTP while it is served."""
+
+    address: str
+    """HOST:PORT, with the actual port."""
+    server: HttpServer
+    loop_lag: LoopLag
+
+    async def close(self) -> None:
+        self.loop_lag.close()
+        await self.server.close()
 
 
 def _none() -> Sequence[Operation]:
     return ()
 
 
-async def open_http(broker: Broker, more_operations: MoreOperations = _none) -> HttpServer | None:
-    """The server at `http.listener`; None if that is not set, or if the address cannot be used. The latter is
-    a warning, and the broker serves without HTTP.
+async def open_http(broker: Broker, more_operations: MoreOperations = _none) -> OpenHttp | None:
+    """Serves HTTP at `http.listener`. None if that is not set, or if the address cannot be used: then the
+    broker serves without HTTP, with a warning.
     """
     config = broker.config.http
-    if config is None:
-        return None
+    return None if config is None else await _open(broker, config, more_operations)
+
+
+async def _open(broker: Broker, config: HttpConfig, more_operations: MoreOperations) -> OpenHttp | None:
+    from importlib.metadata import version
+
     from barnabas.broker.http.application import make_application
     from barnabas.broker.http.connections import HttpServer
+    from barnabas.broker.http.loop_lag import LoopLag
+    from barnabas.broker.http.openapi import DocumentRoutes
     from barnabas.broker.http.operations import broker_operations
     from barnabas.broker.http.protection import AccessRules
 
     operations = (*broker_operations(broker), *more_operations())
-    server = HttpServer(make_application(operations, AccessRules(config.allowed_hosts, config.token)))
+    document = DocumentRoutes(version("barnabas"), operations)
+    served = (*operations, *document.operations())
+    server = HttpServer(make_application(served, AccessRules(config.allowed_hosts, config.token)))
     try:
         await server.start(config.host, config.port)
     except OSError as error:
@@ -43,4 +66,4 @@ async def open_http(broker: Broker, more_operations: MoreOperations = _none) -> 
         return None
     address = config._replace(port=server.port).address
     log.info("HTTP is served", address=f"http://{address}")
-    return server
+    return OpenHttp(address, server, LoopLag(broker.metrics))

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.broker.http.api.groups import GroupRoutes
+from barnabas.broker.http.api.share_groups import ShareGroupRoutes
+from barnabas.broker.http.api.share_records import ShareRecordRoutes
+from barnabas.broker.http.api.topics import TopicRoutes
 from barnabas.broker.http.health import HealthRoutes
+from barnabas.broker.http.metrics_routes import MetricsRoutes
 from barnabas.broker.http.routes import Operation
 
 if TYPE_CHECKING:
@@ -13,5 +18,12 @@ if TYPE_CHECKING:
 
 
 def broker_operations(broker: Broker) -> Sequence[Operation]:
-    """In the order of the OpenAPI document."""
-    return (*HealthRoutes(broker).operations(),)
+    """In the order of the OpenAPI document, which is not one of them (`openapi`)."""
+    return (
+        *HealthRoutes(broker).operations(),
+        *MetricsRoutes(broker.metrics).operations(),
+        *TopicRoutes(broker).operations(),
+        *GroupRoutes(broker).operations(),
+        *ShareGroupRoutes(broker).operations(),
+        *ShareRecordRoutes(broker).operations(),
+    )

@@ -16,7 +16,7 @@ PROBLEM_TYPE = "application/problem+json"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-class ProblemDetails(Struct, omit_defaults=True, rename={"kafka_error": "kafkaError"}):
+class ProblemDetails(Struct, omit_defaults=True):
     """The body of each error."""
 
     title: str

@@ -110,7 +110,7 @@ class Route(Generic[QueryT, BodyT]):
     """The struct of an answer in JSON."""
     media_type: str = JSON_TYPE
     status: HTTPStatus = HTTPStatus.OK
-    """The status of success."""
+    """The status of success; NO_CONTENT if `handle` answers with None."""
     failures: tuple[HTTPStatus, ...] = ()
     """The errors of this operation, besides those that any request may get."""
 
@@ -136,7 +136,7 @@ class Route(Generic[QueryT, BodyT]):
         if isinstance(answer, Response):
             return answer
         if answer is None:
-            return Response(status_code=HTTPStatus.NO_CONTENT)
+            return Response(status_code=self.status)
         return json_response(answer, self.status)
 
 

@@ -10,6 +10,7 @@ from barnabas.runtime.metrics import Counter, Histogram, Labelled, Metrics
 from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
 from barnabas.share.leader.share_counts import GroupCounts, ShareCounts, TopicCounts
 from barnabas.share.partition.acknowledgement import AcknowledgeType
+from barnabas.share.sessions.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage
@@ -38,7 +39,7 @@ def publish_share(
 ) -> None:
     """Publishes all metrics of share groups; `image` has the topics' names."""
     _publish_groups(metrics, partitions.counts)
-    _publish_partitions(metrics, partitions)
+    _publish_partitions(metrics, partitions, sessions)
     _publish_topics(metrics, partitions.counts, image)
     metrics.gauge(_SESSIONS + "sharesessionscount", lambda: len(sessions))
     metrics.gauge(_SESSIONS + "sharepartitionscount", lambda: sessions.partition_count)
@@ -69,7 +70,7 @@ def _by_group(counts: ShareCounts, read: Callable[[GroupCounts], Histogram]) -> 
         yield {"group": group_id}, read(one)
 
 
-def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
+def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions: ShareSessionCache) -> None:
     """The metrics of the share-partitions with a leader in memory."""
     values: dict[str, Callable[[SharePartitionLeader], float]] = {
         _PARTITIONS + "inflightmessagecount": lambda one: one.core.in_flight_count,
@@ -79,6 +80,11 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
         "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
         "barnabas_share_waiting_records": lambda one: one.core.waiting_count,
         "barnabas_share_pending_records": lambda one: one.core.pending_count,
+        "barnabas_share_lag_records": lambda one: max(one.lag(), 0),
+        "barnabas_share_archived_records_total": lambda one: one.counts.archived_records,
+        "barnabas_share_redelivered_records_total": lambda one: one.counts.redelivered_records,
+        "barnabas_share_locked_records": _locked_records,
+        "barnabas_share_oldest_lock_age_ms": partial(_oldest_lock_age_ms, partitions, sessions),
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))
@@ -89,6 +95,27 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
     }
     for name, histogram in histograms.items():
         metrics.histograms(_PARTITIONS + name, partial(_by_partition, partitions, histogram))
+
+
+def _locked_records(leader: SharePartitionLeader) -> float:
+    return sum(lock.record_count for lock in leader.core.held_locks())
+
+
+def _oldest_lock_age_ms(
+    partitions: SharePartitions, sessions: ShareSessionCache, leader: SharePartitionLeader
+) -> float:
+    """The time since the oldest lock was acquired or last renewed; 0 without a lock.
+
+    Only the ends of locks are kept. Their begin follows from the duration of the member's locks as it is now.
+    """
+    now_ms = partitions.clock.monotonic_ms()
+    of_group = partitions.limits(leader.group_id).lock_duration_ms
+    age_ms = 0
+    for member_id, _, deadline_ms in leader.core.held_locks():
+        session = sessions.get(ShareSessionKey(leader.group_id, member_id))
+        duration_ms = (session and session.lock_duration_ms) or of_group
+        age_ms = max(age_ms, now_ms - (deadline_ms - duration_ms))
+    return age_ms
 
 
 def _by_partition(

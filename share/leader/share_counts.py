@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.runtime.metrics import MS_BOUNDS, PERCENT_BOUNDS, RECORD_COUNT_BOUNDS, Counter, Histogram
 from barnabas.share.partition.acknowledgement import AcknowledgeType
+
+RecordCount = Callable[[int, int], int]
+"""The number of records in a range of offsets, both ends inclusive."""
 
 
 class TopicCounts:
@@ -45,10 +49,12 @@ class PartitionCounts:
     __slots__ = (
         "_fetch_ended_ms",
         "acquisition_lock_timeouts",
+        "archived_records",
         "delivery_limit_records",
         "fetch_ms",
         "fetch_percent",
         "in_flight_batch_records",
+        "redelivered_records",
         "undelivered_bytes",
     )
 
@@ -58,6 +64,10 @@ class PartitionCounts:
         """Records whose lock has expired."""
         self.delivery_limit_records = 0
         """Records that were archived because they reached the delivery limit."""
+        self.archived_records = 0
+        """Records that became final without being accepted."""
+        self.redelivered_records = 0
+        """Deliveries of records that were delivered before; a record counts once for each."""
         self.undelivered_bytes = 0
         """Bytes of records that went out in batches with delivered ones, see `delivered_batches`."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
@@ -66,6 +76,18 @@ class PartitionCounts:
         """The time for which each fetch had the share-partition for itself."""
         self.fetch_percent = Histogram(PERCENT_BOUNDS)
         """The percentage of that time in the time since the end of the previous fetch."""
+
+    def delivered(self, acquired: Iterable[tuple[int, int, int]]) -> None:
+        """A fetch has acquired these records, as (first offset, last offset, delivery count)."""
+        for first_offset, last_offset, delivery_count in acquired:
+            if delivery_count > 1:
+                self.redelivered_records += last_offset - first_offset + 1
+
+    def note_archived(self, changes: Iterable[StateRange], record_count: RecordCount) -> None:
+        """These changes are recorded; gaps are no records."""
+        for base_offset, last_offset, state, _, cause, *_ in changes:
+            if state is RecordState.ARCHIVED and cause is not Cause.GAP:
+                self.archived_records += record_count(base_offset, last_offset)
 
     def fetched(self, began_ms: int, ended_ms: int) -> None:
         """A fetch has had the share-partition from and to these times (monotonic)."""
@@ -99,6 +121,13 @@ class ShareCounts:
         """The time it took to record a leader's decision."""
         self.expired_fetches = Counter()
         """Fetches whose wait ended by its deadline."""
+
+    def note_acknowledged(
+        self, acknowledged: Iterable[tuple[int, int, int]], record_count: RecordCount
+    ) -> None:
+        """These ranges, each with its acknowledge type, are acknowledged with effect."""
+        for first_offset, last_offset, acknowledge_type in acknowledged:
+            self.acknowledged[acknowledge_type].add(record_count(first_offset, last_offset))
 
     def leader_began(self, group_id: str) -> None:
         self.by_group.setdefault(group_id, GroupCounts()).leader_count += 1

@@ -246,6 +246,7 @@ class SharePartitionLeader:
             keys=keys,
         )
         self._count_batches(acquisition.batches)
+        self.counts.delivered(acquisition.acquired)
         self.counts.fetched(began_ms, monotonic_ms())
         if acquisition.gaps is not None:
             self._record_immediate(acquisition.gaps)
@@ -276,7 +277,7 @@ class SharePartitionLeader:
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if not decision.is_empty:
             return self._record(decision)
-        self._count_acknowledged(decision)
+        self._count(decision)
         self._schedule_deadline()
         return NOTHING_TO_RECORD
 
@@ -434,7 +435,7 @@ class SharePartitionLeader:
         if error is not None:
             self._abort(decision, error)
             return
-        self._count_acknowledged(decision)
+        self._count(decision)
         self._note_delivery_limit(decision)
         self._announce(self.core.complete(decision))
         self._begin_letters(decision)
@@ -468,10 +469,9 @@ class SharePartitionLeader:
             record_count = self.core.record_count(batch.base_offset, batch.last_offset)
             self.counts.in_flight_batch_records.observe(record_count)
 
-    def _count_acknowledged(self, decision: Decision) -> None:
-        counters = self._surroundings.counts.acknowledged
-        for first_offset, last_offset, acknowledge_type in decision.acknowledged:
-            counters[acknowledge_type].add(self.core.record_count(first_offset, last_offset))
+    def _count(self, decision: Decision) -> None:
+        self._surroundings.counts.note_acknowledged(decision.acknowledged, self.core.record_count)
+        self.counts.note_archived(decision.changes, self.core.record_count)
 
     def _note_delivery_limit(self, decision: Decision) -> None:
         reached = [one for one in decision.changes if one.cause is Cause.DELIVERY_LIMIT]

@@ -31,6 +31,7 @@ from barnabas.share.partition.administration import administer
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
+from barnabas.share.partition.held_locks import HeldLock, held_locks
 from barnabas.share.partition.held_ranges import Range, held_ranges
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -148,6 +149,10 @@ class SharePartition:
             return self._in_flight.live_count_below(end_offset)
         waiting = self._in_flight.control_runs.data_count(self.spso, end_offset - 1)
         return waiting - self.delivery_complete_count
+
+    def held_locks(self) -> Iterator[HeldLock]:
+        """See `held_locks.held_locks`."""
+        return held_locks(self._in_flight)
 
     @property
     def waiting_count(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from httpx import ASGITransport, AsyncClient, Response
 
 from barnabas.broker.http.application import make_application
+from barnabas.broker.http.openapi import DocumentRoutes
 from barnabas.broker.http.operations import broker_operations
 from barnabas.broker.http.protection import AccessRules
 from barnabas.broker.http.routes import Operation
@@ -46,7 +47,9 @@ async def open_http_lab(
     """`given` are settings of the broker, with `__` for each dot; `more` are further operations."""
     async with open_lab(**given) as lab:
         operations = (*broker_operations(lab.broker), *more)
-        application = make_application(operations, AccessRules(frozenset({"broker.test"}), token))
+        document = DocumentRoutes("0", operations)
+        served = (*operations, *document.operations())
+        application = make_application(served, AccessRules(frozenset({"broker.test"}), token))
         transport = ASGITransport(application, client=("192.0.2.1", 5000))
         async with AsyncClient(transport=transport, base_url=ADDRESS) as client:
             yield HttpLab(lab, client)

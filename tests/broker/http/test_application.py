@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 import pytest
 from msgspec import Struct
 from structlog.typing import EventDict
@@ -64,6 +66,7 @@ ORDER: Operation = Route(
     tag="test",
     query=NoParameters,
     body=Order,
+    status=HTTPStatus.NO_CONTENT,
 )
 MORE = (ECHO, ORDER)
 
@@ -125,7 +128,7 @@ async def test_an_error_of_the_broker_has_the_name_of_kafka() -> None:
             "title": "Not Found",
             "status": 404,
             "detail": "There is no topic 13.",
-            "kafkaError": "UNKNOWN_TOPIC_OR_PARTITION",
+            "kafka_error": "UNKNOWN_TOPIC_OR_PARTITION",
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 
 import pytest
 from structlog.typing import EventDict
@@ -44,6 +45,7 @@ async def served(gate: Gate) -> AsyncGenerator[HttpServer]:
         tag="test",
         query=NoParameters,
         body=NoParameters,
+        status=HTTPStatus.NO_CONTENT,
     )
     server = HttpServer(make_application((operation,), RULES))
     await server.start("127.0.0.1", 0)
@@ -134,7 +136,7 @@ async def test_the_log_names_the_address(log_lines: list[EventDict]) -> None:
         server = await open_http(lab.broker)
         assert server is not None
         [line] = [line for line in log_lines if line["event"] == "HTTP is served"]
-        assert line["address"] == f"http://127.0.0.1:{server.port}"
+        assert line["address"] == f"http://{server.address}"
         await server.close()
 
 

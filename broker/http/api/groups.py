@@ -1,0 +1,196 @@
+"""`/api/v1/groups`: the groups of all types with their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from barnabas.broker.http.api.pages import Page, PageQuery, next_keys
+from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.logging import get_logger
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.group.description import DescribedTopic, ListedGroup
+
+log = get_logger("http")
+
+GroupType = Literal["share", "consumer", "classic"]
+
+_TAG = "groups"
+_PATH = "/api/v1/groups"
+_GROUP = f"{_PATH}/{{group}}"
+
+
+class GroupQuery(PageQuery, forbid_unknown_fields=True):
+    """A page of groups of these types and states; without any, of all."""
+
+    type: tuple[GroupType, ...] = ()
+    state: tuple[str, ...] = ()
+
+
+class GroupEntry(Struct, kw_only=True):
+    """A group; `type` and `state` are those of Kafka's ListGroups, in small letters."""
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+
+
+class GroupPage(Page, kw_only=True):
+    """Groups in the order of their ids. Groups that are still being loaded are left out."""
+
+    groups: Sequence[GroupEntry]
+
+
+class AssignedTopic(Struct, kw_only=True):
+    """The partitions of a topic that a member has."""
+
+    topic: str
+    partitions: Sequence[int]
+
+
+class MemberEntry(Struct, kw_only=True):
+    """A member of a group. `assignment` is null for a classic group, whose assignments only its members can
+    read.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    assignment: Sequence[AssignedTopic] | None
+
+
+class MemberPage(Page, kw_only=True):
+    """Members in the order of their ids."""
+
+    members: Sequence[MemberEntry]
+
+
+class GroupRoutes:
+    """The operations on groups."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path=_PATH,
+                handle=self._list,
+                name="listGroups",
+                summary="All groups",
+                tag=_TAG,
+                query=GroupQuery,
+                body=NoParameters,
+                answer=GroupPage,
+            ),
+            Route(
+                method="GET",
+                path=_GROUP,
+                handle=self._show,
+                name="getGroup",
+                summary="One group",
+                tag=_TAG,
+                query=NoParameters,
+                body=NoParameters,
+                answer=GroupEntry,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+            Route(
+                method="GET",
+                path=f"{_GROUP}/members",
+                handle=self._members,
+                name="listMembers",
+                summary="The members of a group with their partitions",
+                tag=_TAG,
+                query=PageQuery,
+                body=NoParameters,
+                answer=MemberPage,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+            Route(
+                method="DELETE",
+                path=_GROUP,
+                handle=self._delete,
+                name="deleteGroup",
+                summary="Delete a group without members, with its offsets or share state",
+                tag=_TAG,
+                query=NoParameters,
+                body=NoParameters,
+                status=HTTPStatus.NO_CONTENT,
+                failures=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+            ),
+        )
+
+    async def _list(self, call: Call[GroupQuery, NoParameters]) -> GroupPage:
+        query = call.query
+        listed = self._broker.groups.list_groups(query.state, query.type)
+        groups = {group.group_id: group for group in listed}
+        ids, has_more = next_keys(groups, query.cursor or None, query.limit)
+        return GroupPage(
+            groups=[_entry(groups[group_id]) for group_id in ids], next_cursor=ids[-1] if has_more else None
+        )
+
+    async def _show(self, call: Call[NoParameters, NoParameters]) -> GroupEntry:
+        return _entry(self._find(call.path["group"]))
+
+    async def _members(self, call: Call[PageQuery, NoParameters]) -> MemberPage:
+        group = self._find(call.path["group"])
+        members = {member.member_id: member for member in self._members_of(group)}
+        ids, has_more = next_keys(members, call.query.cursor or None, call.query.limit)
+        return MemberPage(
+            members=[members[member_id] for member_id in ids], next_cursor=ids[-1] if has_more else None
+        )
+
+    async def _delete(self, call: Call[NoParameters, NoParameters]) -> None:
+        group_id = call.path["group"]
+        await self._broker.groups.delete_group(group_id)
+        log.info("a client of HTTP deletes a group", group=group_id, client=call.client)
+
+    def _find(self, group_id: str) -> ListedGroup:
+        self._broker.groups.operations.check_loaded(group_id)
+        for group in self._broker.groups.list_groups():
+            if group.group_id == group_id:
+                return group
+        raise ApiError(ErrorCode.group_id_not_found, f"There is no group {group_id}.")
+
+    def _members_of(self, group: ListedGroup) -> Iterator[MemberEntry]:
+        groups = self._broker.groups
+        if group.group_type.lower() == "share":
+            for member in groups.share.describe(group.group_id).members:
+                yield _member(member.member_id, member.client_id, member.client_host, member.assignment)
+        elif group.group_type.lower() == "consumer":
+            for consumer in groups.consumer.describe(group.group_id).members:
+                yield _member(
+                    consumer.member_id, consumer.client_id, consumer.client_host, consumer.assignment
+                )
+        else:
+            for classic in groups.classic.describe(group.group_id).members:
+                yield _member(classic.member_id, classic.client_id, classic.client_host, None)
+
+
+def _entry(group: ListedGroup) -> GroupEntry:
+    return GroupEntry(
+        group_id=group.group_id,
+        type=group.group_type.lower(),
+        state=group.state.lower(),
+        protocol_type=group.protocol_type,
+    )
+
+
+def _member(
+    member_id: str, client_id: str, client_host: str, assignment: Iterable[DescribedTopic] | None
+) -> MemberEntry:
+    topics = (
+        None
+        if assignment is None
+        else [AssignedTopic(topic=one.topic_name, partitions=one.partitions) for one in assignment]
+    )
+    return MemberEntry(member_id=member_id, client_id=client_id, client_host=client_host, assignment=topics)

@@ -1,0 +1,124 @@
+"""The states of a share group's records in JSON: the names are those of `barnabas share inspect --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.record_inspection import DescribedState, Wait
+from barnabas.share.leader.inspection import DescribedRecords
+from barnabas.share.leader.recorded_changes import RecordedChange
+from barnabas.share.partition.inspection import InspectedRange
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+
+
+class Holder(Struct, kw_only=True):
+    """The member that holds the records, until the end of its lock. It may have left the group."""
+
+    member_id: str
+    client_id: str | None
+    client_host: str | None
+    lock_deadline_ms: int
+    """Wall-clock time."""
+    lock_remaining_ms: int
+
+
+class Change(Struct, kw_only=True):
+    """The last recorded change. `cause` is `unknown` if the broker cannot tell any more, and then the other
+    fields are null.
+    """
+
+    cause: str
+    timestamp_ms: int | None = None
+    member_id: str | None = None
+
+
+class RecordRange(Struct, kw_only=True):
+    """Neighbouring records that are alike, both ends inclusive."""
+
+    first_offset: int
+    last_offset: int
+    state: str
+    """`new`, `available`, `acquired`, `acknowledged`, `archiving`, `archived` or `passed`."""
+    delivery_count: int | None
+    """Null if the start offset has passed the records."""
+    wait: str | None
+    """The reason why a fetch does not get the records now."""
+    holder: Holder | None
+    last_change: Change | None
+    """Null if none was ever recorded."""
+
+
+class PastChange(Struct, kw_only=True):
+    """One recorded change of a record."""
+
+    control_offset: int
+    """The offset of the control record."""
+    timestamp_ms: int
+    state: str
+    delivery_count: int
+    cause: str
+    member_id: str | None
+    """The member that caused it, or that lost its lock by it."""
+
+
+STATES: Sequence[str] = [state.name.lower() for state in DescribedState]
+
+
+def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> RecordRange:
+    """One range of a page."""
+    inspected, last_change = described
+    return RecordRange(
+        first_offset=inspected.first_offset,
+        last_offset=inspected.last_offset,
+        state=inspected.state.name.lower(),
+        delivery_count=None if inspected.delivery_count < 0 else inspected.delivery_count,
+        wait=None if inspected.wait is Wait.NOTHING else _words(inspected.wait.name),
+        holder=_holder(broker, group_id, inspected),
+        last_change=_last_change(last_change),
+    )
+
+
+def past_change(control_offset: int, change: RecordedChange) -> PastChange:
+    """One entry of a history."""
+    return PastChange(
+        control_offset=control_offset,
+        timestamp_ms=change.timestamp_ms,
+        state=RecordState(change.state).name.lower(),
+        delivery_count=change.delivery_count,
+        cause=_words(Cause(change.cause).name),
+        member_id=change.member_id,
+    )
+
+
+def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> Holder | None:
+    if inspected.owner is None:
+        return None
+    member = broker.groups.share.member(group_id, inspected.owner)
+    remaining_ms = max(inspected.lock_deadline_ms - broker.clock.monotonic_ms(), 0)
+    return Holder(
+        member_id=inspected.owner,
+        client_id=None if member is None else member.client_id,
+        client_host=None if member is None else member.client_host,
+        lock_deadline_ms=broker.clock.wall_ms() + remaining_ms,
+        lock_remaining_ms=remaining_ms,
+    )
+
+
+def _last_change(change: RecordedChange | None) -> Change | None:
+    if change is None:
+        return Change(cause="unknown")
+    if change.cause is Cause.NONE:
+        return None
+    return Change(
+        cause=_words(change.cause.name), timestamp_ms=change.timestamp_ms, member_id=change.member_id
+    )
+
+
+def _words(name: str) -> str:
+    return name.lower().replace("_", " ")

@@ -1,0 +1,164 @@
+"""`/api/v1/share-groups`: the progress of share groups, partition by partition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msgspec import Struct
+
+from barnabas.broker.http.api.pages import Page, PageQuery, next_keys, number_in
+from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+_TAG = "share groups"
+GROUP_PATH = "/api/v1/share-groups/{group}"
+
+_Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Lag(Struct, kw_only=True):
+    """The records that are not final, with those that members hold. A scaler can use it."""
+
+    group_id: str
+    lag: int
+    partition_count: int
+    """The partitions that the group has begun to read."""
+    unknown_count: int
+    """Those that the sum leaves out, because their start is undecided or their state cannot be read now."""
+
+
+class ShareProgress(Struct, kw_only=True):
+    """The progress of a group in a partition. The numbers are null, and `error` has the reason, if the state
+    cannot be read now.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int | None = None
+    """Everything before it is final; -1 while the group has not begun."""
+    end_offset: int | None = None
+    """The group has acquired nothing from here on."""
+    high_watermark: int | None = None
+    lag: int | None = None
+    in_flight_count: int | None = None
+    locked_count: int | None = None
+    waiting_count: int | None = None
+    """The records that are released with a delay, and are not due yet."""
+    error: str | None = None
+
+
+class ProgressPage(Page, kw_only=True):
+    """The partitions that the group reads, by topic and number."""
+
+    partitions: Sequence[ShareProgress]
+
+
+class ShareGroupRoutes:
+    """The operations on share groups as a whole."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path=f"{GROUP_PATH}/lag",
+                handle=self._lag,
+                name="getLag",
+                summary="The lag of a share group over all partitions",
+                tag=_TAG,
+                query=NoParameters,
+                body=NoParameters,
+                answer=Lag,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+            Route(
+                method="GET",
+                path=f"{GROUP_PATH}/partitions",
+                handle=self._partitions,
+                name="listProgress",
+                summary="The partitions that a share group reads, with its progress",
+                tag=_TAG,
+                query=PageQuery,
+                body=NoParameters,
+                answer=ProgressPage,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+        )
+
+    async def _lag(self, call: Call[NoParameters, NoParameters]) -> Lag:
+        group_id = call.path["group"]
+        lag = partition_count = unknown_count = 0
+        for place, topic_id in sorted(self._places(group_id).items()):
+            progress = await self._progress(group_id, topic_id, place)
+            partition_count += 1
+            if progress.lag is None or progress.lag < 0:
+                unknown_count += 1
+            else:
+                lag += progress.lag
+            await asyncio.sleep(0)  # a group may have thousands of partitions
+        return Lag(group_id=group_id, lag=lag, partition_count=partition_count, unknown_count=unknown_count)
+
+    async def _partitions(self, call: Call[PageQuery, NoParameters]) -> ProgressPage:
+        group_id = call.path["group"]
+        places = self._places(group_id)
+        chosen, has_more = next_keys(places, _place_in(call.query.cursor), call.query.limit)
+        return ProgressPage(
+            partitions=[await self._progress(group_id, places[place], place) for place in chosen],
+            next_cursor=f"{chosen[-1][0]}:{chosen[-1][1]}" if has_more else None,
+        )
+
+    def _places(self, group_id: str) -> dict[_Place, UUID]:
+        """The partitions that the group reads, each with its topic's id. Raises ApiError."""
+        require_share_groups(self._broker.metadata.image)
+        self._broker.groups.share.check_exists(group_id)
+        return dict(self._initialised(group_id))
+
+    def _initialised(self, group_id: str) -> Iterator[tuple[_Place, UUID]]:
+        for topic_id, topic in self._broker.groups.share.initialised_partitions(group_id).items():
+            for index in topic.partitions:
+                yield (topic.topic_name, index), topic_id
+
+    async def _progress(self, group_id: str, topic_id: UUID, place: _Place) -> ShareProgress:
+        topic, partition = place
+        try:
+            leader = await self._broker.load_leader(SharePartitionKey(group_id, topic_id, partition))
+        except (ApiError, StorageError) as error:
+            return ShareProgress(topic=topic, partition=partition, error=str(error))
+        return progress_of(leader)
+
+
+def progress_of(leader: SharePartitionLeader) -> ShareProgress:
+    """The progress now."""
+    topic, partition = leader.log.topic_partition
+    core = leader.core
+    return ShareProgress(
+        topic=topic,
+        partition=partition,
+        start_offset=core.spso,
+        end_offset=core.speo,
+        high_watermark=leader.log.high_watermark,
+        lag=leader.lag(),
+        in_flight_count=core.in_flight_count,
+        locked_count=sum(lock.record_count for lock in core.held_locks()),
+        waiting_count=core.waiting_count,
+    )
+
+
+def _place_in(cursor: str) -> _Place | None:
+    topic, _, partition = cursor.rpartition(":")
+    number = number_in(partition)
+    return None if number is None else (topic, number)

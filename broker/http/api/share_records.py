@@ -1,0 +1,247 @@
+"""The records of a share group: their states, the history of one record, and changes by an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.http.api.pages import PAGE_ENTRIES, Cursor, Limit, Page, number_in
+from barnabas.broker.http.api.record_states import PastChange, RecordRange, past_change, range_of
+from barnabas.broker.http.api.share_groups import GROUP_PATH
+from barnabas.broker.http.api.topics import find_topic
+from barnabas.broker.http.problem import Problem
+from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.protocol.record_inspection import NO_NEXT_PAGE, RecordAction
+from barnabas.runtime.logging import get_logger
+from barnabas.share.leader.inspection import inspect_page
+from barnabas.share.log_store.log_state_store import LogStateStore
+from barnabas.share.log_store.record_history import FROM_NEWEST, find_history
+from barnabas.share.partition.inspection import InspectionBounds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+log = get_logger("http")
+
+_TAG = "records of share groups"
+RECORDS_PATH = f"{GROUP_PATH}/topics/{{topic}}/partitions/{{partition}}/records"
+_RECORD_PATH = f"{RECORDS_PATH}/{{offset}}"
+
+Offset = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class RecordQuery(Struct, forbid_unknown_fields=True):
+    """A page of records."""
+
+    first_offset: Offset | None = None
+    """The first record of the first page; none means the start offset of the group."""
+    limit: Limit = PAGE_ENTRIES
+    cursor: Cursor = ""
+
+
+class RecordPage(Page, kw_only=True):
+    """Ranges of records in the order of their offsets, of one moment."""
+
+    start_offset: int
+    end_offset: int
+    log_start_offset: int
+    high_watermark: int
+    ranges: Sequence[RecordRange]
+
+
+class HistoryQuery(Struct, forbid_unknown_fields=True):
+    """A page of a history."""
+
+    limit: Limit = PAGE_ENTRIES
+    cursor: Cursor = ""
+
+
+class RecordHistory(Page, kw_only=True):
+    """The present state of a record, and its recorded changes, newest first. A delivery is not recorded, only
+    its end.
+    """
+
+    record: RecordRange
+    changes: Sequence[PastChange]
+    source: Literal["log", "none"]
+    """`none` with share.state.store=topic, which keeps no causes."""
+    is_complete: bool
+    """On the last page: whether no older change can have been cleaned away."""
+
+
+class RecordsToChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A range of records, both ends inclusive; without the last offset, one record."""
+
+    first_offset: Offset
+    last_offset: Offset | None = None
+
+
+class ChangedRecords(Struct, kw_only=True):
+    """All records of the range have changed, and that is recorded."""
+
+    record_count: int
+
+
+class ShareRecordRoutes:
+    """The operations on the records of share groups."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def operations(self) -> Sequence[Operation]:
+        return (*self._reads(), *self._changes())
+
+    def _reads(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path=RECORDS_PATH,
+                handle=self._list,
+                name="listRecords",
+                summary="The states of a share group's records in a partition",
+                tag=_TAG,
+                query=RecordQuery,
+                body=NoParameters,
+                answer=RecordPage,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+            Route(
+                method="GET",
+                path=f"{_RECORD_PATH}/history",
+                handle=self._history,
+                name="getRecordHistory",
+                summary="The state of one record, and its recorded changes",
+                tag=_TAG,
+                query=HistoryQuery,
+                body=NoParameters,
+                answer=RecordHistory,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+        )
+
+    def _changes(self) -> Sequence[Operation]:
+        return (
+            self._change("release", "releaseRecords", "Release held records", RecordAction.RELEASE),
+            self._change("archive", "archiveRecords", "Archive records", RecordAction.ARCHIVE),
+            self._change(
+                "dead-letter", "deadLetterRecords", "Send records to dead letters", RecordAction.DEAD_LETTER
+            ),
+        )
+
+    def _change(self, verb: str, name: str, summary: str, action: RecordAction) -> Operation:
+        handle: Callable[[Call[NoParameters, RecordsToChange]], Awaitable[ChangedRecords]] = partial(
+            self._administer, action
+        )
+        return Route(
+            method="POST",
+            path=f"{RECORDS_PATH}/{verb}",
+            handle=handle,
+            name=name,
+            summary=summary,
+            tag=_TAG,
+            query=NoParameters,
+            body=RecordsToChange,
+            answer=ChangedRecords,
+            failures=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+        )
+
+    async def _list(self, call: Call[RecordQuery, NoParameters]) -> RecordPage:
+        query = call.query
+        leader = await self._find(call.path)
+        after = number_in(query.cursor)
+        first_offset = query.first_offset if after is None else after
+        return self._page(leader, leader.core.spso if first_offset is None else first_offset, query.limit)
+
+    def _page(self, leader: SharePartitionLeader, first_offset: int, limit: int) -> RecordPage:
+        config = self._broker.group_configs.of(leader.group_id)
+        bounds = InspectionBounds(
+            first_offset,
+            leader.log.log_start_offset,
+            leader.upper_offset(read_committed=config.read_committed),
+            leader.log.high_watermark,
+        )
+        page = inspect_page(leader, config.limits, bounds, limit, with_changes=True)
+        has_more = page.next_offset != NO_NEXT_PAGE
+        return RecordPage(
+            start_offset=leader.core.spso,
+            end_offset=leader.core.speo,
+            log_start_offset=bounds.log_start_offset,
+            high_watermark=bounds.high_watermark,
+            ranges=[range_of(self._broker, leader.group_id, one) for one in page.ranges],
+            next_cursor=str(page.next_offset) if has_more else None,
+        )
+
+    async def _history(self, call: Call[HistoryQuery, NoParameters]) -> RecordHistory:
+        offset = _number(call.path, "offset")
+        leader = await self._find(call.path)
+        record = self._record(leader, offset)
+        if not isinstance(self._broker.state_store, LogStateStore):
+            return RecordHistory(
+                record=record, changes=(), source="none", is_complete=False, next_cursor=None
+            )
+        before = number_in(call.query.cursor)
+        page = find_history(
+            leader.log,
+            leader.group_id,
+            leader.image.group_incarnation,
+            offset,
+            FROM_NEWEST if before is None else before,
+            call.query.limit,
+        )
+        return RecordHistory(
+            record=record,
+            changes=[past_change(*one) for one in page.changes],
+            source="log",
+            is_complete=page.is_complete,
+            next_cursor=None if page.next_before is None else str(page.next_before),
+        )
+
+    def _record(self, leader: SharePartitionLeader, offset: int) -> RecordRange:
+        """The state of one record. Raises Problem if the partition has no record at the offset."""
+        ranges = self._page(leader, offset, 1).ranges
+        if not ranges or ranges[0].first_offset != offset:
+            name = leader.log.topic_partition.directory_name
+            raise Problem(HTTPStatus.NOT_FOUND, f"{name} has no record at offset {offset} for the group.")
+        ranges[0].last_offset = offset
+        return ranges[0]
+
+    async def _administer(
+        self, action: RecordAction, call: Call[NoParameters, RecordsToChange]
+    ) -> ChangedRecords:
+        leader = await self._find(call.path)
+        first_offset = call.body.first_offset
+        last_offset = first_offset if call.body.last_offset is None else call.body.last_offset
+        recorded = leader.administer(action, first_offset, last_offset)
+        record_count = leader.core.record_count(first_offset, last_offset)
+        log.info(
+            "a client of HTTP changes records of a share group",
+            action=action.name.lower(),
+            group=leader.group_id,
+            partition=leader.log.topic_partition.directory_name,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            client=call.client,
+        )
+        await recorded
+        return ChangedRecords(record_count=record_count)
+
+    async def _find(self, path: Mapping[str, str]) -> SharePartitionLeader:
+        topic = find_topic(self._broker, path)
+        return await find_share_partition(
+            self._broker, path["group"], topic.topic_id, _number(path, "partition")
+        )
+
+
+def _number(path: Mapping[str, str], name: str) -> int:
+    number = number_in(path[name])
+    if number is None:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"The path has no {name}.")
+    return number

@@ -1,0 +1,37 @@
+"""`/metrics`: the broker's metrics for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from barnabas.broker.http.exposition import expose
+from barnabas.broker.http.routes import TEXT_TYPE, Call, NoParameters, Operation, Route
+from barnabas.runtime.metrics import Metrics
+
+
+class MetricsRoutes:
+    """The operation that a Prometheus server asks for."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path="/metrics",
+                handle=self._metrics_now,
+                name="getMetrics",
+                summary="All metrics, as OpenMetrics or in Prometheus's text format",
+                tag="health",
+                query=NoParameters,
+                body=NoParameters,
+                media_type=TEXT_TYPE,
+            ),
+        )
+
+    async def _metrics_now(self, call: Call[NoParameters, NoParameters]) -> Response:
+        body, content_type = await expose(self._metrics, call.headers.get("accept", ""))
+        return Response(body, headers={"Content-Type": content_type})

@@ -1,0 +1,160 @@
+"""The OpenAPI document (3.1), made from the table of operations and its structs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+from msgspec import Struct, json
+from starlette.responses import Response
+
+from barnabas.broker.http.problem import PROBLEM_TYPE, ProblemDetails
+from barnabas.broker.http.protection import JSON_TYPE
+from barnabas.broker.http.routes import Call, NoParameters, Operation, Route, json_response
+
+Node = dict[str, object]
+"""An object of the document, as JSON has it."""
+
+OPENAPI_PATH: Final = "/openapi.json"
+_REFERENCE: Final = "#/components/schemas/{name}"
+_TOKEN: Final = "token"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+_ANY_FAILURES: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
+_CHANGE_FAILURES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+_BODY_FAILURES: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
+_STORAGE_FAILURES: Final = (HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class DocumentRoutes:
+    """Serves the document about these operations, and about this one."""
+
+    def __init__(self, version: str, operations: Sequence[Operation]) -> None:
+        self._version = version
+        self._described = operations
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Route(
+                method="GET",
+                path=OPENAPI_PATH,
+                handle=self._show,
+                name="getDocument",
+                summary="This document",
+                tag="document",
+                query=NoParameters,
+                body=NoParameters,
+            ),
+        )
+
+    async def _show(self, _: Call[NoParameters, NoParameters]) -> Response:
+        return json_response(describe(self._version, (*self._described, *self.operations())))
+
+
+class Document(Struct, kw_only=True):
+    """An OpenAPI document."""
+
+    openapi: str
+    info: Node
+    paths: dict[str, Node]
+    components: Node
+
+
+def describe(version: str, operations: Iterable[Operation]) -> Document:
+    """The document about these operations of a broker of this version."""
+    described = list(operations)
+    schemas = _schemas(described)
+    paths: dict[str, Node] = {}
+    for operation in described:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    return Document(
+        openapi="3.1.0",
+        info={
+            "title": "Barnabas",
+            "version": version,
+            "description": "Health, metrics and administration of a Barnabas broker.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        paths=paths,
+        components={
+            "schemas": {name: schema for name, schema in schemas.items() if not name.endswith("Query")},
+            "securitySchemes": {
+                _TOKEN: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The token in http.token.file.",
+                }
+            },
+        },
+    )
+
+
+def _schemas(operations: Iterable[Operation]) -> Mapping[str, Node]:
+    """The schemas of all structs by name."""
+    kinds: dict[type[Struct], None] = {ProblemDetails: None}
+    for operation in operations:
+        for kind in (operation.query, operation.body, operation.answer):
+            if kind is not None and kind is not NoParameters:
+                kinds[kind] = None
+    _, schemas = json.schema_components(kinds, ref_template=_REFERENCE)
+    return schemas
+
+
+def _operation(operation: Operation, schemas: Mapping[str, Node]) -> Node:
+    described: Node = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation, schemas)],
+        "responses": _responses(operation),
+        "security": [{_TOKEN: []}] if operation.is_change else [],
+    }
+    if operation.has_body:
+        described["requestBody"] = {"required": True, "content": _content(JSON_TYPE, operation.body)}
+    return described
+
+
+def _path_parameters(operation: Operation) -> Iterable[Node]:
+    for name in _PARAMETER.findall(operation.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(operation: Operation, schemas: Mapping[str, Node]) -> Iterable[Node]:
+    if operation.query is NoParameters:
+        return
+    schema = schemas[operation.query.__name__]
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    for name, one in properties.items():
+        yield {"name": name, "in": "query", "required": False, "schema": one}
+
+
+def _responses(operation: Operation) -> Node:
+    success: Node = {"description": operation.summary}
+    if operation.answer is not None:
+        success["content"] = _content(JSON_TYPE, operation.answer)
+    elif operation.status is not HTTPStatus.NO_CONTENT:
+        kind = "object" if operation.media_type == JSON_TYPE else "string"
+        success["content"] = {operation.media_type: {"schema": {"type": kind}}}
+    return {str(operation.status.value): success} | {
+        str(failure.value): {
+            "description": failure.phrase,
+            "content": _content(PROBLEM_TYPE, ProblemDetails),
+        }
+        for failure in sorted(_failures(operation))
+    }
+
+
+def _failures(operation: Operation) -> set[HTTPStatus]:
+    failures = {*_ANY_FAILURES, *_STORAGE_FAILURES, *operation.failures}
+    if operation.is_change:
+        failures.update(_CHANGE_FAILURES)
+    if operation.has_body:
+        failures.update(_BODY_FAILURES)
+    return failures
+
+
+def _content(media_type: str, kind: type[Struct]) -> Node:
+    return {media_type: {"schema": {"$ref": _REFERENCE.format(name=kind.__name__)}}}
