@@ -65,7 +65,7 @@ def parse_http(
         raise ConfigError(
             f"http.listener needs {', '.join(missing)}. Install them with: pip install 'barnabas[http]'."
         )
-    names = frozenset(filter(None, map(str.lower, (host, *allowed_hosts))))
+    names = frozenset(name.lower() for name in (host, *allowed_hosts) if name)
     return HttpConfig(host, port, names, None if token_file is None else _read_token(Path(token_file)))
 
 

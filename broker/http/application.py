@@ -131,7 +131,7 @@ class _Protection:
             await problem_response(problem)(scope, receive, send_with_headers)
             return
         raw_path: bytes = scope["raw_path"]
-        encoded = scope | {"path": raw_path.decode("ascii")}
+        encoded: Scope = {**scope, "path": raw_path.decode("ascii")}
         await self._application(encoded, receive, send_with_headers)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from starlette.types import ASGIApp
 from uvicorn.config import Config
@@ -41,6 +41,17 @@ OpenPort = Callable[[str, int, int, str], Awaitable[Port]]
 class _BoundedConnection(H11Protocol):
     """Closes itself if there are too many."""
 
+    @property
+    def last_request(self) -> RequestResponseCycle | None:
+        """The last request that it has begun; None before the first."""
+        return cast("RequestResponseCycle | None", self.cycle)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request was completely received that is not answered yet."""
+        last = self.last_request
+        return last is None or last.response_complete or last.more_body
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > CONNECTIONS_MAX:
@@ -70,7 +81,7 @@ class HttpServer:
         self._open_port = open_port
         self._port: Port | None = None
         self._sweeping: asyncio.TimerHandle | None = None
-        self._seen: dict[object, RequestResponseCycle | None] = {}
+        self._idle: dict[_BoundedConnection, RequestResponseCycle | None] = {}
         """Each connection that was idle at the last sweep, with the last request that it had begun then."""
 
     @property
@@ -91,7 +102,7 @@ class HttpServer:
             self._port.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
-        for connection in list(self._state.connections):
+        for connection in self._connections():
             connection.shutdown()
         tasks = list(self._state.tasks)
         if tasks:
@@ -100,7 +111,7 @@ class HttpServer:
                 task.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*late, return_exceptions=True)
-        for connection in list(self._state.connections):
+        for connection in self._connections():
             connection.transport.abort()
 
     def _connect(self) -> asyncio.BaseProtocol:
@@ -117,18 +128,13 @@ class HttpServer:
 
     def _sweep(self) -> None:
         self._sweep_later()
-        idle = {
-            connection: connection.cycle
-            for connection in self._state.connections
-            if isinstance(connection, _BoundedConnection) and _is_idle(connection)
+        idle: dict[_BoundedConnection, RequestResponseCycle | None] = {
+            connection: connection.last_request for connection in self._connections() if connection.is_idle
         }
-        for connection, cycle in idle.items():
-            if connection in self._seen and self._seen[connection] is cycle:
+        for connection, request in idle.items():
+            if connection in self._idle and self._idle[connection] is request:
                 connection.transport.abort()
-        self._seen = dict(idle)
+        self._idle = idle
 
-
-def _is_idle(connection: H11Protocol) -> bool:
-    """Whether no request was completely received that is not answered yet."""
-    cycle: RequestResponseCycle | None = connection.cycle
-    return cycle is None or cycle.response_complete or cycle.more_body
+    def _connections(self) -> list[_BoundedConnection]:
+        return [one for one in self._state.connections if isinstance(one, _BoundedConnection)]

@@ -138,13 +138,14 @@ def _responses(operation: Operation) -> Node:
     elif operation.status is not HTTPStatus.NO_CONTENT:
         kind = "object" if operation.media_type == JSON_TYPE else "string"
         success["content"] = {operation.media_type: {"schema": {"type": kind}}}
-    return {str(operation.status.value): success} | {
+    failures: Node = {
         str(failure.value): {
             "description": failure.phrase,
             "content": _content(PROBLEM_TYPE, ProblemDetails),
         }
         for failure in sorted(_failures(operation))
     }
+    return {str(operation.status.value): success, **failures}
 
 
 def _failures(operation: Operation) -> set[HTTPStatus]:

@@ -46,7 +46,7 @@ async def order(call: Call[NoParameters, Order]) -> None:
         raise ZeroDivisionError
 
 
-ECHO: Operation = Route(
+ECHO = Route(
     method="GET",
     path="/echo/{name}/end",
     handle=echo,
@@ -57,7 +57,7 @@ ECHO: Operation = Route(
     body=NoParameters,
     answer=Echo,
 )
-ORDER: Operation = Route(
+ORDER = Route(
     method="POST",
     path="/orders",
     handle=order,
@@ -68,7 +68,7 @@ ORDER: Operation = Route(
     body=Order,
     status=HTTPStatus.NO_CONTENT,
 )
-MORE = (ECHO, ORDER)
+MORE: tuple[Operation, ...] = (ECHO, ORDER)
 
 
 async def test_a_path_parameter_may_contain_any_character() -> None:

@@ -1,0 +1,64 @@
+"""The progress of share groups over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.http.api.working_group import GROUP_PATH, working_group
+from tests.conformance.share_member import ACCEPT
+
+STORES = pytest.mark.parametrize("store", ["log", "topic"])
+
+
+@STORES
+async def test_the_lag_counts_all_records_that_are_not_final(store: str) -> None:
+    async with working_group(5, 5, store=store) as group:
+        await group.member.take(6)
+        await group.member.acknowledge([(1, 2, ACCEPT)])
+        assert await group.http.json(f"{GROUP_PATH}/lag") == {
+            "group_id": "group",
+            "lag": 8,
+            "partition_count": 2,
+            "unknown_count": 0,
+        }
+
+
+async def test_the_lag_of_a_group_without_members_is_known_after_a_restart() -> None:
+    async with working_group(5) as group:
+        await group.member.take(5)
+        await group.member.acknowledge([(0, 1, ACCEPT)])
+        lab = group.http.lab
+        await lab.advance(200_000)
+        assert not list(lab.broker.share_partitions)
+        assert (await group.http.json(f"{GROUP_PATH}/lag"))["lag"] == 3
+
+
+async def test_each_partition_has_its_progress() -> None:
+    async with working_group(5) as group:
+        await group.member.take(3)
+        first = await group.http.json(f"{GROUP_PATH}/partitions?limit=1")
+        [progress] = first["partitions"]
+        assert progress == {
+            "topic": "t",
+            "partition": 0,
+            "start_offset": 0,
+            "end_offset": progress["end_offset"],
+            "high_watermark": 5,
+            "lag": 5,
+            "in_flight_count": progress["locked_count"],
+            "locked_count": progress["locked_count"],
+            "waiting_count": 0,
+            "error": None,
+        }
+        assert 3 <= progress["locked_count"] == progress["end_offset"]
+        assert first["next_cursor"] == "t:0"
+        second = await group.http.json(f"{GROUP_PATH}/partitions?limit=1&cursor=t:0")
+        assert [one["partition"] for one in second["partitions"]] == [1]
+        assert second["next_cursor"] is None
+
+
+async def test_an_unknown_share_group_is_not_found() -> None:
+    async with working_group(1) as group:
+        for name in ("lag", "partitions"):
+            response = await group.http.get(f"/api/v1/share-groups/nothing/{name}")
+            assert (response.status_code, response.json()["kafka_error"]) == (404, "GROUP_ID_NOT_FOUND")
