@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct, json
 from starlette.responses import Response
@@ -124,9 +124,7 @@ def _path_parameters(operation: Operation) -> Iterable[Node]:
 def _query_parameters(operation: Operation, schemas: Mapping[str, Node]) -> Iterable[Node]:
     if operation.query is NoParameters:
         return
-    schema = schemas[operation.query.__name__]
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
+    properties = cast("Mapping[str, Node]", schemas[operation.query.__name__]["properties"])
     for name, one in properties.items():
         yield {"name": name, "in": "query", "required": False, "schema": one}
 

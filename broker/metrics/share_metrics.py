@@ -113,7 +113,8 @@ def _oldest_lock_age_ms(
     age_ms = 0
     for member_id, _, deadline_ms in leader.core.held_locks():
         session = sessions.get(ShareSessionKey(leader.group_id, member_id))
-        duration_ms = (session and session.lock_duration_ms) or of_group
+        own_ms = None if session is None else session.lock_duration_ms
+        duration_ms = of_group if own_ms is None else own_ms
         age_ms = max(age_ms, now_ms - (deadline_ms - duration_ms))
     return age_ms
 

@@ -20,7 +20,7 @@ import pytest
 
 from barnabas.client import ShareGroupAdmin
 from barnabas.protocol.api import ApiKey
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
 from tests.clients.cluster import Cluster, unique
 from tests.clients.confluent_polling import poll_some, share_consumer
 from tests.clients.java_build import PROJECT
@@ -258,3 +258,24 @@ class TestKeda:
         settings = dict(re.findall(r"^ +(url|valueLocation|type): (\S+)$", text, re.MULTILINE))
         assert settings["url"].endswith("/groups/workers")
         assert settings["valueLocation"] == "lag"
+
+    def test_the_scaled_object_of_http_reads_the_brokers_own_answer(
+        self, barnabas_command: Path, tmp_path: Path
+    ) -> None:
+        text = (EXAMPLES / "keda" / "scaled-object-http.yaml").read_text(encoding="utf-8")
+        settings = dict(re.findall(r"^ +(url|valueLocation): (\S+)$", text, re.MULTILINE))
+        http_port = free_port()
+        served = {"http.listener": f":{http_port}", "http.allowed.hosts": "barnabas", **TEST_SETTINGS}
+        with started(BrokerProcess(barnabas_command, tmp_path / "data", served)) as broker:
+            cluster = Cluster(broker.address)
+            topic = cluster.topic()
+            cluster.set_group("workers", {"share.auto.offset.reset": "earliest"})
+            cluster.produce(topic, [order(number) for number in range(3)])
+            with closing(share_consumer(broker.address, "workers", topic)) as consumer:
+                message = poll_some(consumer)[0]
+                consumer.acknowledge(message)
+                consumer.commit_sync(10)
+            address = settings["url"].replace("barnabas:8080", f"127.0.0.1:{http_port}")
+            request = urllib.request.Request(address, headers={"Host": "barnabas:8080"})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                assert json.load(answer)[settings["valueLocation"]] == 2

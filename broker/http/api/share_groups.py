@@ -11,6 +11,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from barnabas.broker.http.api.pages import Page, PageQuery, next_keys, number_in
+from barnabas.broker.http.problem import Problem
 from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.errors import ApiError
@@ -29,7 +30,9 @@ _Place = tuple[str, int]
 
 
 class Lag(Struct, kw_only=True):
-    """The records that are not final, with those that members hold. A scaler can use it."""
+    """The records that are not final, with those that members hold. A scaler can use it: while the lag of no
+    partition is known, the answer is an error instead of 0.
+    """
 
     group_id: str
     lag: int
@@ -110,6 +113,10 @@ class ShareGroupRoutes:
             else:
                 lag += progress.lag
             await asyncio.sleep(0)  # a group may have thousands of partitions
+        if partition_count == unknown_count:
+            raise Problem(
+                HTTPStatus.NOT_FOUND, f"The share group {group_id} has not begun to read a partition."
+            )
         return Lag(group_id=group_id, lag=lag, partition_count=partition_count, unknown_count=unknown_count)
 
     async def _partitions(self, call: Call[PageQuery, NoParameters]) -> ProgressPage:

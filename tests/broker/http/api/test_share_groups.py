@@ -62,3 +62,18 @@ async def test_an_unknown_share_group_is_not_found() -> None:
         for name in ("lag", "partitions"):
             response = await group.http.get(f"/api/v1/share-groups/nothing/{name}")
             assert (response.status_code, response.json()["kafka_error"]) == (404, "GROUP_ID_NOT_FOUND")
+
+
+async def test_a_group_that_has_not_begun_has_no_lag_of_zero() -> None:
+    async with working_group(1) as group:
+        lab = group.http.lab
+        await lab.client("new").ask(
+            "share_group_heartbeat",
+            group_id="new",
+            member_id="member-9",
+            member_epoch=0,
+            subscribed_topic_names=["t"],
+        )
+        response = await group.http.get("/api/v1/share-groups/new/lag")
+        assert response.status_code == 404
+        assert response.json()["detail"] == "The share group new has not begun to read a partition."

@@ -120,11 +120,9 @@ async def test_a_reset_begins_a_new_history() -> None:
         await group.member.leave_session()
         await group.member.heartbeat(-1)
         assert (await group.http.change("DELETE", "/api/v1/groups/group")).status_code == 204
-        lab = group.http.lab
-        member = ShareMember(lab.client(), [group.partition], member_id="member-2")
+        member = ShareMember(group.http.lab.client(), [group.partition], member_id="member-2")
         await member.join("t")
-        await member.fetch(max_records=0)
-        await lab.advance(0)
+        assert await member.take(2) == [(0, 1, 1)]
         history = await group.history(0)
         assert (history["changes"], history["is_complete"]) == ([], True)
 
