@@ -62,6 +62,7 @@ def _command(project: Path) -> Path:
     if not command.exists() or command.stat().st_mtime < project_changed:
         print(f"creating {environment}", file=sys.stderr)
         venv.create(environment, with_pip=True, clear=True)
-        install = [str(environment / "bin" / "pip"), "install", "--quiet", "--editable", str(project)]
+        packages = f"{project}[http]"
+        install = [str(environment / "bin" / "pip"), "install", "--quiet", "--editable", packages]
         subprocess.run(install, check=True)
     return command

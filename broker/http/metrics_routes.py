@@ -1,4 +1,4 @@
-"""`/metrics`: the broker's metrics for Prometheus."""
+"""`/metrics`: the broker's metrics for Prometheus. Prometheus's library is loaded at the first request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from barnabas.broker.http.exposition import expose
 from barnabas.broker.http.routes import TEXT_TYPE, Call, NoParameters, Operation, Route
 from barnabas.runtime.metrics import Metrics
 
@@ -33,5 +32,7 @@ class MetricsRoutes:
         )
 
     async def _metrics_now(self, call: Call[NoParameters, NoParameters]) -> Response:
+        from barnabas.broker.http.exposition import expose
+
         body, content_type = await expose(self._metrics, call.headers.get("accept", ""))
         return Response(body, headers={"Content-Type": content_type})

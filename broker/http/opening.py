@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from barnabas.broker.http.connections import HttpServer
     from barnabas.broker.http.loop_lag import LoopLag
     from barnabas.broker.http.routes import Operation
+    from barnabas.broker.http.streams import Streams
     from barnabas.broker.node.broker import Broker
 
 log = get_logger("http")
@@ -26,9 +27,11 @@ class OpenHttp(NamedTuple):
     address: str
     """HOST:PORT, with the actual port."""
     server: HttpServer
+    streams: Streams
     loop_lag: LoopLag
 
     async def close(self) -> None:
+        self.streams.close()
         self.loop_lag.close()
         await self.server.close()
 
@@ -54,8 +57,10 @@ async def _open(broker: Broker, config: HttpConfig, more_operations: MoreOperati
     from barnabas.broker.http.openapi import DocumentRoutes
     from barnabas.broker.http.operations import broker_operations
     from barnabas.broker.http.protection import AccessRules
+    from barnabas.broker.http.streams import Streams
 
-    operations = (*broker_operations(broker), *more_operations())
+    streams = Streams()
+    operations = (*broker_operations(broker, streams), *more_operations())
     document = DocumentRoutes(version("barnabas"), operations)
     served = (*operations, *document.operations())
     server = HttpServer(make_application(served, AccessRules(config.allowed_hosts, config.token)))
@@ -66,4 +71,4 @@ async def _open(broker: Broker, config: HttpConfig, more_operations: MoreOperati
         return None
     address = config._replace(port=server.port).address
     log.info("HTTP is served", address=f"http://{address}")
-    return OpenHttp(address, server, LoopLag(broker.metrics))
+    return OpenHttp(address, server, streams, LoopLag(broker.metrics))

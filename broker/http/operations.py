@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.broker.http.api.groups import GroupRoutes
+from barnabas.broker.http.api.live import LiveRoutes
 from barnabas.broker.http.api.share_groups import ShareGroupRoutes
 from barnabas.broker.http.api.share_records import ShareRecordRoutes
 from barnabas.broker.http.api.topics import TopicRoutes
 from barnabas.broker.http.health import HealthRoutes
 from barnabas.broker.http.metrics_routes import MetricsRoutes
 from barnabas.broker.http.routes import Operation
+from barnabas.broker.http.streams import Streams
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 
-def broker_operations(broker: Broker) -> Sequence[Operation]:
+def broker_operations(broker: Broker, streams: Streams) -> Sequence[Operation]:
     """In the order of the OpenAPI document, which is not one of them (`openapi`)."""
     return (
         *HealthRoutes(broker).operations(),
@@ -26,4 +28,5 @@ def broker_operations(broker: Broker) -> Sequence[Operation]:
         *GroupRoutes(broker).operations(),
         *ShareGroupRoutes(broker).operations(),
         *ShareRecordRoutes(broker).operations(),
+        *LiveRoutes(broker, streams).operations(),
     )

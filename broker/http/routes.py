@@ -50,6 +50,7 @@ class Call(Generic[QueryT, BodyT]):
     """One decoded request."""
 
     path: Mapping[str, str]
+    """The parameters of the path."""
     query: QueryT
     body: BodyT
     headers: Mapping[str, str]

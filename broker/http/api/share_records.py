@@ -155,33 +155,15 @@ class ShareRecordRoutes:
 
     async def _list(self, call: Call[RecordQuery, NoParameters]) -> RecordPage:
         query = call.query
-        leader = await self._find(call.path)
+        leader = await find_leader(self._broker, call.path)
         after = number_in(query.cursor)
         first_offset = query.first_offset if after is None else after
-        return self._page(leader, leader.core.spso if first_offset is None else first_offset, query.limit)
-
-    def _page(self, leader: SharePartitionLeader, first_offset: int, limit: int) -> RecordPage:
-        config = self._broker.group_configs.of(leader.group_id)
-        bounds = InspectionBounds(
-            first_offset,
-            leader.log.log_start_offset,
-            leader.upper_offset(read_committed=config.read_committed),
-            leader.log.high_watermark,
-        )
-        page = inspect_page(leader, config.limits, bounds, limit, with_changes=True)
-        has_more = page.next_offset != NO_NEXT_PAGE
-        return RecordPage(
-            start_offset=leader.core.spso,
-            end_offset=leader.core.speo,
-            log_start_offset=bounds.log_start_offset,
-            high_watermark=bounds.high_watermark,
-            ranges=[range_of(self._broker, leader.group_id, one) for one in page.ranges],
-            next_cursor=str(page.next_offset) if has_more else None,
-        )
+        first_offset = leader.core.spso if first_offset is None else first_offset
+        return page_of(self._broker, leader, first_offset, query.limit)
 
     async def _history(self, call: Call[HistoryQuery, NoParameters]) -> RecordHistory:
         offset = _number(call.path, "offset")
-        leader = await self._find(call.path)
+        leader = await find_leader(self._broker, call.path)
         record = self._record(leader, offset)
         if not isinstance(self._broker.state_store, LogStateStore):
             return RecordHistory(
@@ -206,7 +188,7 @@ class ShareRecordRoutes:
 
     def _record(self, leader: SharePartitionLeader, offset: int) -> RecordRange:
         """The state of one record. Raises Problem if the partition has no record at the offset."""
-        ranges = self._page(leader, offset, 1).ranges
+        ranges = page_of(self._broker, leader, offset, 1).ranges
         if not ranges or ranges[0].first_offset != offset:
             name = leader.log.topic_partition.directory_name
             raise Problem(HTTPStatus.NOT_FOUND, f"{name} has no record at offset {offset} for the group.")
@@ -216,7 +198,7 @@ class ShareRecordRoutes:
     async def _administer(
         self, action: RecordAction, call: Call[NoParameters, RecordsToChange]
     ) -> ChangedRecords:
-        leader = await self._find(call.path)
+        leader = await find_leader(self._broker, call.path)
         first_offset = call.body.first_offset
         last_offset = first_offset if call.body.last_offset is None else call.body.last_offset
         recorded = leader.administer(action, first_offset, last_offset)
@@ -233,11 +215,39 @@ class ShareRecordRoutes:
         await recorded
         return ChangedRecords(record_count=record_count)
 
-    async def _find(self, path: Mapping[str, str]) -> SharePartitionLeader:
-        topic = find_topic(self._broker, path)
-        return await find_share_partition(
-            self._broker, path["group"], topic.topic_id, _number(path, "partition")
-        )
+
+async def find_leader(broker: Broker, path: Mapping[str, str]) -> SharePartitionLeader:
+    """The leader of the share-partition that the path names. Raises Problem, ApiError, StorageError."""
+    topic = find_topic(broker, path)
+    return await find_share_partition(broker, path["group"], topic.topic_id, _number(path, "partition"))
+
+
+def page_of(
+    broker: Broker,
+    leader: SharePartitionLeader,
+    first_offset: int,
+    limit: int,
+    *,
+    with_changes: bool = True,
+) -> RecordPage:
+    """The states of the records from an offset on. Without changes, each last change is `unknown`."""
+    config = broker.group_configs.of(leader.group_id)
+    bounds = InspectionBounds(
+        first_offset,
+        leader.log.log_start_offset,
+        leader.upper_offset(read_committed=config.read_committed),
+        leader.log.high_watermark,
+    )
+    page = inspect_page(leader, config.limits, bounds, limit, with_changes=with_changes)
+    has_more = page.next_offset != NO_NEXT_PAGE
+    return RecordPage(
+        start_offset=leader.core.spso,
+        end_offset=leader.core.speo,
+        log_start_offset=bounds.log_start_offset,
+        high_watermark=bounds.high_watermark,
+        ranges=[range_of(broker, leader.group_id, one) for one in page.ranges],
+        next_cursor=str(page.next_offset) if has_more else None,
+    )
 
 
 def _number(path: Mapping[str, str], name: str) -> int:

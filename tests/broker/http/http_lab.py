@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -13,10 +13,14 @@ from barnabas.broker.http.openapi import DocumentRoutes
 from barnabas.broker.http.operations import broker_operations
 from barnabas.broker.http.protection import AccessRules
 from barnabas.broker.http.routes import Operation
+from barnabas.broker.http.streams import Streams
 from tests.conformance.harness import Lab, open_lab
 
 TOKEN = "a-token-of-the-tests"
 ADDRESS = "http://127.0.0.1:8080"
+
+
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class HttpLab(NamedTuple):
@@ -42,11 +46,14 @@ class HttpLab(NamedTuple):
 
 @asynccontextmanager
 async def open_http_lab(
-    *, token: str | None = TOKEN, more: Sequence[Operation] = (), **given: str
+    given: Mapping[str, str] = NO_SETTINGS,
+    *,
+    token: str | None = TOKEN,
+    more: Sequence[Operation] = (),
 ) -> AsyncGenerator[HttpLab]:
-    """`given` are settings of the broker, with `__` for each dot; `more` are further operations."""
+    """`given` are settings of the broker; `more` are further operations."""
     async with open_lab(**given) as lab:
-        operations = (*broker_operations(lab.broker), *more)
+        operations = (*broker_operations(lab.broker, Streams()), *more)
         document = DocumentRoutes("0", operations)
         served = (*operations, *document.operations())
         application = make_application(served, AccessRules(frozenset({"broker.test"}), token))

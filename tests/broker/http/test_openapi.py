@@ -7,6 +7,7 @@ from typing import Any
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
 from barnabas.broker.http.operations import broker_operations
+from barnabas.broker.http.streams import Streams
 from tests.broker.http.http_lab import open_http_lab
 
 
@@ -23,7 +24,7 @@ async def test_each_operation_is_described_once() -> None:
     async with open_http_lab() as http:
         paths = (await http.json("/openapi.json"))["paths"]
         described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-        served = {(one.method, one.path) for one in broker_operations(http.lab.broker)}
+        served = {(one.method, one.path) for one in broker_operations(http.lab.broker, Streams())}
         assert described == served | {("GET", "/openapi.json")}
         names = [one["operationId"] for methods in paths.values() for one in methods.values()]
         assert len(set(names)) == len(names)

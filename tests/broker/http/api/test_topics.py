@@ -74,7 +74,7 @@ async def test_a_wrong_topic_is_refused_with_the_reason() -> None:
 
 
 async def test_topics_cannot_be_deleted_if_the_setting_forbids_it() -> None:
-    async with open_http_lab(delete__topic__enable="false") as http:
+    async with open_http_lab({"delete.topic.enable": "false"}) as http:
         await http.lab.create_topic("t")
         response = await http.change("DELETE", "/api/v1/topics/t")
         assert (response.status_code, response.json()["kafka_error"]) == (409, "TOPIC_DELETION_DISABLED")

@@ -32,9 +32,12 @@ class WorkingGroup(NamedTuple):
 
 
 @asynccontextmanager
-async def working_group(*batch_sizes: int, store: str = "log") -> AsyncGenerator[WorkingGroup]:
+async def working_group(
+    *batch_sizes: int, store: str = "log", http_listener: str = ""
+) -> AsyncGenerator[WorkingGroup]:
     """`store` is share.state.store."""
-    async with open_http_lab(share__state__store=store) as http:
+    given = {"http.listener": http_listener} if http_listener else {}
+    async with open_http_lab({"share.state.store": store, **given}) as http:
         lab = http.lab
         topic_id = await lab.create_topic("t", partition_count=2)
         await lab.configure_group("group", auto_offset_reset="earliest", record_lock_duration_ms=LOCK_MS)
