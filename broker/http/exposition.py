@@ -3,24 +3,22 @@
 The values are those of `runtime/metrics.py`, read when they are asked for. One family is written at a time,
 and other work runs between two of them. Each has at most `SERIES_MAX` label sets; the rest is added up in
 one series, whose labels are all `OTHERS`.
+
+Prometheus's library negotiates the format and has the metrics of the process. It needs ten times the time of
+`_number_lines` for a line, which is too long on the loop's one thread (decision 33), so these lines are
+written here; tests read them with its parsers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from heapq import nsmallest
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
 from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
 
 from barnabas.runtime.metrics import Histogram, Labelled, Labels, Metrics
 
@@ -33,55 +31,51 @@ OTHERS: Final = "(others)"
 MERGED: Final = "barnabas_metrics_merged_series"
 """Its value is the number of label sets that are only in the sum of the rest, by family."""
 
-_DOCUMENTATION: Final = "See docs/metrics.md of Barnabas."
+_OPENMETRICS: Final = "application/openmetrics-text"
 _END: Final = b"# EOF\n"
 _TOTAL: Final = "_total"
 
 _process = ProcessCollector(registry=None)
 """Memory, processor time and open files of this process (Linux)."""
 
-
 _ValueT = TypeVar("_ValueT", float, Histogram)
+
+
+class _Written(NamedTuple):
+    """A family in lines, and the number of values that are only in the sum of the rest."""
+
+    merged_count: int
+    name: str
+    lines: str
 
 
 async def expose(metrics: Metrics, accept: str) -> tuple[bytes, str]:
     """The body and its content type, by the header Accept of the request."""
     encode, content_type = choose_encoder(accept)
+    is_openmetrics = content_type.startswith(_OPENMETRICS)
     parts: list[bytes] = []
-    for family in _families(metrics):
-        parts.append(encode(_One(family)))
+    merged: list[tuple[Labels, float]] = []
+    for family in _families(metrics, is_openmetrics=is_openmetrics):
+        parts.append(family.lines.encode())
+        if family.merged_count:
+            merged.append(({"family": family.name}, family.merged_count))
         await asyncio.sleep(0)
-    has_end = parts[-1].endswith(_END)
-    body = b"".join(part.removesuffix(_END) for part in parts)
-    return body + (_END if has_end else b""), content_type
+    parts.append(_number_lines(MERGED, merged, is_openmetrics=is_openmetrics).encode())
+    parts.append(encode(_process).removesuffix(_END))
+    return b"".join(parts) + (_END if is_openmetrics else b""), content_type
 
 
-class _One(Collector):
-    """One family, as the encoders want it."""
-
-    def __init__(self, family: Metric) -> None:
-        self._family = family
-
-    def collect(self) -> Iterable[Metric]:
-        return (self._family,)
-
-
-def _families(metrics: Metrics) -> Iterator[Metric]:
-    merged = GaugeMetricFamily(MERGED, _DOCUMENTATION, labels=["family"])
+def _families(metrics: Metrics, *, is_openmetrics: bool) -> Iterator[_Written]:
     for name, numbers in metrics.numbers():
         kept, rest = _bounded(numbers)
         if rest:
-            merged.add_metric([name], len(rest))
             kept.append((_others(rest), sum(value for _, value in rest)))
-        yield _number_family(name, kept)
+        yield _Written(len(rest), name, _number_lines(name, kept, is_openmetrics=is_openmetrics))
     for name, histograms in metrics.distributions():
         kept_histograms, rest_histograms = _bounded(histograms)
         if rest_histograms:
-            merged.add_metric([name], len(rest_histograms))
             kept_histograms.append((_others(rest_histograms), _sum(rest_histograms)))
-        yield _histogram_family(name, kept_histograms)
-    yield merged
-    yield from _process.collect()
+        yield _Written(len(rest_histograms), name, _histogram_lines(name, kept_histograms))
 
 
 def _bounded(
@@ -95,39 +89,58 @@ def _bounded(
         return values, []
     kept = nsmallest(SERIES_MAX - 1, range(len(values)), key=lambda index: sorted(values[index][0].items()))
     chosen = set(kept)
-    return [values[index] for index in kept], [one for index, one in enumerate(values) if index not in chosen]
+    rest = [one for index, one in enumerate(values) if index not in chosen]
+    return [values[index] for index in kept], rest
 
 
-def _others(rest: list[tuple[Labels, _ValueT]]) -> Labels:
+def _others(rest: Sequence[tuple[Labels, _ValueT]]) -> Labels:
     return dict.fromkeys(rest[0][0], OTHERS)
 
 
-def _sum(rest: list[tuple[Labels, Histogram]]) -> Histogram:
+def _sum(rest: Sequence[tuple[Labels, Histogram]]) -> Histogram:
     total = rest[0][1]
     for _, histogram in rest[1:]:
         total = total.plus(histogram)
     return total
 
 
-def _number_family(name: str, values: list[tuple[Labels, float]]) -> Metric:
-    """A family may have values with different labels, as those of a topic and of all topics."""
+def _number_lines(name: str, values: Iterable[tuple[Labels, float]], *, is_openmetrics: bool) -> str:
+    """The lines of a counter or a gauge. OpenMetrics names the family of a counter without `_total`."""
     is_counter = name.endswith(_TOTAL)
-    family: Metric = (CounterMetricFamily if is_counter else GaugeMetricFamily)(name, _DOCUMENTATION)
-    for labels, value in values:
-        family.add_sample(name, dict(labels), value)
-    return family
+    family = name.removesuffix(_TOTAL) if is_openmetrics else name
+    lines = [_head(family, "counter" if is_counter else "gauge")]
+    lines += (f"{name}{_in_braces(_text(labels))} {float(value)!r}\n" for labels, value in values)
+    return "".join(lines)
 
 
-def _histogram_family(name: str, values: list[tuple[Labels, Histogram]]) -> Metric:
-    family = HistogramMetricFamily(name, _DOCUMENTATION)
+def _histogram_lines(name: str, values: Iterable[tuple[Labels, Histogram]]) -> str:
+    lines = [_head(name, "histogram")]
     for labels, histogram in values:
-        for bound, count in histogram.buckets():
-            family.add_sample(f"{name}_bucket", {**labels, "le": _le(bound)}, count)
-        family.add_sample(f"{name}_count", dict(labels), histogram.count)
-        family.add_sample(f"{name}_sum", dict(labels), histogram.total)
-    return family
+        text = _text(labels)
+        start = f"{name}_bucket{{{text},le=" if text else f"{name}_bucket{{le="
+        lines += (f"{start}{_le(bound)}}} {count}.0\n" for bound, count in histogram.buckets())
+        braces = _in_braces(text)
+        lines.append(f"{name}_count{braces} {histogram.count}.0\n{name}_sum{braces} {histogram.total}.0\n")
+    return "".join(lines)
 
 
+def _head(family: str, kind: str) -> str:
+    return f"# HELP {family} See docs/metrics.md of Barnabas.\n# TYPE {family} {kind}\n"
+
+
+def _text(labels: Labels) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _in_braces(text: str) -> str:
+    return f"{{{text}}}" if text else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+@lru_cache(maxsize=1_000)
 def _le(bound: str) -> str:
     """OpenMetrics writes the bounds as decimal numbers, and the last one as it is."""
-    return bound if bound == "+Inf" else f"{bound}.0"
+    return f'"{bound}"' if bound == "+Inf" else f'"{bound}.0"'
