@@ -48,7 +48,9 @@ def make_application(operations: Iterable[Operation], rules: AccessRules) -> ASG
         by_path[operation.path][operation.method] = operation
     routes: list[BaseRoute] = [_route(path, of_path) for path, of_path in by_path.items()]
     handlers = {HTTPException: _refuse_http}
-    return _Protection(Starlette(routes=routes, exception_handlers=handlers), rules)  # type: ignore[arg-type]
+    application = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    application.router.redirect_slashes = False
+    return _Protection(application, rules)
 
 
 def _route(path: str, operations: Mapping[str, Operation]) -> BaseRoute:

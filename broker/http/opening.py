@@ -40,11 +40,12 @@ def _none() -> Sequence[Operation]:
     return ()
 
 
-async def open_http(broker: Broker, more_operations: MoreOperations = _none) -> OpenHttp | None:
-    """Serves HTTP at `http.listener`. None if that is not set, or if the address cannot be used: then the
+async def open_http(
+    broker: Broker, config: HttpConfig | None, more_operations: MoreOperations = _none
+) -> OpenHttp | None:
+    """Serves HTTP. None without a configuration (`http.listener`), or if the address cannot be used: then the
     broker serves without HTTP, with a warning.
     """
-    config = broker.config.http
     return None if config is None else await _open(broker, config, more_operations)
 
 

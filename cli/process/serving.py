@@ -79,7 +79,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         server = Server(broker, config, connections_max=shares.connections)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
-        http = await open_http(broker)
+        http = await open_http(broker, config.http)
         keep_out_of_collections()
         addresses = ",".join(one.address for one in server.listeners)
         with ready_file(options.ready_file, addresses):

@@ -103,7 +103,7 @@ def test_a_prometheus_server_reads_every_metric(barnabas_command: Path, tmp_path
         cluster.produce(topic, ["a", "b", "c"])
         eventually(lambda: server.value('up{job="barnabas"}') == 1, awaited="a scrape succeeds")
         produced = 'kafka_network_requestmetrics_totaltimems_count{request="Produce"}'
-        assert eventually(lambda: server.value(produced), awaited="a request is counted") >= 1
+        eventually(lambda: server.value(produced), awaited="a request is counted")
         [target] = server.ask("targets")["activeTargets"]
         assert target["lastError"] == ""
         types = {name: entries[0]["type"] for name, entries in server.ask("metadata").items()}

@@ -136,6 +136,7 @@ async def test_an_unknown_path_and_a_wrong_method_are_problems() -> None:
     async with open_http_lab(more=MORE) as http:
         missing = await http.get("/nothing")
         assert (missing.status_code, missing.json()["title"]) == (404, "Not Found")
+        assert (await http.get("/healthz/")).status_code == 404
         wrong = await http.get("/orders")
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
         assert wrong.headers["content-type"] == "application/problem+json"

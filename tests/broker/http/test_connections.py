@@ -124,7 +124,7 @@ async def test_a_long_head_is_refused() -> None:
 
 async def test_a_port_in_use_is_a_warning_and_the_broker_serves(log_lines: list[EventDict]) -> None:
     async with served(Gate()) as other, open_lab(http__listener=str(other.port)) as lab:
-        assert await open_http(lab.broker) is None
+        assert await open_http(lab.broker, lab.broker.config.http) is None
         await lab.create_topic("t")
     [line] = [line for line in log_lines if line["event"] == "the broker serves without HTTP"]
     assert line["log_level"] == "warning"
@@ -133,7 +133,7 @@ async def test_a_port_in_use_is_a_warning_and_the_broker_serves(log_lines: list[
 
 async def test_the_log_names_the_address(log_lines: list[EventDict]) -> None:
     async with open_lab(http__listener="0") as lab:
-        server = await open_http(lab.broker)
+        server = await open_http(lab.broker, lab.broker.config.http)
         assert server is not None
         [line] = [line for line in log_lines if line["event"] == "HTTP is served"]
         assert line["address"] == f"http://{server.address}"
@@ -142,4 +142,4 @@ async def test_the_log_names_the_address(log_lines: list[EventDict]) -> None:
 
 async def test_without_a_setting_there_is_no_server() -> None:
     async with open_lab() as lab:
-        assert await open_http(lab.broker) is None
+        assert await open_http(lab.broker, lab.broker.config.http) is None

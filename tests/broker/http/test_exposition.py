@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import cast
+
 import pytest
 from prometheus_client import parser
 from prometheus_client.metrics_core import Metric
@@ -12,6 +15,9 @@ from barnabas.broker.http.exposition import MERGED, OTHERS, expose
 from barnabas.runtime.metrics import Histogram, Metrics
 from tests.broker.http.http_lab import open_http_lab
 
+_READ = "text_string_to_metric_families"
+"""The parser's function has no types."""
+
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
@@ -19,7 +25,8 @@ async def families(metrics: Metrics, accept: str = OPENMETRICS) -> dict[str, Met
     body, _ = await expose(metrics, accept)
     text = body.decode()
     if accept == OPENMETRICS:
-        return {one.name: one for one in openmetrics_parser.text_string_to_metric_families(text)}
+        read = cast("Callable[[str], Iterable[Metric]]", vars(openmetrics_parser)[_READ])
+        return {one.name: one for one in read(text)}
     return {one.name: one for one in parser.text_string_to_metric_families(text)}
 
 

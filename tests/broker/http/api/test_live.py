@@ -25,7 +25,8 @@ async def next_event(reader: asyncio.StreamReader) -> tuple[str, Any]:
 async def test_a_console_follows_the_records_until_the_server_ends() -> None:
     async with working_group(1, 1, 1, http_listener="0") as group:
         await group.member.take(3)
-        server = await open_http(group.http.lab.broker)
+        broker = group.http.lab.broker
+        server = await open_http(broker, broker.config.http)
         assert server is not None
         host, _, port = server.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
