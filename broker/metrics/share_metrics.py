@@ -80,7 +80,6 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
         "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
         "barnabas_share_waiting_records": lambda one: one.core.waiting_count,
         "barnabas_share_pending_records": lambda one: one.core.pending_count,
-        "barnabas_share_lag_records": lambda one: max(one.lag(), 0),
         "barnabas_share_archived_records_total": lambda one: one.counts.archived_records,
         "barnabas_share_redelivered_records_total": lambda one: one.counts.redelivered_records,
         "barnabas_share_locked_records": _locked_records,
@@ -88,6 +87,7 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))
+    metrics.family("barnabas_share_lag_records", partial(_lags, partitions))
     histograms: dict[str, Callable[[SharePartitionLeader], Histogram]] = {
         "inflightbatchmessagecount": lambda one: one.counts.in_flight_batch_records,
         "fetchlocktimems": lambda one: one.counts.fetch_ms,
@@ -95,6 +95,15 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
     }
     for name, histogram in histograms.items():
         metrics.histograms(_PARTITIONS + name, partial(_by_partition, partitions, histogram))
+
+
+def _lags(partitions: SharePartitions) -> Labelled[float]:
+    """Also of share-partitions whose leader is gone; without those whose start is undecided."""
+    for labels, lag in _by_partition(partitions, lambda one: float(one.lag())):
+        if lag >= 0:
+            yield labels, lag
+    for group_id, (topic, partition), lag in partitions.idle_lags:
+        yield {"group": group_id, "topic": topic, "partition": str(partition)}, lag
 
 
 def _locked_records(leader: SharePartitionLeader) -> float:

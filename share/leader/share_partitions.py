@@ -18,6 +18,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
+from barnabas.share.leader.idle_lags import IdleLags
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import DeadLetterWriter, SharePartitionLeader, Surroundings
@@ -102,7 +103,8 @@ class SharePartitions:
         self._groups = groups
         self._store = store
         self._leaders: dict[SharePartitionKey, SharePartitionLeader] = {}
-        self._idle_leaders = IdleLeaders(self._leaders, self.forget)
+        self.idle_lags = IdleLags()
+        self._idle_leaders = IdleLeaders(self._leaders, self._forget_idle)
         self._delivery_limits = DeliveryLimitReports(clock, deadlines)
         self._surroundings = Surroundings(
             clock,
@@ -157,6 +159,7 @@ class SharePartitions:
         """
         self._loads.pop(key, None)
         self._failed_loads.pop(key, None)
+        self.idle_lags.forget(key)
         leader = self._leaders.pop(key, None)
         if leader is not None:
             of_partition = self._by_partition[key.topic_id_partition]
@@ -167,6 +170,11 @@ class SharePartitions:
             self.counts.leader_ended(key.group_id)
             self._deadlines.cancel(leader)
             self.wake_fetches(key)
+
+    def _forget_idle(self, key: SharePartitionKey) -> None:
+        leader = self._leaders[key]
+        self.forget(key)
+        self.idle_lags.note(leader)
 
     def hold_back(self, key: SharePartitionKey, reset: Completion[None]) -> None:
         """Stop leading until `reset` has ended: a leader loaded before that would begin from the old state.
@@ -195,6 +203,7 @@ class SharePartitions:
         for key in [key for key in loads if key.topic_id_partition == partition]:
             self.forget(key)
         self._by_partition.pop(partition, None)
+        self.idle_lags.forget_partition(partition)
         self._store.forget_partition(partition)
 
     def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
@@ -269,6 +278,7 @@ class SharePartitions:
         store = self._store.decisions_of(partition, log)
         leader = SharePartitionLeader(key, log, image, store, self._surroundings)
         self._leaders[key] = leader
+        self.idle_lags.forget(key)
         self.counts.leader_began(key.group_id)
         self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
         self._by_partition.setdefault(partition, {})[key.group_id] = leader

@@ -1,0 +1,77 @@
+"""The lags of share-partitions whose leaders were idle, and are gone from memory: for metrics.
+
+Nothing changes such a state until its leader is loaded again, so the lag grows only with the log. A group
+without consumers is the one whose lag matters most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.topic_partition import TopicPartition
+
+IDLE_LAGS_MAX: Final = 10_000
+"""The most share-partitions whose lag is kept; that of a further one is unknown while its leader is gone."""
+
+
+class IdleLag(NamedTuple):
+    """The lag of one share-partition now."""
+
+    group_id: str
+    topic_partition: TopicPartition
+    lag: int
+
+
+class _AtTheEnd(NamedTuple):
+    """The state when the leader went."""
+
+    log: PartitionLog
+    start_offset: int
+    high_watermark: int
+    lag: int
+
+
+class IdleLags:
+    """All of them. Used on the loop's thread only."""
+
+    def __init__(self) -> None:
+        self._by_partition: dict[TopicIdPartition, dict[str, _AtTheEnd]] = {}
+        """By group."""
+        self._count = 0
+
+    def __iter__(self) -> Iterator[IdleLag]:
+        for of_partition in self._by_partition.values():
+            for group_id, state in of_partition.items():
+                yield IdleLag(group_id, state.log.topic_partition, _lag_now(state))
+
+    def note(self, leader: SharePartitionLeader) -> None:
+        """The leader goes from memory, because it is idle."""
+        if self._count < IDLE_LAGS_MAX and leader.core.is_initialised:
+            log = leader.log
+            state = _AtTheEnd(log, leader.core.spso, log.high_watermark, leader.lag())
+            self._by_partition.setdefault(leader.key.topic_id_partition, {})[leader.group_id] = state
+            self._count += 1
+
+    def forget(self, key: SharePartitionKey) -> None:
+        """The leader is loaded again, or the state has changed without it."""
+        of_partition = self._by_partition.get(key.topic_id_partition)
+        if of_partition is not None and of_partition.pop(key.group_id, None) is not None:
+            self._count -= 1
+            if not of_partition:
+                del self._by_partition[key.topic_id_partition]
+
+    def forget_partition(self, partition: TopicIdPartition) -> None:
+        """The log is no more."""
+        self._count -= len(self._by_partition.pop(partition, ()))
+
+
+def _lag_now(state: _AtTheEnd) -> int:
+    log = state.log
+    lag = state.lag + log.control_runs.data_count(state.high_watermark, log.high_watermark - 1)
+    if log.log_start_offset <= state.start_offset:
+        return lag
+    return min(lag, log.control_runs.data_count(log.log_start_offset, log.high_watermark - 1))
