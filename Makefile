@@ -108,5 +108,5 @@ clean:
 	@touch $@
 
 .venv/installed-tests: pyproject.toml .venv/installed
-	$(PIP_INSTALL) --editable '.[http,spark,schemas,delta,iceberg,test,check]'
+	$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check]'
 	@touch $@

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
+from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.http_config import HttpConfig, parse_http
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
 from barnabas.broker.config.setting import Value, integer
@@ -17,6 +18,7 @@ from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
 _QUEUED_BYTES = "queued.max.request.bytes"
 _REQUEST_BYTES = "socket.request.max.bytes"
+_TRACING_LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 class BrokerConfig:
@@ -37,6 +39,8 @@ class BrokerConfig:
             raise ConfigError(f"{error}.") from None
         self.listeners = self._mark_inter_broker(self._parse_listeners())
         self.http = self._parse_http()
+        if self.flag("opentelemetry.spans.enable"):
+            require_libraries("opentelemetry.spans.enable", _TRACING_LIBRARIES, "otel")
         self.warnings = (*warnings, *self._open_listeners_warning(), *self._open_http_warning())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.broker.config.errors import ConfigError
+from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.listener import ListenerError, parse_address
 
 TOKEN_CHARACTERS_MIN: Final = 16
@@ -60,11 +60,7 @@ def parse_http(
     if listener is None:
         return None
     host, port = _parse_listener(listener)
-    missing = [name for name in _LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"http.listener needs {', '.join(missing)}. Install them with: pip install 'barnabas[http]'."
-        )
+    require_libraries("http.listener", _LIBRARIES, "http")
     names = frozenset(name.lower() for name in (host, *allowed_hosts) if name)
     return HttpConfig(host, port, names, None if token_file is None else _read_token(Path(token_file)))
 

@@ -30,6 +30,7 @@ from barnabas.broker.config.share_settings import (
 )
 from barnabas.broker.config.share_state_settings import SHARE_STATE_SETTINGS
 from barnabas.broker.config.topic_settings import TOPIC_SETTINGS
+from barnabas.broker.config.tracing_settings import TRACING_SETTINGS
 from barnabas.broker.config.transaction_settings import TRANSACTION_SETTINGS
 
 
@@ -41,6 +42,7 @@ BROKER: Mapping[str, Setting] = _by_name(
     (
         *SERVER_SETTINGS,
         *HTTP_SETTINGS,
+        *TRACING_SETTINGS,
         *QUOTA_SETTINGS,
         *METADATA_SETTINGS,
         *LOG_SETTINGS,

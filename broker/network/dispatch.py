@@ -20,7 +20,7 @@ from barnabas.broker.network.handler import (
     Response,
 )
 from barnabas.broker.network.large_request import LARGE_REQUEST_BYTES, LargeRequest
-from barnabas.broker.network.request_metrics import publish_requests
+from barnabas.broker.network.request_metrics import MakeMeasures, plain_measures, publish_requests
 from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, metered, with_throttle
@@ -90,6 +90,7 @@ class Dispatcher:
         long_work: LongWork | None = None,
         *,
         default_partition_count: int = 1,
+        make_measures: MakeMeasures = plain_measures,
     ) -> None:
         """`long_work` reads and answers large requests; without it they are treated like all others.
 
@@ -100,7 +101,7 @@ class Dispatcher:
         self._broker: object = broker
         self._quotas = quotas
         self._handlers: Mapping[int, Handler[Any]] = handlers
-        self._measures = publish_requests(metrics)
+        self._measures = publish_requests(metrics, make_measures)
         self._monotonic_ms = clock.monotonic_ms
         self.started_count = 0
         """Requests handed to a handler so far."""

@@ -82,9 +82,17 @@ RequestMetrics = dict[int, RequestMeasures]
 """The measures of every API that is served, by API key."""
 
 
-def publish_requests(metrics: Metrics) -> RequestMetrics:
+MakeMeasures = Callable[[int], RequestMeasures]
+"""Makes the measures of the API with this key."""
+
+
+def plain_measures(_: int) -> RequestMeasures:
+    return RequestMeasures()
+
+
+def publish_requests(metrics: Metrics, make_measures: MakeMeasures = plain_measures) -> RequestMetrics:
     """Publishes measures of all APIs, and returns them for the dispatcher, which fills them."""
-    measures = {int(key): RequestMeasures() for key in APIS}
+    measures = {int(key): make_measures(int(key)) for key in APIS}
     metrics.family(_PREFIX + "requests_total", lambda: _counts(measures))
     histograms: dict[str, Callable[[RequestMeasures], Histogram]] = {
         "requestbytes": lambda one: one.request_bytes,
@@ -101,7 +109,7 @@ def publish_requests(metrics: Metrics) -> RequestMetrics:
 def _counts(measures: RequestMetrics) -> Labelled[float]:
     for api_key, one in measures.items():
         for version, count in sorted(one.count_by_version.items()):
-            yield {"request": _request_name(api_key), "version": str(version)}, count
+            yield {"request": request_name(api_key), "version": str(version)}, count
 
 
 def _of_each_api(
@@ -110,9 +118,9 @@ def _of_each_api(
     """The histograms of the APIs with requests; the empty ones of some sixty others are omitted."""
     for api_key, one in measures.items():
         if one.count_by_version:
-            yield {"request": _request_name(api_key)}, read(one)
+            yield {"request": request_name(api_key)}, read(one)
 
 
-def _request_name(api_key: int) -> str:
+def request_name(api_key: int) -> str:
     """The name of the API in Kafka's metrics."""
     return "".join(word.capitalize() for word in APIS[ApiKey(api_key)].name.split("_"))

@@ -22,6 +22,7 @@ from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
 from barnabas.broker.network.handler import Handler, Response
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
+from barnabas.broker.network.request_metrics import MakeMeasures, plain_measures
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import APIS
@@ -96,6 +97,7 @@ class Server:
         handlers: Mapping[int, Handler[BrokerT]] | None = None,
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
         connections_max: int = sys.maxsize,
+        make_measures: MakeMeasures = plain_measures,
     ) -> None:
         """By default, `handlers` (by API key) are the broker's own, and `open_port` opens ports of the
         system.
@@ -123,6 +125,7 @@ class Server:
             broker.quotas,
             broker.long_work,
             default_partition_count=config.integer("num.partitions"),
+            make_measures=make_measures,
         )
         self._unwarmed = list(APIS) if handlers is None else []
         self._ports: list[Port] = []

@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.http.opening import open_http
+from barnabas.broker.network.request_metrics import plain_measures
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.tracing.opening import RequestTracing, open_tracing
 from barnabas.cli.kafka_import.importing import take_over
 from barnabas.cli.process.descriptors import DescriptorShares, raise_limit, share_out, warning
 from barnabas.cli.process.directory_errors import reason
@@ -76,7 +78,9 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
     with without_old_ready_file(options.ready_file):
         broker = await Broker.open(config, clock=SystemClock(), open_segments_max=shares.segments)
     try:
-        server = Server(broker, config, connections_max=shares.connections)
+        tracing = _open_tracing(config)
+        measures = plain_measures if tracing is None else tracing.make_measures
+        server = Server(broker, config, connections_max=shares.connections, make_measures=measures)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         http = await open_http(broker, config.http)
@@ -100,8 +104,14 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
             await broker.close()
         raise
     await _stop(server, broker)
+    if tracing is not None:
+        await tracing.close()
     if failure is not None:
         raise failure
+
+
+def _open_tracing(config: BrokerConfig) -> RequestTracing | None:
+    return open_tracing(SystemClock().wall_ms) if config.flag("opentelemetry.spans.enable") else None
 
 
 def _share_descriptors() -> DescriptorShares:

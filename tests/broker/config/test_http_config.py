@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.config import extras
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.http_config import TOKEN_BYTES_MAX, HttpConfig, parse_http
@@ -81,6 +82,13 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 def test_missing_libraries_are_an_error_that_says_how_to_install_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("barnabas.broker.config.http_config.find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install 'barnabas\[http\]'"):
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"needs msgspec, .* pip install 'barnabas\[http\]'\.$"):
         parsed("80")
+    with pytest.raises(ConfigError, match=r"needs opentelemetry\.sdk, .* pip install 'barnabas\[otel\]'\.$"):
+        BrokerConfig({"opentelemetry.spans.enable": "true"})
+
+
+def test_a_missing_package_around_a_module_is_missing_too() -> None:
+    with pytest.raises(ConfigError, match=r"^x needs nothing\.at\.all\. "):
+        extras.require_libraries("x", ["nothing.at.all"], "y")
