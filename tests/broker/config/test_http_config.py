@@ -82,7 +82,10 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 def test_missing_libraries_are_an_error_that_says_how_to_install_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    def find_nothing(_: str) -> None:
+        return None
+
+    monkeypatch.setattr(extras, "find_spec", find_nothing)
     with pytest.raises(ConfigError, match=r"needs msgspec, .* pip install 'barnabas\[http\]'\.$"):
         parsed("80")
     with pytest.raises(ConfigError, match=r"needs opentelemetry\.sdk, .* pip install 'barnabas\[otel\]'\.$"):

@@ -195,6 +195,28 @@ async def test_writes_of_leaders_are_counted_in_either_store(store: str) -> None
         assert stage.count("share_coordinator_metrics_write_latency_count") == before + 2
 
 
+async def test_locks_are_counted_with_the_age_of_the_oldest() -> None:
+    async with staged() as stage:
+        labels = "{group=group,partition=0,topic=t}"
+        await stage.lab.produce(stage.partition.topic_id, 5)
+
+        def values() -> tuple[float, ...]:
+            snapshot = stage.lab.broker.metrics.snapshot()
+            names = ("locked_records", "oldest_lock_age_ms", "redelivered_records_total", "lag_records")
+            return tuple(snapshot[f"barnabas_share_{name}{labels}"] for name in names)
+
+        await stage.member.take(10, batch_size=10)
+        assert values() == (10, 0, 0, 15)
+        await stage.lab.advance(5_000)
+        await stage.member.acknowledge([(0, 3, ACCEPT)])
+        await stage.member.take(5)
+        assert values() == (11, 5_000, 0, 11)
+        await stage.member.acknowledge([(4, 9, RELEASE)])
+        assert values()[:2] == (5, 0)
+        await stage.member.take(6)
+        assert values() == (11, 0, 6, 11)
+
+
 async def test_a_group_without_leaders_in_memory_has_no_series() -> None:
     async with staged() as stage:
         await stage.member.fetch()

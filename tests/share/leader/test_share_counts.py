@@ -1,8 +1,9 @@
-"""The topics whose counts a request adds to."""
+"""The topics whose counts a request adds to, and the counts of a share-partition."""
 
 from uuid import UUID
 
-from barnabas.share.leader.share_counts import ShareCounts
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
+from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 
 ORDERS, GONE = UUID(int=1), UUID(int=2)
 
@@ -29,3 +30,24 @@ def test_a_topic_that_was_deleted_is_not_counted_any_more() -> None:
     counts.forget_topic(ORDERS)
     assert counts.of_topics([ORDERS]) == []
     assert not counts.by_topic
+
+
+def test_only_later_deliveries_are_redeliveries() -> None:
+    counts = PartitionCounts()
+    counts.delivered([(0, 9, 1), (10, 12, 2), (20, 20, 5)])
+    counts.delivered([(10, 12, 3)])
+    assert counts.redelivered_records == 3 + 1 + 3
+
+
+def test_records_without_an_acceptance_are_archived_but_not_gaps() -> None:
+    counts = PartitionCounts()
+    changes = [
+        StateRange(0, 4, RecordState.ARCHIVED, 1, Cause.REJECT),
+        StateRange(5, 5, RecordState.ARCHIVED, 5, Cause.DELIVERY_LIMIT),
+        StateRange(6, 9, RecordState.ARCHIVED, 1, Cause.GAP),
+        StateRange(10, 10, RecordState.ACKNOWLEDGED, 1, Cause.ACCEPT),
+        StateRange(11, 11, RecordState.AVAILABLE, 1, Cause.RELEASE),
+        StateRange(12, 12, RecordState.ARCHIVING, 1, Cause.REJECT),
+    ]
+    counts.note_archived(changes, lambda first_offset, last_offset: last_offset - first_offset + 1)
+    assert counts.archived_records == 5 + 1
