@@ -103,7 +103,8 @@ class HttpServer:
         if self._sweeping is not None:
             self._sweeping.cancel()
         for connection in self._connections():
-            connection.shutdown()
+            if not connection.transport.is_closing():
+                connection.shutdown()
         tasks = list(self._state.tasks)
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)

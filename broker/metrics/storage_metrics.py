@@ -7,9 +7,12 @@ from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.log.partition_log import PartitionLog
 
+FLUSH_MS = "kafka_log_logflushstats_logflushrateandtimems"
+
 
 def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:
     """Publishes all metrics of the storage layer."""
+    metrics.histograms(FLUSH_MS, lambda: [({}, log_directory.flush_ms)])
     publish_corrupt_batches(metrics, log_directory)
     publish_cleaner(metrics, log_directory.cleaner)
     publish_share_offsets(metrics, log_directory)

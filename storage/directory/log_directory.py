@@ -30,18 +30,18 @@ from barnabas.storage.directory.leftovers import (
 from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
 from barnabas.storage.errors import InconsistentTopicId, LogClosed, LogOffline, StorageError, raised_anew
-from barnabas.storage.files.full_disk import PROBE_FILE, FullDisk
-from barnabas.storage.files.open_files import OpenFiles, lacks_descriptor
+from barnabas.storage.files.full_disk import PROBE_FILE
+from barnabas.storage.files.open_files import lacks_descriptor
 from barnabas.storage.files.shared_listing import SharedListing
 from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
 from barnabas.storage.flushing.shared_sync import SharedSync
-from barnabas.storage.key_buckets import KeyBuckets
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
 from barnabas.storage.slices import in_slices
+from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
 LOCK_FILE = ".lock"
@@ -80,9 +80,8 @@ class LogDirectory:
         """Whether the last process flushed all logs at its end. If not, the power may have failed."""
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
-        self._open_files = OpenFiles(storage.open_files_max)
-        self._key_buckets = KeyBuckets()
-        self.full_disk = FullDisk(filesystem, path)
+        self._shared = SharedParts.make(filesystem, path, storage.open_files_max)
+        self.full_disk, self.flush_ms = self._shared.full_disk, self._shared.flush_ms
         self._checkpoints = Checkpoints(filesystem, path)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
@@ -303,7 +302,7 @@ class LogDirectory:
             try:
                 return await self._open_on_disk(key, topic_id, config, leader_epoch)
             except OSError as error:
-                if not lacks_descriptor(error) or not self._open_files.make_room():
+                if not lacks_descriptor(error) or not self._shared.open_files.make_room():
                     raise
 
     async def _open_on_disk(
@@ -322,9 +321,7 @@ class LogDirectory:
             leader_epoch=leader_epoch,
             now_ms=self._wall_ms(),
             storage=self.storage,
-            open_files=self._open_files,
-            full_disk=self.full_disk,
-            key_buckets=self._key_buckets,
+            shared=self._shared,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
             gaps_until=self._checkpoints.gaps_until(key),

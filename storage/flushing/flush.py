@@ -24,6 +24,7 @@ from barnabas.storage.recovery.share_head_recovery import take_share_snapshot, w
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
 from barnabas.storage.state.log_state import LogState
+from barnabas.storage.state.shared_parts import measured_ms
 
 _SNAPSHOTS_KEPT = 2
 
@@ -233,7 +234,8 @@ class Flusher:
         """Makes the records of these segments durable; no other segment has records that are not."""
         log = self._log
         end_offset, unflushed_bytes = log.log_end_offset, log.unflushed_bytes
-        await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
+        with measured_ms(log.flush_ms):
+            await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
         self._directory_synced = True
         log.durable_offset = max(log.durable_offset, end_offset)
         log.unflushed_bytes -= unflushed_bytes

@@ -22,6 +22,7 @@ from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
 from barnabas.storage.log_config import TimestampType
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_state import LogState
+from barnabas.storage.state.shared_parts import measured_ms
 
 _NS_PER_MS = 1_000_000
 
@@ -187,9 +188,10 @@ class Appender:
             files = [segment.file for segment in segments]
             if sync:
                 new_directory = self._synced_segment is not segments[-1]
-                duration_ns = await log.filesystem.run(
-                    self._write_and_sync, group, files, new_directory=new_directory
-                )
+                with measured_ms(log.flush_ms):
+                    duration_ns = await log.filesystem.run(
+                        self._write_and_sync, group, files, new_directory=new_directory
+                    )
                 self._synced_segment = segments[-1]
             else:
                 duration_ns = await log.filesystem.run(self._write, group, files[-1])

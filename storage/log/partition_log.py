@@ -21,15 +21,13 @@ from barnabas.protocol.varint import Buffer
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
 from barnabas.storage.errors import LogClosed, StorageError
-from barnabas.storage.files.full_disk import FullDisk
-from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.key_buckets import KeyBuckets, LogKeyBuckets
+from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log.appended import Append
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
@@ -46,6 +44,7 @@ from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.retention.segment_removal import SegmentRemoval
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
+from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
 __all__ = ["BatchSlice", "BatchSpan", "LogSlice", "PartitionLog", "ShareIndexEntry"]
@@ -89,9 +88,7 @@ class PartitionLog:
         leader_epoch: int,
         now_ms: int,
         storage: StorageConfig | None = None,
-        open_files: OpenFiles | None = None,
-        full_disk: FullDisk | None = None,
-        key_buckets: KeyBuckets | None = None,
+        shared: SharedParts | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
         gaps_until: int = 0,
@@ -105,6 +102,7 @@ class PartitionLog:
         that cannot be read.
         """
         storage = storage or StorageConfig()
+        shared = shared or SharedParts.make(filesystem, directory, storage.open_files_max)
         place = LogPlace(
             filesystem=filesystem,
             directory=directory,
@@ -112,9 +110,10 @@ class PartitionLog:
             topic_id=topic_id,
             config=config,
             storage=storage,
-            open_files=OpenFiles(storage.open_files_max) if open_files is None else open_files,
-            full_disk=full_disk or FullDisk(filesystem, directory),
-            key_buckets=LogKeyBuckets(KeyBuckets() if key_buckets is None else key_buckets),
+            open_files=shared.open_files,
+            full_disk=shared.full_disk,
+            key_buckets=LogKeyBuckets(shared.key_buckets),
+            flush_ms=shared.flush_ms,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,

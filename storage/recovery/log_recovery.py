@@ -90,6 +90,7 @@ def _assemble(
         open_files=place.open_files,
         full_disk=place.full_disk,
         key_buckets=place.key_buckets,
+        flush_ms=place.flush_ms,
         leader_epoch=leader_epoch,
         segments=segments,
         producers=ProducerState(),

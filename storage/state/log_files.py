@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from barnabas.runtime.metrics import Histogram
 from barnabas.storage.errors import InconsistentTopicId
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
@@ -49,6 +50,7 @@ class LogPlace:
     open_files: OpenFiles
     full_disk: FullDisk
     key_buckets: LogKeyBuckets
+    flush_ms: Histogram
     recovery_point: int
     log_start_offset: int
     gaps_until: int

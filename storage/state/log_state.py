@@ -12,6 +12,7 @@ from uuid import UUID
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.metrics import Histogram
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
@@ -53,6 +54,8 @@ class LogState:
     open_files: OpenFiles
     full_disk: FullDisk
     key_buckets: LogKeyBuckets
+    flush_ms: Histogram
+    """See `SharedParts`."""
     leader_epoch: int
 
     segments: Segments

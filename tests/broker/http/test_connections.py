@@ -114,6 +114,18 @@ async def test_silent_and_slow_clients_are_cut_off_but_not_those_that_wait(
         its_writer.close()
 
 
+async def test_the_server_closes_beside_a_client_that_speaks_no_http() -> None:
+    async with served(Gate()) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"\x00\x00\x00\x10 a frame of Kafka\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        silent, its_writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await server.close()
+        assert await silent.read() == b""
+        writer.close()
+        its_writer.close()
+
+
 async def test_a_long_head_is_refused() -> None:
     async with served(Gate()) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.broker.metrics.storage_metrics import publish_cleaner
+import pytest
+
+from barnabas.broker.metrics.storage_metrics import FLUSH_MS, publish_cleaner
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.metrics import Metrics
 from barnabas.storage.directory.checkpoints import Checkpoints
@@ -48,3 +50,17 @@ async def test_share_state_offsets_are_published_by_partition_and_group() -> Non
         "barnabas_share_checkpoint_offset{group=first,partition=0,topic=t}": 1,
         "barnabas_share_checkpoint_offset{group=second,partition=0,topic=t}": 2,
     }
+
+
+@pytest.mark.parametrize("flush", ["always", "never"])
+async def test_flushes_are_counted_once_for_each_log(flush: str) -> None:
+    async with open_lab(log__flush=flush) as lab:
+        topic_id = await lab.create_topic(partition_count=2)
+        before = lab.broker.metrics.snapshot()[f"{FLUSH_MS}_count"]
+        await lab.produce(topic_id, 1)
+        await lab.produce(topic_id, 1, partition=1)
+        after = lab.broker.metrics.snapshot()[f"{FLUSH_MS}_count"]
+        assert after - before == (2 if flush == "always" else 0)
+        for log in lab.broker.log_directory.logs:
+            await log.flush()
+        assert lab.broker.metrics.snapshot()[f"{FLUSH_MS}_count"] - after >= 2

@@ -7,11 +7,11 @@ from barnabas.protocol.record_keys import key_hash
 from barnabas.protocol.record_keys.buckets import ALL_BUCKETS, buckets_of_range
 from barnabas.protocol.record_keys.hash_range import HashRange
 from barnabas.protocol.records import Record, encode_records
-from barnabas.storage.key_buckets import KeyBuckets
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading.range_reader import RangeSlice
-from tests.storage.log_building import NOW_MS, open_log
+from barnabas.storage.state.shared_parts import SharedParts
+from tests.storage.log_building import DIRECTORY, NOW_MS, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 SMALL_SEGMENTS = LogConfig(segment_bytes=200, retention_bytes=200)
@@ -47,8 +47,10 @@ async def test_a_look_ends_with_its_segment_or_its_bytes() -> None:
 
 
 async def test_a_log_keeps_the_buckets_of_its_batches_until_segments_leave_or_it_closes() -> None:
-    kept = KeyBuckets()
-    log = await open_log(MemoryFileSystem(), config=SMALL_SEGMENTS, key_buckets=kept)
+    filesystem = MemoryFileSystem()
+    shared = SharedParts.make(filesystem, DIRECTORY, 8)
+    kept = shared.key_buckets
+    log = await open_log(filesystem, config=SMALL_SEGMENTS, shared=shared)
     for key in (b"a", b"b", b"a", b"b", b"a"):
         append_key(log, key)
     for offset in range(5):

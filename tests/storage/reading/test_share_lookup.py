@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from barnabas.protocol.control_record import ControlType
+from barnabas.runtime.metrics import MS_BOUNDS, Histogram
 from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
@@ -68,6 +69,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         open_files=OpenFiles(8),
         full_disk=FullDisk(filesystem, DIRECTORY),
         key_buckets=LogKeyBuckets(KeyBuckets()),
+        flush_ms=Histogram(MS_BOUNDS),
         recovery_point=recovery_point,
         log_start_offset=0,
         gaps_until=0,
