@@ -41,7 +41,7 @@ class BrokerConfig:
         self.http = self._parse_http()
         if self.flag("opentelemetry.spans.enable"):
             require_libraries("opentelemetry.spans.enable", _TRACING_LIBRARIES, "otel")
-        self.warnings = (*warnings, *self._open_listeners_warning(), *self._open_http_warning())
+        self.warnings = (*warnings, *self._open_listeners_warning(), *self._http_warnings())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
 
@@ -157,8 +157,11 @@ class BrokerConfig:
         )
         return (warning,)
 
-    def _open_http_warning(self) -> tuple[str, ...]:
-        if self.http is None or self.http.is_loopback or self.flag("listeners.allow.unauthenticated"):
+    def _http_warnings(self) -> tuple[str, ...]:
+        if self.http is None:
+            unused = [name for name in ("http.allowed.hosts", "http.token.file") if self[name]]
+            return (f"Without http.listener, {' and '.join(unused)} has no effect.",) if unused else ()
+        if self.http.is_loopback or self.flag("listeners.allow.unauthenticated"):
             return ()
         warning = (
             f"Every client that can reach {self.http.address} over HTTP may see the names and states of all "

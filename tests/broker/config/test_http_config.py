@@ -22,7 +22,12 @@ def parsed(listener: str, *allowed_hosts: str, token_file: Path | None = None) -
 
 def test_http_is_off_unless_a_setting_names_it() -> None:
     assert BrokerConfig({}).http is None
-    assert BrokerConfig({"http.token.file": "/nowhere"}).http is None
+
+
+def test_a_setting_of_http_without_a_listener_is_a_warning() -> None:
+    config = BrokerConfig({"http.token.file": "/nowhere"})
+    assert config.http is None
+    assert config.warnings == ("Without http.listener, http.token.file has no effect.",)
 
 
 @pytest.mark.parametrize(
