@@ -19,7 +19,7 @@ KILLS ?= 20
 PART ?=
 
 BIN := .venv/bin
-PACKAGES := broker cli client coordinator pipeline protocol runtime share storage
+PACKAGES := broker cli client coordinator pipeline protocol runtime share storage testing
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -45,7 +45,7 @@ help:
 
 # Bytecode is compiled here because starts would be slow if PYTHONDONTWRITEBYTECODE keeps Python from writing it.
 setup: .venv/installed
-	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/__main__.py src/barnabas/__init__.py
+	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/*.py
 
 run: setup
 	@echo 'Point any Kafka client at bootstrap.servers=$(LISTEN); Ctrl-C stops. A share consumer in ten lines: README.md'

@@ -208,6 +208,11 @@ class Groups:
         for coordinator in self._with_offsets:
             coordinator.expire(now_ms)
 
+    def prolong_session(self, group_id: str, member_id: str, delay_ms: int) -> None:
+        """Expect the next heartbeat of a group's member later; nothing happens if there is no such member."""
+        for coordinator in self._coordinators:
+            coordinator.prolong_session(group_id, member_id, delay_ms)
+
     # Administration
 
     def list_groups(

@@ -75,6 +75,12 @@ class DeadlineTable(Generic[_Key]):
         self._wake_at(entry, deadline_ms)
         return True
 
+    def put_off(self, key: _Key, delay_ms: int) -> None:
+        """Move the key's deadline to a later time, if it has one."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.deadline_ms += delay_ms
+
     def cancel(self, key: _Key) -> None:
         """Remove the key's deadline, if it has one."""
         entry = self._entries.pop(key, None)

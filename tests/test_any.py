@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = ("broker", "cli", "client", "coordinator", "pipeline", "protocol", "runtime", "share", "storage")
+FOLDERS = (
+    "broker",
+    "cli",
+    "client",
+    "coordinator",
+    "pipeline",
+    "protocol",
+    "runtime",
+    "share",
+    "storage",
+    "testing",
+)
 UNTYPED = {
     "barnabas.pipeline.columnar.Array",
     "barnabas.pipeline.columnar.RecordBatch",

@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = ("broker", "cli", "client", "coordinator", "pipeline", "protocol", "runtime", "share", "storage")
+FOLDERS = (
+    "broker",
+    "cli",
+    "client",
+    "coordinator",
+    "pipeline",
+    "protocol",
+    "runtime",
+    "share",
+    "storage",
+    "testing",
+)
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 50

@@ -33,6 +33,7 @@ CLEAN = (
     "runtime",
     "share",
     "storage",
+    "testing",
     "tests/broker",
     "tests/cli",
     "tests/client",

@@ -115,19 +115,30 @@ class CoordinatorTopic:
         """The topic has just been created: the coordinator gets its number of partitions. They are loaded at
         once, with no records.
         """
-        coordinator, partition_count = self._coordinator, self.topic.partition_count
-        if partition_count == coordinator.partition_count:
-            return
-        for partition in range(coordinator.partition_count):
-            coordinator.unload(partition)
-        coordinator.resize(partition_count)
+        if self.topic.partition_count != self._coordinator.partition_count:
+            self._unload_all()
+            self.begin_empty()
+
+    async def unload(self) -> None:
+        """Forget every partition, and wait for the writes under way: the topic is about to be deleted."""
+        await self._stop_loading()
+        self._unload_all()
+        await self.topic.drained()
+
+    def begin_empty(self) -> None:
+        """Load every partition with no records, after all were unloaded."""
+        partition_count = self.topic.partition_count
+        self._coordinator.resize(partition_count)
         for partition in range(partition_count):
-            for _ in coordinator.load(partition, ()):
+            for _ in self._coordinator.load(partition, ()):
                 pass
         self._on_loaded()
 
-    async def close(self) -> None:
-        """Stop loading, and wait for the writes under way. No client is connected any more."""
+    def _unload_all(self) -> None:
+        for partition in range(self._coordinator.partition_count):
+            self._coordinator.unload(partition)
+
+    async def _stop_loading(self) -> None:
         reloading = dict(self._reloading)
         for task in reloading.values():
             task.cancel()
@@ -135,6 +146,10 @@ class CoordinatorTopic:
             await asyncio.wait(reloading.values())
         for partition in reloading:
             self._coordinator.unload(partition)
+
+    async def close(self) -> None:
+        """Stop loading, and wait for the writes under way. No client is connected any more."""
+        await self._stop_loading()
         await self._finish_work()
         await self.topic.drained()
 

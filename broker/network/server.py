@@ -119,7 +119,7 @@ class Server:
         self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
             broker,
-            handlers or LazyHandlers[BrokerT](),
+            LazyHandlers[BrokerT]() if handlers is None else handlers,
             broker.metrics,
             broker.clock,
             broker.quotas,
@@ -127,7 +127,7 @@ class Server:
             default_partition_count=config.integer("num.partitions"),
             make_measures=make_measures,
         )
-        self._unwarmed = list(APIS) if handlers is None else []
+        self._unwarmed = list(APIS) if handlers is None or isinstance(handlers, LazyHandlers) else []
         self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
         """Every connection, with the number of consecutive checks at which it was idle."""
@@ -174,6 +174,14 @@ class Server:
             for connection in list(self._silent_sweeps):
                 connection.abort()
         self._lines.flush()
+
+    async def disconnect_clients(self) -> None:
+        """Close every connection at once; answers that were not sent are lost. New clients may connect."""
+        cut_off = list(self._silent_sweeps)
+        for connection in cut_off:
+            connection.abort()
+        while not self._silent_sweeps.keys().isdisjoint(cut_off):  # noqa: ASYNC110  one of the next passes
+            await asyncio.sleep(0)
 
     def limit_connections(self, connections_max: int) -> None:
         """Set the limit for new connections; open connections stay."""

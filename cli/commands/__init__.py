@@ -37,6 +37,7 @@ class Command(NamedTuple):
 
 COMMANDS: Final = (
     Command("serve", "barnabas.cli.commands.serve", "run a broker"),
+    Command("testing", "barnabas.cli.commands.testing", "run a broker for tests, which they control"),
     Command("import", "barnabas.cli.commands.import_kafka", "import the data of an Apache Kafka broker"),
     Command("log", "barnabas.cli.commands.log", "inspect logs on the disk"),
     Command("ranges", "barnabas.cli.commands.ranges", "show a group's committed ranges and its sharers"),

@@ -18,7 +18,7 @@ from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.registry import GroupRegistry, GroupT
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.group.timers import GroupTimers, Timer
+from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.steps import Operation
 from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
@@ -94,6 +94,10 @@ class GroupCoordinator(OperationRunner, ABC, Generic[GroupT]):
         """Begin the actions of the timers that have run out."""
         for timer in self._timers.expire(now_ms):
             self._run_timer(timer, now_ms)
+
+    def prolong_session(self, group_id: str, member_id: str, delay_ms: int) -> None:
+        """Expect the member's next heartbeat later, if it is a member of a group of this type."""
+        self._timers.put_off(Timer(TimerKind.SESSION, group_id, member_id), delay_ms)
 
     def _run_timer(self, timer: Timer, now_ms: int) -> None:
         reply = self._run(timer.group_id, partial(self._acting, timer, now_ms))

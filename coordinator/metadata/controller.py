@@ -31,6 +31,7 @@ from barnabas.coordinator.metadata.features import (
 )
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage
 from barnabas.coordinator.metadata.metadata_log import MetadataLog
+from barnabas.coordinator.metadata.reset import decide_reset
 from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion, decide_alter_credentials
 from barnabas.coordinator.metadata.topic_decisions import (
     Charge,
@@ -233,6 +234,10 @@ class Controller:
         return self._submit(
             lambda: decide_alter_credentials(self.image.scram_credentials, deletions, upsertions)
         )
+
+    def reset(self) -> Completion[None]:
+        """Remove all topics, internal ones as well, and the settings of all groups; for brokers of tests."""
+        return self._submit(lambda: (decide_reset(self.image), None))
 
     def allocate_producer_id_block(self) -> Completion[range]:
         """A block of producer ids that are never given out again, also not after a crash."""

@@ -135,6 +135,10 @@ class PartitionLogs:
 
     async def close(self) -> None:
         """Wait for deletions; the directory closes the logs."""
+        await self.deletions_ended()
+
+    async def deletions_ended(self) -> None:
+        """Wait until the logs of all deleted topics are removed."""
         if self._deleting:
             await asyncio.wait(self._deleting.values())
 

@@ -106,3 +106,13 @@ def test_a_deadline_is_brought_forward_and_not_put_off() -> None:
     assert timers.next_deadline_ms() == 50
     assert timers.expire(50) == [KEY]
     assert len(timers) == 0
+
+
+def test_a_deadline_that_was_put_off_ends_later() -> None:
+    timers = SessionTimers()
+    timers.restart(KEY, 100)
+    timers.put_off(KEY, 50)
+    assert timers.expire(149) == []
+    assert timers.expire(150) == [KEY]
+    timers.put_off(KEY, 50)
+    assert KEY not in timers

@@ -1,0 +1,110 @@
+"""The HTTP port of the controls for tests: HTTP/1.1 with JSON bodies, one request at a time per connection.
+
+Every request needs the token in the header Authorization ("Bearer TOKEN"). A request that is malformed or too
+large gets an error, and its connection is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final
+
+from barnabas.broker.testing.routes import Answer, Routes
+
+HEADER_BYTES_MAX: Final = 16 * 1024
+BODY_BYTES_MAX: Final = 1024 * 1024
+
+
+class _Malformed(Exception):  # noqa: N818  named after its cause
+    """The request cannot be read; its connection is closed after an answer with this status."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        self.status = status
+
+
+class ControlPort:
+    """Listens on a free port of 127.0.0.1. `start` once, `close` once."""
+
+    def __init__(self, routes: Routes, token: str) -> None:
+        self._routes = routes
+        self._token = token
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> int:
+        """Opens the port, and returns its number. Raises OSError."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEADER_BYTES_MAX)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Closes the port and all connections."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            # The peer may go away at any time; it then has no use for an answer.
+            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                while True:
+                    await self._serve_one(reader, writer)
+        except _Malformed as error:
+            writer.write(_encoded(Answer(error.status, {"error": error.status.phrase}), closes=True))
+        finally:
+            writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            raise _Malformed(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from None
+        first, *lines = head.decode("latin-1").rstrip().split("\r\n")
+        words = first.split(" ")
+        if len(words) != 3 or words[2] != "HTTP/1.1":
+            raise _Malformed(HTTPStatus.BAD_REQUEST)
+        headers = dict(_header(line) for line in lines)
+        if not hmac.compare_digest(
+            headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()
+        ):
+            raise _Malformed(HTTPStatus.UNAUTHORIZED)
+        body = await _read_body(reader, headers.get("content-length", "0"))
+        writer.write(_encoded(await self._routes.answer(words[0], words[1], body), closes=False))
+        await writer.drain()
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, separator, value = line.partition(":")
+    if not separator or name.lower() == "transfer-encoding":
+        raise _Malformed(HTTPStatus.BAD_REQUEST)
+    return name.lower(), value.strip()
+
+
+async def _read_body(reader: asyncio.StreamReader, length: str) -> bytes:
+    if not (length.isascii() and length.isdigit()):
+        raise _Malformed(HTTPStatus.BAD_REQUEST)
+    if int(length) > BODY_BYTES_MAX:
+        raise _Malformed(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return await reader.readexactly(int(length))
+
+
+def _encoded(answer: Answer, *, closes: bool) -> bytes:
+    body = json.dumps(answer.body).encode()
+    head = [
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *(["Connection: close"] if closes else []),
+    ]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body

@@ -1,0 +1,69 @@
+"""`barnabas testing`: runs a broker for tests, whose clock, faults and state the tests control.
+
+The test kit starts it, and sets the token with which it sends its requests. It refuses to run without
+a token, so it is never started by mistake in place of `barnabas serve`.
+"""
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Final
+
+from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
+from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.broker_config import BrokerConfig
+
+TOKEN_VARIABLE: Final = "BARNABAS_TESTING_TOKEN"
+TOKEN_LENGTH_MIN: Final = 32
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run a broker for tests, whose clock, faults and state a test controls over HTTP, until SIGTERM, "
+        f"SIGINT or the end of the standard input. {TOKEN_VARIABLE} has the token of its requests."
+    )
+    add_listen(parser)
+    add_settings(parser)
+    parser.set_defaults(log_format="console", log_level="warning")
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        help="the lowest level of lines to log (default: %(default)s)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+
+    import_kio_without_hypothesis()
+    from barnabas.broker.config.errors import ConfigError
+    from barnabas.cli.commands.failures import configure_logging
+
+    configure_logging(options)
+    # The settings of the kit's broker are not those of the machine's environment.
+    token = os.environ.pop(TOKEN_VARIABLE, "")
+    if len(token) < TOKEN_LENGTH_MIN:
+        message = (
+            f"{TOKEN_VARIABLE} must have {TOKEN_LENGTH_MIN} characters or more. This command is for "
+            "barnabas.testing; barnabas serve runs a broker."
+        )
+        return complain(message, EXIT_WRONG_CONFIGURATION, options.log_format)
+    try:
+        config = load_configuration(options, options.listen)
+    except ConfigError as error:
+        return complain(str(error), EXIT_WRONG_CONFIGURATION, options.log_format)
+    return _serve(config, token, options.log_format)
+
+
+def _serve(config: "BrokerConfig", token: str, log_format: str) -> int:
+    from barnabas.broker.network.open_port import PortLost
+    from barnabas.cli.process.testing import serve_for_tests
+    from barnabas.storage.errors import StorageError
+
+    try:
+        serve_for_tests(config, token)
+    except (OSError, PortLost, StorageError) as error:
+        return complain(f"Cannot serve: {error}", EXIT_FAILED, log_format)
+    return 0

@@ -1,0 +1,84 @@
+"""Runs a broker for tests in this process: on a loop whose time can be advanced, with the controls beside it.
+
+It prints one line, a JSON object with its addresses, when it is ready. It ends with a signal, or when its
+standard input ends: the process of the tests holds the other end, so no broker outlives its tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Final
+
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.network.server import Server
+from barnabas.broker.node.broker import Broker
+from barnabas.broker.testing.clock_control import ClockControl, read_shift_ns
+from barnabas.broker.testing.connected_members import ConnectedMembers
+from barnabas.broker.testing.control_port import ControlPort
+from barnabas.broker.testing.controls import Controls
+from barnabas.broker.testing.faults import Faults
+from barnabas.broker.testing.intercepted_handlers import InterceptedHandlers
+from barnabas.broker.testing.routes import Routes
+from barnabas.cli.process.descriptors import raise_limit, share_out
+from barnabas.runtime.collector import keep_out_of_collections
+from barnabas.runtime.logging import log_errors_of
+from barnabas.runtime.stepping_loop import SteppingClock, SteppingLoop
+from barnabas.storage.filesystem import RealFileSystem
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve_for_tests(config: BrokerConfig, token: str) -> None:
+    """Serve until a signal, or the end of the standard input. Raises StorageError, OSError, PortLost."""
+    loop = SteppingLoop(read_shift_ns(config.log_directory))
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        log_errors_of(runner.get_loop())
+        runner.run(_run(loop, config, token))
+
+
+async def _run(loop: SteppingLoop, config: BrokerConfig, token: str) -> None:
+    end = _await_end(loop)
+    shares = share_out(raise_limit())
+    members, faults = ConnectedMembers(), Faults()
+    broker = await Broker.open(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
+    try:
+        handlers = InterceptedHandlers(faults, members)
+        server = Server(broker, config, handlers, connections_max=shares.connections)
+        broker.dynamic_settings.bind_connections(server.limit_connections)
+        clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)
+        port = ControlPort(Routes(Controls(broker, server, clock, faults)), token)
+        await server.start()
+        control = await port.start()
+        keep_out_of_collections()
+        addresses = ",".join(one.address for one in server.listeners)
+        ready = {"bootstrap_servers": addresses, "control": f"http://127.0.0.1:{control}"}
+        print(json.dumps(ready), flush=True)
+        for failed in (broker.failed, server.failed):
+            failed.add_done_callback(lambda _: end.set())
+        await end.wait()
+        await port.close()
+        await server.close()
+    finally:
+        await broker.close()
+    for failed in (broker.failed, server.failed):
+        if failed.done():
+            raise failed.result()
+
+
+def _await_end(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    """Set by a signal, or by the end of the standard input."""
+    end = asyncio.Event()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, end.set)
+
+    def on_input() -> None:
+        if not os.read(sys.stdin.fileno(), 1):
+            loop.remove_reader(sys.stdin.fileno())
+            end.set()
+
+    loop.add_reader(sys.stdin.fileno(), on_input)
+    return end

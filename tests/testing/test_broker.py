@@ -1,0 +1,242 @@
+"""A broker for tests: starts, restarts, ends, and shows its records and states."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.client import Producer
+from barnabas.testing import Broker, BrokerDied, ControlError
+from tests.testing.conftest import GROUP, TOPIC
+from tests.testing.working import consumer_of, produce, take
+
+
+async def test_records_have_dense_offsets_although_a_group_works(broker: Broker) -> None:
+    await produce(broker, b"a", b"b")
+    async with consumer_of(broker) as consumer:
+        for _ in range(2):
+            (await take(consumer)).accept()
+        await produce(broker, b"c")
+        (await take(consumer)).accept()
+    assert [one.offset for one in broker.records(TOPIC)] == [0, 1, 2]
+
+
+async def test_records_are_shown_with_all_their_parts(broker: Broker) -> None:
+    broker.create_topic("full", partitions=2)
+    async with Producer(broker.bootstrap_servers) as producer:
+        await producer.send("full", b"v", key=b"k", headers=[("h", b"\xff")], partition=1)
+    (record,) = broker.records("full")
+    assert record[:3] == ("full", 1, 0)
+    assert record[4:] == (b"k", b"v", (("h", b"\xff"),))
+
+
+async def test_records_of_aborted_transactions_are_left_out(broker: Broker) -> None:
+    async with Producer(broker.bootstrap_servers, transactional_id="t") as producer:
+        await producer.init_transactions()
+        for value, commits in ((b"aborted", False), (b"committed", True)):
+            producer.begin_transaction()
+            await producer.send(TOPIC, value)
+            await (producer.commit_transaction() if commits else producer.abort_transaction())
+    broker.assert_records(TOPIC, [b"committed"])
+
+
+async def test_many_pages_of_records_are_read(broker: Broker) -> None:
+    values = [bytes([number]) * 300_000 for number in range(8)]
+    await produce(broker, *values)
+    assert [one.value for one in broker.records(TOPIC)] == values
+
+
+async def test_the_state_of_each_record_is_shown(broker: Broker) -> None:
+    await produce(broker, b"a", b"b")
+    async with consumer_of(broker) as consumer:
+        await take(consumer)
+        (await take(consumer)).accept()
+        await consumer.commit()
+        broker.assert_share_state(GROUP, {0: "acquired", 1: "acknowledged"}, topic=TOPIC)
+        shown = broker.share_state(GROUP)[0]
+        assert (shown.state, shown.deliveries, shown.offset, shown.wait) == ("acquired", 1, 0, None)
+        assert shown.member
+        assert 0 < (shown.lock_left_ms or 0) <= 30_000
+    broker.assert_share_state(GROUP, {0: "available", 1: "acknowledged"}, topic=TOPIC)
+
+
+async def test_an_assertion_shows_the_difference_of_states(broker: Broker) -> None:
+    await produce(broker, b"a", b"b")
+    async with consumer_of(broker) as consumer:
+        await take(consumer)
+        (await take(consumer)).accept()
+        await consumer.commit()
+        with pytest.raises(AssertionError) as raised:
+            broker.assert_share_state(
+                GROUP, {0: "available", 1: "acknowledged"}, topic=TOPIC, within_seconds=0
+            )
+    title, expected, found, same = str(raised.value).splitlines()
+    assert title == "The states of orders-0 in group workers differ (- expected, + found):"
+    assert expected == "- offset 0: available"
+    assert re.fullmatch(r"\+ offset 0: acquired, 1 delivery, held by \S+ for \d+\.\d s more", found)
+    assert same == "  offset 1: acknowledged, 1 delivery"
+
+
+async def test_an_assertion_shows_the_difference_of_records(broker: Broker) -> None:
+    await produce(broker, b"a", b"c")
+    with pytest.raises(AssertionError) as raised:
+        broker.assert_records(TOPIC, ["a", "b"], within_seconds=0)
+    assert str(raised.value).splitlines() == [
+        "The records of orders differ (- expected, + found):",
+        "  b'a'",
+        "- b'b'",
+        "+ b'c'",
+    ]
+    broker.assert_records(TOPIC, [(None, "c"), (None, b"a")], in_any_order=True)
+
+
+def test_an_assertion_waits_for_topics_and_groups_and_names_those_that_are_missing(broker: Broker) -> None:
+    with pytest.raises(AssertionError, match="There is no topic later"):
+        broker.assert_records("later", [], within_seconds=0.1)
+    with pytest.raises(AssertionError, match="later"):
+        broker.assert_share_state("later", {}, topic=TOPIC, within_seconds=0.1)
+
+
+def test_an_unknown_state_is_refused(broker: Broker) -> None:
+    with pytest.raises(ValueError, match="'accepted' is no state of a record"):
+        broker.assert_share_state(GROUP, {0: "accepted"}, topic=TOPIC)
+
+
+def test_unknown_topics_and_groups_are_errors(broker: Broker) -> None:
+    with pytest.raises(ControlError, match="There is no topic nowhere"):
+        broker.records("nowhere")
+    with pytest.raises(ControlError) as raised:
+        broker.share_state("nobody")
+    assert raised.value.status == 404
+
+
+def test_a_topic_and_a_setting_that_the_broker_refuses_are_errors(broker: Broker) -> None:
+    with pytest.raises(ControlError, match="already exists"):
+        broker.create_topic(TOPIC)
+    with pytest.raises(ControlError, match="retention"):
+        broker.create_topic("other", settings={"retention.ms": "long"})
+    with pytest.raises(ControlError, match=r"share\.order"):
+        broker.configure_group(GROUP, {"share.order": "random"})
+
+
+async def test_a_reset_removes_topics_and_groups_and_disconnects_clients(broker: Broker) -> None:
+    await produce(broker, b"a")
+    consumer = consumer_of(broker)
+    await consumer.start()
+    await take(consumer)
+    broker.reset()
+    for ask in (lambda: broker.records(TOPIC), lambda: broker.share_state(GROUP)):
+        with pytest.raises(ControlError):
+            ask()
+    broker.create_topic(TOPIC)
+    await produce(broker, b"new")
+    assert [(one.offset, one.value) for one in broker.records(TOPIC)] == [(0, b"new")]
+    await consumer.close(timeout_ms=100)
+
+
+async def test_a_group_of_the_same_name_begins_anew_after_a_reset(broker: Broker) -> None:
+    for _ in range(3):
+        await produce(broker, b"a")
+        async with consumer_of(broker) as consumer:
+            record = await take(consumer)
+            assert (record.offset, record.delivery_count) == (0, 1)
+            record.accept()
+        broker.reset()
+        broker.create_topic(TOPIC)
+        broker.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+
+
+async def test_an_open_transaction_does_not_survive_a_reset(broker: Broker) -> None:
+    producer = Producer(broker.bootstrap_servers, transactional_id="t", close_timeout_ms=100)
+    await producer.start()
+    await producer.init_transactions()
+    producer.begin_transaction()
+    await producer.send_and_wait(TOPIC, b"open")
+    broker.reset()
+    await producer.close()
+    broker.create_topic(TOPIC)
+    async with Producer(broker.bootstrap_servers, transactional_id="t") as other:
+        await other.init_transactions()
+        other.begin_transaction()
+        await other.send(TOPIC, b"new")
+        await other.commit_transaction()
+    broker.assert_records(TOPIC, [b"new"])
+
+
+async def test_data_and_address_stay_over_a_crash(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path / "data") as broker:
+        address = broker.bootstrap_servers
+        broker.create_topic(TOPIC)
+        await produce(broker, b"a")
+        broker.restart(crash=True)
+        assert broker.bootstrap_servers == address
+        broker.assert_records(TOPIC, [b"a"])
+    assert (tmp_path / "data").is_dir()
+
+
+async def test_the_operations_are_coroutines_of_an_async_broker() -> None:
+    async with Broker() as broker:
+        await broker.create_topic(TOPIC)
+        before = await broker.clock.now()
+        await broker.clock.advance(60)
+        assert (await broker.clock.now() - before).total_seconds() >= 60
+        fault = await broker.faults.refuse("Metadata", times=1)
+        assert fault.hits == 0
+        await broker.faults.clear()
+        await broker.assert_records(TOPIC, [])
+        await broker.reset()
+        assert broker.log == ""
+
+
+def test_a_wrong_setting_is_told_at_the_start() -> None:
+    with pytest.raises(BrokerDied, match=r"There is no setting share\.stat\.store"):
+        Broker(settings={"share.stat.store": "log"}).start()
+
+
+def test_a_broker_that_does_not_run_says_so() -> None:
+    with pytest.raises(BrokerDied, match="Use it in a with block"):
+        _ = Broker().bootstrap_servers
+
+
+def test_a_broker_ends_with_the_process_of_its_tests() -> None:
+    program = (
+        "from barnabas.testing import Broker; b = Broker(); b.start(); print(b.pid, flush=True); input()"
+    )
+    tests = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert tests.stdout is not None
+    pid = int(tests.stdout.readline())
+    tests.send_signal(signal.SIGKILL)
+    tests.communicate()
+    deadline = time.monotonic() + 20
+    while _runs(pid):
+        assert time.monotonic() < deadline, "the broker still runs"
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+async def test_the_first_record_arrives_soon_after_the_start() -> None:
+    """`benchmarks.testing_figures` measures 0.5 s; a busy machine gets more time here."""
+    began = time.perf_counter()
+    with Broker() as broker:
+        broker.create_topic(TOPIC)
+        broker.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+        await produce(broker, b"a")
+        async with consumer_of(broker) as consumer:
+            await take(consumer)
+        assert time.perf_counter() - began < 10
