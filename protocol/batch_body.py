@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, decompress
+from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, LargerThanBound, decompress
 from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader
 from barnabas.protocol.varint import Buffer, RecordFormatError
 
@@ -20,6 +20,22 @@ def batch_body(
     """The uncompressed records of a whole batch; RecordFormatError if they cannot be decompressed."""
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
     return decompress(header.compression, body, bytes_max=decompressed_bytes_max)
+
+
+def bounded_body(
+    batch: Buffer, header: BatchHeader, *, records_max: int, inflated_bytes_max: int
+) -> bytes | None:
+    """The uncompressed records of a whole batch, for readers that give up at a bound.
+
+    None if the batch has more records than `records_max`, or if it is compressed and inflates to more than
+    `inflated_bytes_max`. RecordFormatError if it cannot be decompressed.
+    """
+    if header.record_count > records_max:
+        return None
+    try:
+        return batch_body(batch, header, decompressed_bytes_max=inflated_bytes_max)
+    except LargerThanBound:
+        return None
 
 
 def small_body(batch: Buffer, header: BatchHeader) -> bytes | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.protocol.batch_body import batch_body
-from barnabas.protocol.compression import LargerThanBound
+from barnabas.protocol.batch_body import bounded_body
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.record_keys import KeyHashes, key_hashes
 from barnabas.protocol.varint import Buffer
@@ -23,10 +22,5 @@ def keys_of_batch(
     """
     if header.is_control:
         return NO_KEYS
-    if header.record_count > records_max:
-        return None
-    try:
-        body = batch_body(batch, header, decompressed_bytes_max=inflated_bytes_max)
-    except LargerThanBound:
-        return None
-    return key_hashes(body, header.record_count)
+    body = bounded_body(batch, header, records_max=records_max, inflated_bytes_max=inflated_bytes_max)
+    return None if body is None else key_hashes(body, header.record_count)
