@@ -18,6 +18,7 @@ from barnabas.broker.config.dead_letter_settings import (
     TOPIC_NAME,
 )
 from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.config.priority_settings import HEADER_NAME, OVERTAKEN_MAX, WINDOW_RECORDS
 from barnabas.broker.config.setting import Value, decimal, integer, render
 from barnabas.broker.config.share_settings import auto_offset_reset
 from barnabas.coordinator.metadata.features import DEAD_LETTERS_LEVEL, SHARE_VERSION
@@ -25,7 +26,7 @@ from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.protocol.delivery_state import LetterPlace
 from barnabas.share.dead_letters.letter_topics import DeadLetterConfig
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
-from barnabas.share.partition.limits import RetryBackoff, ShareLimits
+from barnabas.share.partition.limits import PriorityLimits, RetryBackoff, ShareLimits
 
 _CONFIGS_KEPT_MAX = 10_000
 """The most groups whose settings are cached; beyond it the cache is emptied."""
@@ -121,6 +122,9 @@ class GroupConfigs:
                 key_run_max=integer(values["share.order.key.in.flight.max"]) if is_ordered else 0,
                 letter_place=LetterPlace() if dead_letters.topic_name else None,
                 retry_backoff=_retry_backoff(values),
+                priority=PriorityLimits(
+                    str(values[HEADER_NAME]), integer(values[WINDOW_RECORDS]), integer(values[OVERTAKEN_MAX])
+                ),
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,

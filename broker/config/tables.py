@@ -20,6 +20,7 @@ from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTING
 from barnabas.broker.config.log_settings import LOG_SETTINGS
 from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
 from barnabas.broker.config.offset_settings import OFFSET_SETTINGS
+from barnabas.broker.config.priority_settings import PRIORITY_GROUP_SETTINGS
 from barnabas.broker.config.quota_settings import QUOTA_SETTINGS
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
@@ -60,7 +61,7 @@ TOPIC: Mapping[str, Setting] = _by_name(
     sorted((*TOPIC_SETTINGS, *DEAD_LETTER_TOPIC_SETTINGS), key=lambda setting: setting.name)
 )
 GROUP: Mapping[str, Setting] = _by_name(
-    (*CONSUMER_GROUP_SETTINGS, *SHARE_GROUP_SETTINGS, *DEAD_LETTER_GROUP_SETTINGS)
+    (*CONSUMER_GROUP_SETTINGS, *SHARE_GROUP_SETTINGS, *PRIORITY_GROUP_SETTINGS, *DEAD_LETTER_GROUP_SETTINGS)
 )
 
 BOUNDED: Mapping[str, BoundedSetting] = {

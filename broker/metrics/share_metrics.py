@@ -77,6 +77,8 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
         _PARTITIONS + "inflightbatchcount": lambda one: one.core.in_flight_batch_count,
         _PARTITIONS + "acquisitionlocktimeout_total": lambda one: one.counts.acquisition_lock_timeouts,
         "barnabas_share_delivery_limit_records_total": lambda one: one.counts.delivery_limit_records,
+        "barnabas_share_overtaking_records_total": lambda one: one.counts.overtaking_records,
+        "barnabas_share_invalid_priorities_total": lambda one: one.counts.invalid_priorities,
         "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
         "barnabas_share_waiting_records": lambda one: one.core.waiting_count,
         "barnabas_share_pending_records": lambda one: one.core.pending_count,

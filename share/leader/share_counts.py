@@ -54,6 +54,8 @@ class PartitionCounts:
         "fetch_ms",
         "fetch_percent",
         "in_flight_batch_records",
+        "invalid_priorities",
+        "overtaking_records",
         "redelivered_records",
         "undelivered_bytes",
     )
@@ -70,6 +72,10 @@ class PartitionCounts:
         """Deliveries of records that were delivered before; a record counts once for each."""
         self.undelivered_bytes = 0
         """Bytes of records that went out in batches with delivered ones, see `delivered_batches`."""
+        self.overtaking_records = 0
+        """Records that were delivered before an earlier available one, because of their priority."""
+        self.invalid_priorities = 0
+        """Records whose priority counts as 0 because the value of their header is not a digit."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
         """The number of records in each batch when it came in flight."""
         self.fetch_ms = Histogram(MS_BOUNDS)

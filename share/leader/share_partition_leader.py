@@ -22,29 +22,26 @@ from barnabas.protocol.varint import Buffer
 from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
-from barnabas.runtime.logging import get_logger
 from barnabas.runtime.purgatory import Purgatory
-from barnabas.share.leader.aborted_batches import aborted_batches
-from barnabas.share.leader.batch_keys import keys_of_batches
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
+from barnabas.share.leader.examined_batches import ExaminedBatches, FaultReports, examine
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
+from barnabas.share.leader.planned_reads import planned_batches, read_plan
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
-from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches, without_batches
+from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
 from barnabas.share.leader.whole_batches import pieces_between
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquisition import AcquirePlan, Acquisition
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.in_flight import InFlightBatch
-from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
-from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
@@ -101,7 +98,9 @@ class Surroundings(NamedTuple):
     dead_letters: DeadLetterWriter
 
 
-log = get_logger("share")
+LOOK_AHEAD_BYTES_MAX = 4 * 1024 * 1024
+"""The bytes that one fetch reads ahead to find urgent records, at least one batch. The next fetch reads on.
+"""
 
 KEYS_LOOKED_MAX = 10_000
 """The offsets that one fetch looks at beyond the known keys while it finds no record whose key is free. Then
@@ -149,8 +148,7 @@ class SharePartitionLeader:
         self._beginning: Completion[None] | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
-        self._reported_offset = -1
-        """The base offset of the last malformed batch that was logged."""
+        self._faults = FaultReports(log, self.group_id)
         self._store = store
         self._surroundings = surroundings
         self.counts = PartitionCounts()
@@ -208,8 +206,11 @@ class SharePartitionLeader:
         """Reads the records of `plan` and locks those that the member acquires. Raises StorageError or
         ApiError.
 
-        With an order of keys it reads on while all records wait for their keys, within a bound.
+        With an order of keys it reads on while all records wait for their keys, within a bound. With
+        priorities it first fills the window of the records to choose from.
         """
+        if demand.limits.priority.header_name:
+            plan = self._look_ahead(plan, demand)
         looked_until = (self.core.keys_until or 0) + KEYS_LOOKED_MAX
         while True:
             keys_until = self.core.keys_until
@@ -223,37 +224,54 @@ class SharePartitionLeader:
     def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         monotonic_ms = self._surroundings.clock.monotonic_ms
         began_ms = monotonic_ms()
-        read = self._read(plan, demand)
-        aborted = aborted_batches(self.log, read) if demand.read_committed else ()
-        unreadable = unreadable_batches(self.log, read)
-        keys: Sequence[BatchKeys] = ()
-        if self.core.keys_until is not None:
-            keys, malformed = keys_of_batches(read, self.core.keys_until, unreadable)
-            unreadable += malformed
-        self._report(unreadable)
+        plan, read = read_plan(self.log, self.core, plan, demand)
+        examined = self._examine(read, demand)
+        unreadable = examined.unreadable
         acquisition = self.core.acquire(
             plan,
             demand.member_id,
             [span[:2] for slice_ in read for span in slice_.batches],
-            records_max=demand.records_max,
+            records_max=plan.chosen_count() if plan.chosen else demand.records_max,
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
             limits=demand.limits,
             now_ms=monotonic_ms(),
-            aborted=aborted,
+            aborted=examined.aborted,
             unreadable=[one[:2] for one in unreadable],
             has_no_data=without_data(read),
-            keys=keys,
+            keys=examined.keys,
         )
-        self._count_batches(acquisition.batches)
         self.counts.delivered(acquisition.acquired)
         self.counts.fetched(began_ms, monotonic_ms())
-        if acquisition.gaps is not None:
-            self._record_immediate(acquisition.gaps)
+        self._note(acquisition)
         if not acquisition.acquired:
             return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
         self._schedule_deadline()
         return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
+
+    def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
+        """Reads more records to choose from; returns the plan that follows."""
+        ahead = self.core.plan_look_ahead(demand.limits)
+        read = planned_batches(self.log, ahead, demand._replace(bytes_max=LOOK_AHEAD_BYTES_MAX))
+        if not read:
+            return plan
+        examined = self._examine(read, demand)
+        self._note(self.core.look_ahead(examined.keys, demand.batch_size, examined.aborted))
+        return self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
+
+    def _examine(self, read: Sequence[BatchSlice], demand: FetchDemand) -> ExaminedBatches:
+        examined = examine(self.log, read, self.core.keys_until, demand)
+        if examined.unreadable or examined.invalid_count:
+            self.counts.invalid_priorities += examined.invalid_count
+            self._faults.report(examined)
+        return examined
+
+    def _note(self, acquisition: Acquisition) -> None:
+        """Counts the batches that have come in flight, and records that others are gone."""
+        self._count_batches(acquisition.batches)
+        self.counts.overtaking_records += acquisition.overtaking_count
+        if acquisition.gaps is not None:
+            self._record_immediate(acquisition.gaps)
 
     def acknowledge(
         self,
@@ -353,44 +371,6 @@ class SharePartitionLeader:
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
         return self.core.lag(self.log.high_watermark)
-
-    def _read(self, plan: AcquirePlan, demand: FetchDemand) -> list[BatchSlice]:
-        slices: list[BatchSlice] = []
-        bytes_left = demand.bytes_max
-        read_until = -1
-        for first_offset, records_max in plan.reads:
-            start = max(first_offset, read_until)
-            if bytes_left <= 0 or start >= demand.upper_offset:
-                break
-            try:
-                found = self.log.read_batches(
-                    start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
-                )
-            except CorruptBatch:
-                if not slices:
-                    raise
-                break
-            if not found.batches:
-                break
-            slices.append(found)
-            if len(plan.reads) > 1:
-                bytes_left -= sum(span.end - span.start for span in found.batches)
-                read_until = found.batches[-1].last_offset + 1
-        return slices
-
-    def _report(self, unreadable: Sequence[UnreadableBatch]) -> None:
-        """Logs each malformed batch once, although a group may skip it in parts."""
-        for base_offset, last_offset, reason in unreadable:
-            if base_offset > self._reported_offset:
-                self._reported_offset = base_offset
-                log.error(
-                    "a share group passes over a malformed batch",
-                    partition=self.log.topic_partition.directory_name,
-                    first_offset=base_offset,
-                    last_offset=last_offset,
-                    reason=reason,
-                    group=self.group_id,
-                )
 
     def _hand_out(self, acquired: Sequence[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
         buffers: list[Buffer] = []

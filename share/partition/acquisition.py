@@ -19,10 +19,11 @@ from barnabas.share.partition.in_flight import (
     InFlight,
     InFlightBatch,
 )
-from barnabas.share.partition.key_order import BatchKeys, KeyOrder
+from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import archive
 from barnabas.share.partition.ordered_acquisition import (
+    PARTS_MAX,
     add_keys,
     follows_order,
     room_for_keys,
@@ -41,7 +42,8 @@ from barnabas.share.partition.taking import AcquireRequest, Taking
 from barnabas.storage.format.control_runs import ControlRuns
 
 READS_MAX = 16
-"""Reads in a plan. Available records that lie too scattered for it wait for the next fetch."""
+"""Reads in a plan. Available records that lie too scattered for it wait for the next fetch. With priorities
+there is a read for each part instead, so that the most urgent records do not wait."""
 
 READ_GAP_MAX = 32
 """Records skipped within one read, instead of another read of the log."""
@@ -53,11 +55,18 @@ class AcquirePlan(NamedTuple):
     `reads` is a list of (first_offset, records_max): the producer batches that overlap the `records_max` data
     offsets from `first_offset` on, or the next existing one; more batches do no harm. They are done in order
     and may end after any of them; a batch that two reads share is read once. `last_offsets` are where the
-    reads are meant to end, inclusive.
+    reads are meant to end, inclusive. With priorities, `chosen` has the ranges of the records to acquire,
+    both ends inclusive: they are the most urgent ones, so a fetch with too few bytes for all of them must not
+    simply take the first ones.
     """
 
     reads: list[tuple[int, int]]
     last_offsets: list[int]
+    chosen: Sequence[Span] = ()
+
+    def chosen_count(self, last_offset: int = UNBOUNDED_OFFSET) -> int:
+        """The number of chosen records up to an offset, inclusive."""
+        return sum(max(min(last, last_offset) - first + 1, 0) for first, last in self.chosen)
 
 
 class Acquisition(NamedTuple):
@@ -72,6 +81,8 @@ class Acquisition(NamedTuple):
     batches: Sequence[InFlightBatch] = ()
     was_passed_over: bool = False
     """Whether all records that were found have been archived, so that none goes to the client."""
+    overtaking_count: int = 0
+    """The acquired records that were preferred to an earlier available one, by their priorities."""
 
 
 HasNoData = Callable[[int], bool]
@@ -93,16 +104,47 @@ def plan(
     selection = _select(in_flight, records_max, limits, acquire_mode, EVERYTHING)
     if in_flight.key_order is None and in_flight.available_from is not None:
         _note_selected(in_flight, selection, records_max)
+    order = in_flight.key_order
+    has_priorities = order is not None and order.priorities is not None
+    reads_max = PARTS_MAX if has_priorities else READS_MAX
     for part in selection.parts:
-        if not _add_read(planned, in_flight.control_runs, part.first_offset, part.last_offset):
+        if not _add_read(
+            planned, in_flight.control_runs, part.first_offset, part.last_offset, reads_max=reads_max
+        ):
             return planned
+    if has_priorities and selection.parts:
+        is_alone = order is not None and order.alone is not None
+        return planned if is_alone else planned._replace(chosen=[part[1:3] for part in selection.parts])
     wanted = _new_records_max(in_flight, records_max, limits, selection)
     if wanted > 0:
-        order = in_flight.key_order
         end_offset = in_flight.speo if order is None else order.known_until
         first_offset = in_flight.control_runs.next_data_offset(end_offset)
         _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, wanted)
     return planned
+
+
+def plan_look_ahead(in_flight: InFlight, limits: ShareLimits) -> AcquirePlan:
+    """The read for more records to choose from, if the group has priorities and the window has room."""
+    planned = AcquirePlan([], [])
+    order = in_flight.key_order
+    if order is None or order.priorities is None or not order.free_count or not follows(order, limits):
+        return planned
+    room = room_for_keys(in_flight, order, limits)
+    if room > 0:
+        first_offset = in_flight.control_runs.next_data_offset(order.known_until)
+        _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, room)
+    return planned
+
+
+def look_ahead(
+    in_flight: InFlight, keys: Sequence[BatchKeys], aborted: Sequence[tuple[int, int]], batch_size: int
+) -> Acquisition:
+    """Puts the records of the batches in flight that a look ahead has read; none is acquired."""
+    order = in_flight.key_order
+    assert order is not None
+    gone = Decision()
+    new = add_keys(in_flight, order, gone, keys, aborted, batch_size)
+    return Acquisition([], None if gone.is_empty else gone, new)
 
 
 def acquire(
@@ -148,7 +190,8 @@ def acquire(
         ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
     has_looked_on = order is not None and order.known_until != keys_until
     was_passed_over = not ranges and (is_any_taken or not (gone.is_empty or has_looked_on))
-    return Acquisition(ranges, None if gone.is_empty else gone, taking.batches, was_passed_over)
+    gaps = None if gone.is_empty else gone
+    return Acquisition(ranges, gaps, taking.batches, was_passed_over, taking.overtaking_count)
 
 
 def _take(in_flight: InFlight, taking: Taking, request: AcquireRequest, spans: Sequence[Span]) -> None:
@@ -216,14 +259,22 @@ def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits,
         room = limits.record_locks_max - in_flight.record_count()
     else:
         room = room_for_keys(in_flight, order, limits)
+        if order.priorities is not None:
+            return room
     return min(records_max - selection.record_count, room)
 
 
 def _add_read(
-    planned: AcquirePlan, control_runs: ControlRuns, first_offset: int, last_offset: int, count: int = 0
+    planned: AcquirePlan,
+    control_runs: ControlRuns,
+    first_offset: int,
+    last_offset: int,
+    count: int = 0,
+    *,
+    reads_max: int = READS_MAX,
 ) -> bool:
     """Adds a range of `count` records, or all in it, to the last read or as one more; whether it fits."""
-    reads, last_offsets = planned
+    reads, last_offsets, _ = planned
     count = count or control_runs.data_count(first_offset, last_offset)
     if reads:
         passed_over = control_runs.data_count(last_offsets[-1] + 1, first_offset - 1)
@@ -231,7 +282,7 @@ def _add_read(
             reads[-1] = (reads[-1][0], reads[-1][1] + passed_over + count)
             last_offsets[-1] = last_offset
             return True
-        if len(reads) == READS_MAX:
+        if len(reads) == reads_max:
             return False
     reads.append((first_offset, count))
     last_offsets.append(last_offset)
@@ -241,7 +292,7 @@ def _add_read(
 def _spans(planned: AcquirePlan, batches: ProducerBatches) -> list[Span]:
     """The offsets that the reads have covered, holes between their batches included; ascending, disjoint."""
     spans: list[Span] = []
-    for (first_offset, _), planned_last_offset in zip(*planned, strict=True):
+    for (first_offset, _), planned_last_offset in zip(planned.reads, planned.last_offsets, strict=True):
         first_index = first_reaching(batches, first_offset)
         if first_index == len(batches):
             break

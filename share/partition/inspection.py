@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.record_inspection import DescribedState, Wait
 from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightRun
-from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.key_order import KeyOrder, follows
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.format.control_runs import ControlRuns
 
@@ -105,8 +105,7 @@ def _new(
 
 def _is_order_changing(in_flight: InFlight, limits: ShareLimits) -> bool:
     """Whether a change of `share.order` waits for locks, see `ordered_acquisition.follows_order`."""
-    order = in_flight.key_order
-    if limits.key_run_max == (0 if order is None else order.run_max):
+    if follows(in_flight.key_order, limits):
         return False
     return any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
 

@@ -1,9 +1,14 @@
-"""The order of a share-partition's keys (`share.order=key`): the records that may be delivered now.
+"""The order of a share-partition's records by their keys (`share.order=key`), by their priorities
+(`share.priority.header`), or by both: the records that may be delivered now.
 
 Records with equal hashes of their keys count as records of one key. A key is *free* while no member holds a
 record of it. Then its first unfinished record can be delivered, and the next ones together with it, to the
 same member; `run_max` bounds this *run*. The next run begins when the whole run has ended. Records without a
-key have no order. A record that waits until it is due keeps its key from being free, as a held record does.
+key have no order, and without `share.order=key` no record has a key here. A record that waits until it is due
+keeps its key from being free, as a held record does.
+
+With priorities, the most urgent records come first, see `priorities`. A key has the highest priority of its
+unfinished records, so an urgent record does not wait behind less urgent ones of its key longer than it must.
 
 The order knows all unfinished records below `known_until`, and delivers no others. A batch whose
 keys are unknown is delivered alone: after all records before it, and before all records behind it. Pure.
@@ -13,11 +18,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, takewhile
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.priorities import Priorities
 
 _MANY_MIN: Final = 16
 """From this number of records on, `_finish_many_first` is faster."""
@@ -33,6 +41,8 @@ class BatchKeys(NamedTuple):
     last_offset: int
     keys: KeyHashes | None
     """None if they are unknown. A batch without data for a client has none."""
+    priorities: bytes = b""
+    """A byte for the priority of each record that has a key or NO_KEY here; empty if all are 0."""
 
 
 class KeyOrder:
@@ -55,14 +65,19 @@ class KeyOrder:
         "_waiting",
         "alone",
         "has_news",
+        "key_run_max",
         "known_until",
+        "priorities",
         "run_max",
         "waits_until_empty",
     )
 
-    def __init__(self, known_until: int, run_max: int) -> None:
+    def __init__(self, known_until: int, key_run_max: int, priorities: Priorities | None = None) -> None:
+        """`key_run_max` is that of `ShareLimits`; if it is 0, there is no order of keys."""
         self.known_until = known_until
-        self.run_max = run_max
+        self.key_run_max = key_run_max
+        self.run_max = max(key_run_max, 1)
+        self.priorities = priorities
         self.alone: tuple[int, int] | None = None
         self.has_news = False
         """Whether keys have become free. The owner sets it back."""
@@ -90,8 +105,17 @@ class KeyOrder:
         """Whether no unfinished record is known, except those of a batch that is delivered alone."""
         return not self._key_of
 
-    def add(self, offsets: Sequence[int], hashes: Sequence[int]) -> None:
-        """Add available records, in ascending order, behind all that were added before."""
+    @property
+    def free_count(self) -> int:
+        """The number of records that can be delivered now, each the first one of its key."""
+        return len(self._heads)
+
+    def add(self, offsets: Sequence[int], hashes: Sequence[int], priorities: bytes = b"") -> None:
+        """Add available records, in ascending order, behind all that were added before. `priorities` has a
+        byte for each, or is empty.
+        """
+        if priorities and self.priorities is not None:
+            self.priorities.add(offsets, priorities)
         if NO_KEY in hashes:
             hashes = [~offset if one == NO_KEY else one for offset, one in zip(offsets, hashes, strict=True)]
         self._key_of.update(zip(offsets, hashes, strict=True))
@@ -106,20 +130,20 @@ class KeyOrder:
                 self._last_of[key] = offset
 
     def next_records(self, count: int, spans: Sequence[tuple[int, int]]) -> list[int]:
-        """The lowest records that may be delivered together, ascending, at most `count`.
+        """The records that may be delivered together, at most `count`: the lowest ones, ascending, or with
+        priorities the most urgent ones, these first.
 
         They lie within the spans, which ascend, and both of whose ends are inclusive. A caller may leave out
         some of the last ones.
         """
+        if self.priorities is not None and self.priorities.has_effect:
+            return self._most_urgent(self.priorities, count, spans)
         heads = _within(self._heads, spans, count)
         if self.run_max == 1:
             return heads
         records: list[int] = []
         for head in heads:
-            run = [head, *islice(self._records_behind(head), self.run_max - 1)]
-            inside = _within(run, spans, self.run_max)
-            # From the first record outside of the spans on, none is at its place.
-            records += [offset for offset, place in zip(inside, run, strict=False) if offset == place]
+            records += self._run_within(head, spans)
         return sorted(records)[:count]
 
     def take(self, first_offset: int, last_offset: int) -> None:
@@ -156,6 +180,8 @@ class KeyOrder:
 
     def finish(self, first_offset: int, last_offset: int, *, was_held: bool) -> None:
         """Records of this range have become final, or are gone from the log."""
+        if self.priorities is not None:
+            self.priorities.finish(first_offset, last_offset)
         offsets = range(first_offset, last_offset + 1)
         if not was_held or self.run_max > 1:
             self._finish_any(offsets)
@@ -165,6 +191,12 @@ class KeyOrder:
             self._finish_first(offsets)
         if self.alone is not None or (self.waits_until_empty and self.is_empty):
             self.has_news = True
+
+    def note_delivered(self, ranges: Iterable[tuple[int, int]]) -> int:
+        """Members have taken these ranges; returns the number of records that have overtaken another one."""
+        if self.priorities is None:
+            return 0
+        return self.priorities.note_delivered(ranges, self._heads[0] if self._heads else None)
 
     def records_behind(self, offset: int) -> list[int]:
         """The records behind this one that may belong to its run."""
@@ -190,6 +222,43 @@ class KeyOrder:
         first_offset = self._first_of[key]
         before = takewhile(offset.__gt__, chain((first_offset,), self._records_behind(first_offset)))
         return [one for one in before if one not in self._held or one in self._waiting]
+
+    def _most_urgent(self, priorities: Priorities, count: int, spans: Sequence[tuple[int, int]]) -> list[int]:
+        heads = self._heads
+        is_all_inside = bool(heads) and spans[0][0] <= heads[0] and heads[-1] <= spans[0][1]
+        records: list[int] = []
+        for head in self._heads_by_urgency(priorities):
+            if len(records) >= count:
+                break
+            if self.run_max > 1:
+                records += self._run_within(head, spans)
+            elif is_all_inside or _is_within(head, spans):
+                records.append(head)
+        return records[:count]
+
+    def _heads_by_urgency(self, priorities: Priorities) -> Iterator[int]:
+        """The first records of the free keys: overdue ones, those of urgent keys, then all others."""
+        seen: set[int] = set()
+        for head in chain(priorities.overdue(self._heads), self._urgent_heads(priorities)):
+            if head not in seen:
+                seen.add(head)
+                yield head
+        yield from (one for one in self._heads if one not in seen)
+
+    def _urgent_heads(self, priorities: Priorities) -> Iterator[int]:
+        """The first records of the free keys with urgent records; some several times."""
+        if not self.key_run_max:
+            held = self._held
+            return (offset for offset in priorities.most_urgent_first() if offset not in held)
+        keys = map(self._key_of.__getitem__, priorities.most_urgent_first())
+        return (self._first_of[key] for key in keys if self._is_free(key))
+
+    def _run_within(self, head: int, spans: Sequence[tuple[int, int]]) -> list[int]:
+        """The first records of the run that begins with `head`, as far as they lie in the spans."""
+        run = [head, *islice(self._records_behind(head), self.run_max - 1)]
+        inside = _within(run, spans, self.run_max)
+        # From the first record outside of the spans on, none is at its place.
+        return [offset for offset, place in zip(inside, run, strict=False) if offset == place]
 
     def _finish_first(self, offsets: range) -> None:
         """Held records have become final, each the first one of its key."""
@@ -255,6 +324,8 @@ class KeyOrder:
         the waiting ones that matter for its next run.
         """
         first_offset = self._first_of[key]
+        if self.run_max == 1:
+            return first_offset not in self._held
         run = chain((first_offset,), islice(self._records_behind(first_offset), self.run_max - 1))
         return self._held.isdisjoint(run)
 
@@ -283,6 +354,8 @@ class KeyOrder:
         if not free:
             return
         self.has_news = True
+        if self.priorities is not None:
+            self.priorities.begin_to_count(free)
         if len(free) == 1:
             insort(self._heads, free[0])
         else:
@@ -300,5 +373,29 @@ def _within(offsets: Sequence[int], spans: Sequence[tuple[int, int]], count: int
     return found
 
 
+def _is_within(offset: int, spans: Sequence[tuple[int, int]]) -> bool:
+    index = bisect_right(spans, offset, key=_first_of_span) - 1
+    return index >= 0 and offset <= spans[index][1]
+
+
+_first_of_span = itemgetter(0)
+
 _consume = deque[object](maxlen=0).extend
 """Calls an iterator to its end."""
+
+
+def order_of(known_until: int, limits: ShareLimits) -> KeyOrder | None:
+    """A new order by a group's limits; None if its records have no order."""
+    name = limits.priority.header_name
+    if not (limits.key_run_max or name):
+        return None
+    priorities = Priorities(name, limits.priority.overtaken_max) if name else None
+    return KeyOrder(known_until, limits.key_run_max, priorities)
+
+
+def follows(order: KeyOrder | None, limits: ShareLimits) -> bool:
+    """Whether this is the order of the group's limits."""
+    if order is None:
+        return not (limits.key_run_max or limits.priority.header_name)
+    header_name = "" if order.priorities is None else order.priorities.header_name
+    return order.key_run_max == limits.key_run_max and header_name == limits.priority.header_name

@@ -38,6 +38,21 @@ class RetryBackoff(NamedTuple):
 NO_BACKOFF = RetryBackoff()
 
 
+class PriorityLimits(NamedTuple):
+    """The priorities of records; see `priorities`."""
+
+    header_name: str = ""
+    """The header with a record's priority (share.priority.header); empty: records have no priorities."""
+    window_records: int = 1_000
+    """The records that can be delivered, among which the leader chooses the most urgent ones
+    (share.priority.window.records)."""
+    overtaken_max: int = 1_000
+    """From this number of overtaking deliveries on, a record comes first (share.priority.overtaken.max)."""
+
+
+NO_PRIORITIES = PriorityLimits()
+
+
 class ShareLimits(NamedTuple):
     """One group's limits at this moment."""
 
@@ -57,6 +72,7 @@ class ShareLimits(NamedTuple):
     """Where the dead letter of a record goes that is archived now; None if the group has no dead letters
     (errors.deadletterqueue.topic.name, KIP-1191)."""
     retry_backoff: RetryBackoff = NO_BACKOFF
+    priority: PriorityLimits = NO_PRIORITIES
 
 
 LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)

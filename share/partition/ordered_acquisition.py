@@ -1,8 +1,8 @@
-"""Acquisition in the order of keys (`share.order=key`).
+"""Acquisition in an order of keys (`share.order=key`), of priorities (`share.priority.header`), or of both.
 
-New records come in flight as available ones when their keys have become known, and the lowest of those whose
-keys are free are delivered. So records that wait for their key occupy the in-flight window, which bounds the
-memory for keys.
+New records come in flight as available ones when their keys and priorities have become known, and the lowest,
+or the most urgent, of those whose keys are free are delivered. So records that wait for their key occupy the
+in-flight window, which bounds the memory for keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from barnabas.share.partition.in_flight import (
     InFlightBatch,
     InFlightRun,
 )
-from barnabas.share.partition.key_order import BatchKeys, KeyOrder
+from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows, order_of
 from barnabas.share.partition.limits import AcquireMode, ShareLimits, throttle_count_min
 from barnabas.share.partition.locks import archive
 from barnabas.share.partition.producer_batches import piece_ends
@@ -40,24 +40,26 @@ follow each other, so few and long ones are faster for brokers and clients. The 
 """
 
 _delivery_count_of = attrgetter("delivery_count")
+_first_offset_of = attrgetter("first_offset")
 
 
 def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
-    """Whether records may be acquired. After a change of `share.order` none may until all locks have ended,
-    because the locks were given in the earlier order.
+    """Whether records may be acquired. After a change of `share.order`, or of the name of the header with
+    priorities, none may until all locks have ended, because the locks were given in the earlier order.
     """
     order = in_flight.key_order
-    if limits.key_run_max == (0 if order is None else order.run_max):
+    if follows(order, limits):
         in_flight.awaits_locks = False
+        if order is not None and order.priorities is not None:
+            order.priorities.overtaken_max = limits.priority.overtaken_max
         return True
     in_flight.awaits_locks = any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
     if in_flight.awaits_locks:
         return False
-    if limits.key_run_max:
-        in_flight.key_order = KeyOrder(in_flight.spso, limits.key_run_max)
+    in_flight.key_order = order_of(in_flight.spso, limits)
+    if in_flight.key_order is not None:
         in_flight.forget_unread()
     else:
-        in_flight.key_order = None
         in_flight.note_available(in_flight.spso, in_flight.speo - 1)
     return True
 
@@ -70,19 +72,55 @@ def select_in_order(
     mode: AcquireMode,
     spans: Sequence[Span],
 ) -> Selection:
-    """The available records within the spans that may be delivered together, lowest first: at most
-    `records_max`, or a batch that is delivered alone.
+    """The available records within the spans that may be delivered together: at most `records_max`, the
+    lowest or the most urgent ones, or a batch that is delivered alone.
     """
     if order.alone is not None:
         alone = _parts_alone(in_flight, order.alone, spans)
         is_limited = mode is AcquireMode.RECORD_LIMIT
         return select_parts(in_flight, alone, records_max, limits, is_limited=is_limited)
     offsets = order.next_records(records_max, spans)
-    parts_of_batches = list(_parts(in_flight, offsets))
+    if order.priorities is not None:
+        return _select_by_urgency(in_flight, offsets, limits)
+    parts_of_batches = list(_parts(in_flight, offsets, PARTS_MAX))
     parts = list(chain.from_iterable(parts_of_batches))
     if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
         return Selection(parts, len(offsets), is_closed=len(parts) == PARTS_MAX)
     return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=True)
+
+
+def _select_by_urgency(in_flight: InFlight, by_urgency: Sequence[int], limits: ShareLimits) -> Selection:
+    """As many of the records, from the first one on, as lie in `PARTS_MAX` parts; the parts are ascending.
+
+    A batch with records near the delivery limit comes by its most urgent record. Those of its records that
+    are delivered together are chosen as without priorities.
+    """
+    parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX + 1))
+    if sum(map(len, parts_of_batches)) > PARTS_MAX:
+        by_urgency = _in_few_parts(in_flight, by_urgency)
+        parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX))
+    parts = list(chain.from_iterable(parts_of_batches))
+    if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
+        return Selection(parts, len(by_urgency), is_closed=len(parts) == PARTS_MAX)
+    rank = {offset: index for index, offset in enumerate(by_urgency)}
+    parts_of_batches.sort(
+        key=lambda parts: min(rank[one] for part in parts for one in range(part[1], part[2] + 1))
+    )
+    selection = select_parts(in_flight, parts_of_batches, len(by_urgency), limits, is_limited=True)
+    return selection._replace(parts=sorted(selection.parts, key=_first_offset_of))
+
+
+def _in_few_parts(in_flight: InFlight, by_urgency: Sequence[int]) -> Sequence[int]:
+    """As many records, from the first one on, as lie in `PARTS_MAX` parts."""
+    run_of: dict[int, InFlightRun] = {}
+    part_count = 0
+    for index, offset in enumerate(by_urgency):
+        _, run = in_flight.run_of(offset)
+        part_count += 1 - (run_of.get(offset - 1) is run) - (run_of.get(offset + 1) is run)
+        if part_count > PARTS_MAX:
+            return by_urgency[:index]
+        run_of[offset] = run
+    return by_urgency
 
 
 def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> int:
@@ -94,7 +132,10 @@ def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> 
     if order.waits_until_empty and not order.is_empty:
         return 0
     window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
-    return limits.record_locks_max - window
+    room = limits.record_locks_max - window
+    if order.priorities is None:
+        return room
+    return min(room, limits.priority.window_records - order.free_count)
 
 
 def add_keys(
@@ -162,14 +203,14 @@ def _archive(in_flight: InFlight, gone: Decision, first_offset: int, last_offset
 
 
 def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: BatchKeys) -> None:
-    base_offset, last_offset, keys = batch
+    base_offset, last_offset, keys, priorities = batch
     assert keys is not None
     deltas, hashes = keys
     if len(deltas) == last_offset - base_offset + 1:
         _, run = in_flight.run_of(max(base_offset, in_flight.spso))
         is_whole = run.first_offset <= base_offset and last_offset <= run.last_offset
         if run.state is AVAILABLE and run.condition is None and is_whole:
-            order.add(range(base_offset, last_offset + 1), hashes)
+            order.add(range(base_offset, last_offset + 1), hashes, priorities)
             return
     offsets = [base_offset + delta for delta in deltas]
     _archive_holes(in_flight, gone, batch)
@@ -177,14 +218,14 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
         if run.state is AVAILABLE:
             first = bisect_left(offsets, run.first_offset)
             end = bisect_right(offsets, run.last_offset, first)
-            order.add(offsets[first:end], hashes[first:end])
+            order.add(offsets[first:end], hashes[first:end], priorities[first:end])
             if run.waits:
                 order.hold_back(run.first_offset, min(run.last_offset, last_offset))
 
 
 def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:
     """Archives the available offsets of a batch that have no record, because compaction has removed it."""
-    base_offset, last_offset, keys = batch
+    base_offset, last_offset, keys, _ = batch
     if keys is None or len(keys.offset_deltas) > last_offset - base_offset:
         return
     previous = base_offset - 1
@@ -194,12 +235,12 @@ def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> Non
         previous = offset
 
 
-def _parts(in_flight: InFlight, offsets: Sequence[int]) -> Iterator[list[AvailablePart]]:
+def _parts(in_flight: InFlight, offsets: Sequence[int], parts_max: int) -> Iterator[list[AvailablePart]]:
     """Available records, ascending, as parts of the runs that hold them, for each in-flight batch; the first
-    `PARTS_MAX` parts.
+    `parts_max` parts.
     """
     position, count = 0, len(offsets)
-    parts_left = PARTS_MAX
+    parts_left = parts_max
     while position < count and parts_left:
         batch = in_flight.batches[in_flight.batch_index(offsets[position])]
         index = batch.run_index(offsets[position])

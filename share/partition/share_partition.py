@@ -135,7 +135,9 @@ class SharePartition:
 
     @property
     def keys_until(self) -> int | None:
-        """Where the next records lie whose keys an acquisition needs; None without an order of keys."""
+        """Where the next records lie whose keys and priorities an acquisition needs; None if records have no
+        order.
+        """
         order = self._in_flight.key_order
         return None if order is None else order.known_until
 
@@ -187,6 +189,23 @@ class SharePartition:
         One fetch at a time may be between its plan and its `acquire`.
         """
         return acquisition.plan(self._in_flight, records_max, limits, acquire_mode)
+
+    def plan_look_ahead(self, limits: ShareLimits) -> AcquirePlan:
+        """The read before a fetch of a group with priorities, so that it can choose among more records. Its
+        batches are for `look_ahead`, and then the fetch needs a new plan.
+        """
+        return acquisition.plan_look_ahead(self._in_flight, limits)
+
+    def look_ahead(
+        self, keys: Sequence[BatchKeys], batch_size: int, aborted: Sequence[tuple[int, int]] = ()
+    ) -> Acquisition:
+        """Takes over the batches that were read, as far as they can be chosen from. Nothing is acquired; the
+        result may have `gaps`.
+        """
+        looked = acquisition.look_ahead(self._in_flight, keys, aborted, batch_size)
+        if looked.gaps is not None:
+            self._with_unrecorded(looked.gaps)
+        return looked
 
     def acquire(
         self,

@@ -50,7 +50,15 @@ class Taking:
     `batches` are those in which records come in flight, or were in flight and had never been read.
     """
 
-    __slots__ = ("_deadline_ms", "_in_flight", "_producer_batches", "_request", "batches", "ranges")
+    __slots__ = (
+        "_deadline_ms",
+        "_in_flight",
+        "_producer_batches",
+        "_request",
+        "batches",
+        "overtaking_count",
+        "ranges",
+    )
 
     def __init__(
         self, in_flight: InFlight, producer_batches: ProducerBatches, request: AcquireRequest
@@ -61,6 +69,8 @@ class Taking:
         self._deadline_ms = request.now_ms + request.limits.lock_duration_ms
         self.ranges: list[tuple[int, int, int]] = []
         self.batches: list[InFlightBatch] = []
+        self.overtaking_count = 0
+        """The records that were preferred to an earlier one, by their priorities."""
 
     def take_parts(self, parts: Iterable[AvailablePart]) -> None:
         """Acquires the parts; neighbours of one batch with equal counts are one range for the client."""
@@ -105,6 +115,7 @@ class Taking:
                 run.lock_deadline_ms = self._deadline_ms
         if parts:
             self._in_flight.note_deadline(self._deadline_ms)
+            self.overtaking_count = order.note_delivered(part[1:3] for part in parts)
 
     def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
         """Puts new records in flight: `wanted`, or up to the end of the producer batch that they end in."""

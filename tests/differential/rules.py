@@ -167,6 +167,13 @@ RULES: Final = (
         "[order per key](decisions/0021-order-per-key-in-share-groups.md)",
     ),
     Rule(
+        "settings of priorities of records",
+        ("describe_configs: *configs{share.priority.*}",),
+        "missing",
+        "returned with a group's settings",
+        "[priorities of records](decisions/0032-priorities-of-records.md)",
+    ),
+    Rule(
         "the setting of the assignor of share groups",
         ("describe_configs: *configs{share.assignor.name}",),
         "missing",

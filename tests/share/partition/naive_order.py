@@ -37,16 +37,30 @@ class NaiveOrder(NaivePartition):
     taken_back: set[int] = field(default_factory=set[int])
     """Offsets that are being taken back with an acknowledgement that is being recorded."""
 
+    @property
+    def has_order(self) -> bool:
+        return bool(self.run_max)
+
+    def is_ordered_by(self, limits: ShareLimits) -> bool:
+        return limits.key_run_max == self.run_max
+
+    def order_by(self, limits: ShareLimits) -> None:
+        self.run_max, self.known_until, self.alone = limits.key_run_max, self.spso, None
+
+    def key(self, offset: int) -> int | None:
+        """The key that matters for the order."""
+        return self.keys[offset] if self.run_max else None
+
     def follows(self, limits: ShareLimits) -> bool:
         """Whether records may be acquired, or a change of the order waits for locks."""
-        if limits.key_run_max == self.run_max:
+        if self.is_ordered_by(limits):
             return True
         if any(
             self.records[one].state is RecordState.ACQUIRED for one in self.data(self.spso, self.speo - 1)
         ):
             return False
-        self.run_max, self.known_until, self.alone = limits.key_run_max, self.spso, None
-        if self.run_max:
+        self.order_by(limits)
+        if self.has_order:
             self.unread.clear()
         return True
 
@@ -55,20 +69,20 @@ class NaiveOrder(NaivePartition):
     def acquire(
         self, covered: set[int], producer_batches: Batches, reads: Iterable[int], demand: NaiveDemand
     ) -> tuple[dict[int, int], NaiveDecision]:
-        if not self.run_max:
+        if not self.has_order:
             return super().acquire(covered, producer_batches, reads, demand)
         gone = self.archive_gaps(reads, producer_batches)
-        self._look_further(producer_batches, demand.batch_size, gone)
-        taken = self._take_in_order(covered, demand.records_max, demand.mode, demand.limits)
+        self.look_further(producer_batches, demand.batch_size, gone)
+        taken = self.take_in_order(covered, demand.records_max, demand.mode, demand.limits)
         for offset in taken:
             self.records[offset].delivery_count += 1
         return self.lock(taken, demand.member, demand.now_ms + demand.limits.lock_duration_ms), gone
 
-    def _look_further(self, producer_batches: Batches, batch_size: int, gone: NaiveDecision) -> None:
+    def look_further(self, producer_batches: Batches, batch_size: int, gone: NaiveDecision) -> None:
         new = [one for one in producer_batches if one[1] >= self.known_until]
         for index, (base, _) in enumerate(new):
             if base in self.unknown:
-                new = new[: index or int(not self._unfinished())]
+                new = new[: index or int(not self.unfinished())]
                 break
         self._put_all_in_flight(new, batch_size)
         for base, last in new:
@@ -89,7 +103,7 @@ class NaiveOrder(NaivePartition):
         for piece in (self.data(self.speo, offsets[0] - 1) + first, *others):
             self.put_in_flight(piece, RecordState.AVAILABLE, 0)
 
-    def _unfinished(self) -> list[int]:
+    def unfinished(self) -> list[int]:
         """The records below `known_until` that are not final."""
         return [
             one
@@ -99,7 +113,7 @@ class NaiveOrder(NaivePartition):
 
     def may_go(self, covered: set[int]) -> list[int]:
         """The covered records that may be delivered now, ascending."""
-        unfinished = self._unfinished()
+        unfinished = self.unfinished()
         if self.alone is not None and self.spso > self.alone[1]:
             self.alone = None
         if self.alone is not None:
@@ -110,7 +124,7 @@ class NaiveOrder(NaivePartition):
         runs: dict[int, list[int]] = {}
         found: list[int] = []
         for offset in unfinished:
-            key = self.keys[offset]
+            key = self.key(offset)
             if key is not None:
                 runs.setdefault(key, []).append(offset)
             elif self.records[offset].may_be_taken() and offset in covered:
@@ -126,19 +140,27 @@ class NaiveOrder(NaivePartition):
                 found.append(offset)
         return sorted(found)
 
-    def _take_in_order(
+    def first_to_go(self, covered: set[int], records_max: int) -> list[int]:
+        """Those of the records that may go that come first, in this order."""
+        return self.may_go(covered)[:records_max]
+
+    def take_in_order(
         self, covered: set[int], records_max: int, mode: AcquireMode, limits: ShareLimits
     ) -> list[int]:
+        """The records that are delivered, ascending."""
         may_go = self.may_go(covered)
         is_whole = self.alone is not None and mode is AcquireMode.BATCH_OPTIMIZED
         if self.alone is None:
-            may_go = may_go[:records_max]
+            may_go = self.first_to_go(covered, records_max)
+        place = {offset: index for index, offset in enumerate(may_go)}
+        batches = [one for one in self.batches if not place.keys().isdisjoint(one)]
+        batches.sort(key=lambda batch: min(place[one] for one in batch if one in place))
         near_limit = max(2, -(-limits.delivery_count_max // 2))
         taken: list[int] = []
-        for batch in self.batches:
+        for batch in batches:
             available = [one for one in batch if one in may_go]
-            if not available or len(taken) >= records_max:
-                continue
+            if len(taken) >= records_max:
+                break
             is_throttled = max(self.records[one].delivery_count for one in available) >= near_limit
             if is_throttled and taken:
                 break
@@ -146,7 +168,7 @@ class NaiveOrder(NaivePartition):
             taken += self.one_by_one(available, len(batch), budget, near_limit, limits)
             if is_throttled:
                 break
-        return taken
+        return sorted(taken)
 
     def advance(self) -> None:
         super().advance()
@@ -161,7 +183,7 @@ class NaiveOrder(NaivePartition):
     def overtaken(self, released: Iterable[int], limits: ShareLimits) -> set[int]:
         """The held records behind the released ones of their keys."""
         found: set[int] = set()
-        if not self.run_max:
+        if not self.has_order:
             return found
         for offset in released:
             if self.records[offset].delivery_count >= limits.delivery_count_max:
@@ -174,7 +196,7 @@ class NaiveOrder(NaivePartition):
     def _is_of_one_run(self, offset: int, other: int) -> bool:
         if self.alone is not None and self.alone[0] <= offset <= self.alone[1]:
             return other <= self.alone[1]
-        return self.keys[offset] is not None and self.keys[offset] == self.keys[other]
+        return self.key(offset) is not None and self.key(offset) == self.key(other)
 
     def end_locks(
         self, offsets: Iterable[int], limits: ShareLimits, now_ms: int, *, is_clean: bool
@@ -224,7 +246,7 @@ class NaiveOrder(NaivePartition):
         """Whether a record before this held one, of the same key, is available."""
         return self.records[offset].state is RecordState.ACQUIRED and any(
             self.records[one].is_available() and self._is_of_one_run(one, offset)
-            for one in self._unfinished()
+            for one in self.unfinished()
             if one < offset
         )
 

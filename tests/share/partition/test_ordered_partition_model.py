@@ -73,7 +73,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
     ) -> None:
         self.awaits_locks = not self.naive.follows(self.limits)
         super().fetch(member, records_max, batch_size, mode, is_cut_short)
-        if self.naive.run_max and not self.awaits_locks:
+        if self.naive.has_order and not self.awaits_locks:
             assert self.partition.keys_until == self.naive.known_until
 
     def keys_of_read(self, batches: list[tuple[int, int]]) -> Sequence[BatchKeys]:
@@ -130,7 +130,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
     @rule()
     def inspect_waits(self) -> None:
         """Records that wait for their key are shown as such."""
-        if not self.naive.run_max or self.limits.key_run_max != self.naive.run_max:
+        if not self.naive.has_order or not self.naive.is_ordered_by(self.limits):
             return
         known = self.naive.data(self.naive.spso, min(self.naive.known_until, self.naive.speo) - 1)
         may_go = self.naive.may_go(set(known))

@@ -1,0 +1,52 @@
+"""The settings of a share group for the priorities of records. Pure."""
+
+from barnabas.broker.config.setting import Check, Scope, Setting, SettingType, Value, between, invalid
+from barnabas.share.partition.limits import NO_PRIORITIES
+
+HEADER_NAME = "share.priority.header"
+WINDOW_RECORDS = "share.priority.window.records"
+OVERTAKEN_MAX = "share.priority.overtaken.max"
+
+HEADER_NAME_LENGTH_MAX = 249
+"""Characters; as many as in a topic's name."""
+WINDOW_RECORDS_MAX = 10_000
+"""Each fetch may look at all urgent records of the window."""
+OVERTAKEN_MAX_MAX = 1_000_000
+"""As many as can be in flight (`RECORD_LOCKS_MAX`)."""
+
+
+def _header_name(name: str, value: Value) -> None:
+    if len(str(value)) > HEADER_NAME_LENGTH_MAX:
+        raise invalid(name, value, f"Value must have at most {HEADER_NAME_LENGTH_MAX} characters")
+
+
+def _number(name: str, default: int, doc: str, check: Check) -> Setting:
+    return Setting(name, SettingType.INT, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
+
+
+PRIORITY_GROUP_SETTINGS = (
+    Setting(
+        HEADER_NAME,
+        SettingType.STRING,
+        NO_PRIORITIES.header_name,
+        "The name of the header with a record's priority, one digit: 9 is delivered first, and 0, or a "
+        "record without the header, last. Empty: no priorities.",
+        _header_name,
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
+    ),
+    _number(
+        WINDOW_RECORDS,
+        NO_PRIORITIES.window_records,
+        "With share.priority.header: the number of deliverable records among which the most urgent ones are "
+        "chosen.",
+        between(1, WINDOW_RECORDS_MAX),
+    ),
+    _number(
+        OVERTAKEN_MAX,
+        NO_PRIORITIES.overtaken_max,
+        "With share.priority.header: a record that this number of deliveries has overtaken comes first.",
+        between(1, OVERTAKEN_MAX_MAX),
+    ),
+)
