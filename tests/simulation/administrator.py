@@ -20,6 +20,7 @@ from tests.simulation.asking import Asking
 from tests.simulation.client import Disconnected
 from tests.simulation.letter_settings import LETTER_TOPIC
 from tests.simulation.model import BACKOFF_MAX_MS, ShareModel
+from tests.simulation.prioritised_records import HEADER_NAME
 from tests.simulation.refused_changes import check_ended, open_transactions
 from tests.simulation.world import (
     COLD_TOPIC,
@@ -82,6 +83,8 @@ class Administrator(Asking):
         ]
         if self._world.scenario.order.group_ids:
             actions += [self.alter_order, self.alter_order]
+        if self._world.scenario.priorities.group_ids:
+            actions += [self.alter_priorities]
         while not self._world.is_ending:
             await asyncio.sleep(self._random.uniform(0, 2 * self._world.scenario.admin_pause_ms) / 1000)
             with suppress(Disconnected):
@@ -220,6 +223,20 @@ class Administrator(Asking):
         group_id = self._random.choice(self._world.scenario.order.group_ids)
         await self._set_order(group_id, self._random.choice((0, 1, 1, 3)))
 
+    async def alter_priorities(self) -> None:
+        """Most changes leave the name of the header as it is."""
+        group_id = self._random.choice(self._world.scenario.priorities.group_ids)
+        await self._set_priorities(group_id, self._random.choice(("", HEADER_NAME, HEADER_NAME)))
+
+    async def _set_priorities(self, group_id: str, header_name: str) -> None:
+        settings = self._world.scenario.priorities
+        values = {
+            "share.priority.header": header_name,
+            "share.priority.window.records": str(self._random.choice((settings.window_records, 10))),
+            "share.priority.overtaken.max": str(self._random.choice((settings.overtaken_max, 4))),
+        }
+        await self._alter(32, group_id, values)
+
     async def _set_order(self, group_id: str, key_run_max: int) -> None:
         model = self._world.model.group(group_id).key_run_max
         model.change(key_run_max)
@@ -239,6 +256,8 @@ class Administrator(Asking):
         await self._alter(32, group_id, values)
         if group_id in self._world.scenario.order.group_ids:
             await self._set_order(group_id, self._random.choice((1, 1, 3)))
+        if group_id in self._world.scenario.priorities.group_ids:
+            await self._set_priorities(group_id, HEADER_NAME)
         if self._world.scenario.backoff_ms:
             await self._set_backoff(group_id, self._world.scenario.backoff_ms)
 

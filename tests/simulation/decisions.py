@@ -52,7 +52,7 @@ class Decisions:
         """
         self.topic_names: dict[UUID, str] = {}
         """The names of all topics that had a leader."""
-        self.on_acquired: Callable[[SharePartitionLeader], None] = _ignore
+        self.on_acquired: Callable[[SharePartitionLeader, Handout], None] = _ignore
         """Called after each acquisition."""
         self.on_early: Callable[[str], None] = _ignore
         """Called with a sentence about a record that a leader delivers before its due time."""
@@ -145,12 +145,12 @@ class Decisions:
 
             def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
                 handout = super().acquire(plan, demand)
-                decisions.on_acquired(self)
+                decisions.on_acquired(self, handout)
                 decisions.check_due(self, handout)
                 return handout
 
         return ObservedLeader
 
 
-def _ignore(_: object) -> None:
+def _ignore(*_: object) -> None:
     """No observer yet."""

@@ -1,6 +1,7 @@
-"""The order of keys inside the broker: the records that its leaders regard as held, by the producers' keys.
+"""The order of keys inside the broker: the records that its leaders regard as held, by the producers' keys;
+and the priorities that they know.
 
-It does not look at the leader's own order (`KeyOrder`), except for the setting in force.
+The check of keys does not look at the leader's own order (`KeyOrder`), except for the setting in force.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import NamedTuple
 
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE
+from barnabas.share.partition.key_order import KeyOrder
 from tests.simulation.model import Violation
+from tests.simulation.priority_checks import known_priorities
 from tests.simulation.world import World
 
 # pyright: reportPrivateUsage=false
@@ -33,6 +36,10 @@ def check_order(world: World, leader: SharePartitionLeader) -> None:
     order = leader.core._in_flight.key_order
     if order is None:
         return
+    if order.priorities is not None:
+        _check_known_priorities(world, leader, order)
+    if not order.key_run_max:
+        return
     for key, records in _by_key(world, leader).items():
         held = [one for one in records if one.owner is not None]
         name = f"{leader.group_id}: the key {key!r} has the records {records}"
@@ -44,6 +51,19 @@ def check_order(world: World, leader: SharePartitionLeader) -> None:
             for one in held
         ):
             raise Violation(f"{name}, and a later one than {first_available} is held")
+
+
+def _check_known_priorities(world: World, leader: SharePartitionLeader, order: KeyOrder) -> None:
+    """Of all unfinished records whose priorities the leader has read, it knows them."""
+    model = world.model.partition(leader.key.topic_id_partition)
+    known = known_priorities(order)
+    for value, offset in model.offset_by_value.items():
+        sent = world.priorities.priority_of(value)
+        if offset in order._key_of and known.get(offset, 0) != sent:
+            raise Violation(
+                f"{leader.group_id}: {offset} has the priority {sent}, and its leader knows it with "
+                f"{known.get(offset, 0)}"
+            )
 
 
 def _by_key(world: World, leader: SharePartitionLeader) -> dict[bytes, list[_Unfinished]]:

@@ -111,9 +111,8 @@ class Producer:
             }
         wall_ms = self._world.machine.clock.wall_ms()
         keyed = self._world.keys.records(values)
-        records = self._world.keys.packed(
-            build_batch(0, keyed, leader_epoch=-1, timestamp_ms=wall_ms, **options)
-        )
+        batch = build_batch(0, keyed, leader_epoch=-1, timestamp_ms=wall_ms, **options)
+        records = self._world.keys.packed(self._world.priorities.stamped(batch, keyed))
         data = {
             "topic_id": partition.topic_id,
             "partition_data": [{"index": partition.partition, "records": records}],

@@ -16,10 +16,12 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 from barnabas.broker.node.broker import Broker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.share.leader import batch_keys
+from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks
@@ -34,6 +36,8 @@ from tests.simulation.machine import DATA_DIRECTORY, Machine
 from tests.simulation.model import Model, Violation
 from tests.simulation.order_checks import check_order
 from tests.simulation.ordinary_clients import OrdinaryClients
+from tests.simulation.prioritised_records import PrioritisedRecords
+from tests.simulation.priority_checks import PriorityCheck
 from tests.simulation.producers import Producer
 from tests.simulation.record_administrator import RecordAdministrator
 from tests.simulation.simulated_disk import Disk
@@ -115,6 +119,7 @@ class _Run:
         self._fault_names = fault_names
         self._failed: asyncio.Future[None] = loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
+        self._priority_checks: WeakKeyDictionary[SharePartitionLeader, PriorityCheck] = WeakKeyDictionary()
 
     async def run(self) -> None:
         self._loop.set_exception_handler(self._note_unhandled)
@@ -140,17 +145,25 @@ class _Run:
         model = Model(scenario.delivery_count_max, scenario.lock_duration_ms)
         machine.clock.on_set = model.set_clock
         keys = KeyedRecords(Random(f"{self._seed}/keys"), scenario.order)
-        self._world = World(self._seed, scenario, self._trace, network, machine, model, keys)
+        priorities = PrioritisedRecords(scenario.priorities)
+        self._world = World(self._seed, scenario, self._trace, network, machine, model, keys, priorities)
         self._checks = Checks(self._world, decisions)
-        decisions.on_acquired = self._check_order
+        decisions.on_acquired = self._check_acquired
         decisions.on_early = self._fail
 
-    def _check_order(self, leader: SharePartitionLeader) -> None:
+    def _check_acquired(self, leader: SharePartitionLeader, handout: Handout) -> None:
         """After an acquisition, within the broker's own code, which must not see the error."""
         try:
             check_order(self._world, leader)
+            self._check_priorities(leader, handout)
         except Violation as error:
             self._fail(str(error))
+
+    def _check_priorities(self, leader: SharePartitionLeader, handout: Handout) -> None:
+        check = self._priority_checks.get(leader)
+        if check is None or not check.is_of_present_order:
+            check = self._priority_checks[leader] = PriorityCheck(leader)
+        check.acquired(handout)
 
     async def _after_start(self, broker: Broker) -> None:
         await self._checks.after_start(broker)

@@ -40,6 +40,12 @@ from tests.simulation.planted_order_bugs import (
     released_behind_its_successor,
     run_kept_after_an_expiry,
 )
+from tests.simulation.planted_priority_bugs import (
+    key_reordered_by_priority,
+    least_urgent_first,
+    priority_of_the_first_delivery_only,
+    starvation,
+)
 from tests.simulation.planted_transaction_bugs import (
     administrators_disregard_transactions,
     counted_at_abort,
@@ -67,6 +73,14 @@ def shares_in_transactions(scenario: Scenario) -> bool:
 
 def has_order(scenario: Scenario) -> bool:
     return bool(scenario.order.group_ids)
+
+
+def has_priorities(scenario: Scenario) -> bool:
+    return bool(scenario.priorities.group_ids)
+
+
+def has_order_with_priorities(scenario: Scenario) -> bool:
+    return has_priorities(scenario) and has_order(scenario)
 
 
 def has_backoff(scenario: Scenario) -> bool:
@@ -208,6 +222,26 @@ def test_a_bug_of_shared_partitions_is_found(
 )
 def test_a_bug_of_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
     report = first_failure(plant, has_order)
+    assert sign in report.splitlines()[0], report
+
+
+@pytest.mark.parametrize(
+    ("plant", "can_show_it", "sign"),
+    [
+        pytest.param(
+            priority_of_the_first_delivery_only, has_priorities, "leader knows it", id="a priority lost"
+        ),
+        pytest.param(least_urgent_first, has_priorities, "urgency 9 is not", id="the least urgent first"),
+        pytest.param(starvation, has_priorities, "urgency 10", id="a record overtaken for ever"),
+        pytest.param(
+            key_reordered_by_priority, has_order_with_priorities, "red: the key", id="a key reordered"
+        ),
+    ],
+)
+def test_a_bug_of_priorities_is_found(
+    plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
+) -> None:
+    report = first_failure(plant, can_show_it)
     assert sign in report.splitlines()[0], report
 
 

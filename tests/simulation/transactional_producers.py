@@ -191,9 +191,10 @@ class TransactionalProducer:
         raise StepFailed
 
     def _produce_request(self, partition: TopicIdPartition, values: list[bytes]) -> dict[str, Any]:
-        records = build_batch(
+        keyed = self._world.keys.records(values)
+        batch = build_batch(
             0,
-            self._world.keys.records(values),
+            keyed,
             leader_epoch=-1,
             timestamp_ms=self._world.machine.clock.wall_ms(),
             attributes=TRANSACTIONAL_FLAG,
@@ -204,7 +205,9 @@ class TransactionalProducer:
         data = {
             "name": LEDGER_TOPIC,
             "topic_id": partition.topic_id,
-            "partition_data": [{"index": partition.partition, "records": records}],
+            "partition_data": [
+                {"index": partition.partition, "records": self._world.priorities.stamped(batch, keyed)}
+            ],
         }
         return {"transactional_id": self._id, "acks": -1, "topic_data": [data]}
 

@@ -21,6 +21,12 @@ from tests.simulation.model import Model
 from tests.simulation.order_model import OrderModel
 from tests.simulation.ordinary_model import OrdinaryModel
 from tests.simulation.pending_model import PendingModel
+from tests.simulation.prioritised_records import (
+    NO_PRIORITIES,
+    PrioritisedRecords,
+    PrioritySettings,
+    draw_priorities,
+)
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.trace import Trace
 
@@ -81,6 +87,8 @@ class Scenario:
     """The share groups with dead letters."""
     groups_in_transactions: tuple[str, ...] = ()
     """The share groups whose members acknowledge some of their records in transactions."""
+    priorities: PrioritySettings = NO_PRIORITIES
+    """The share groups that go by priorities."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -140,7 +148,15 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     # Drawn last, so that the share groups of a seed stayed the same when ordinary clients were added.
     settings.update(_settings_of_ordinary_clients(random))
     ordered = _with_order(scenario(**_draw_sharing(random)), random)
-    return _with_transactions(_with_backoff(_with_letters(ordered, random), random), random)
+    in_transactions = _with_transactions(_with_backoff(_with_letters(ordered, random), random), random)
+    return _with_priorities(in_transactions, random)
+
+
+def _with_priorities(scenario: Scenario, random: Random) -> Scenario:
+    """Not in runs with sharers, whose share groups have little time."""
+    if scenario.sharers:
+        return scenario
+    return replace(scenario, priorities=draw_priorities(random, scenario.group_ids))
 
 
 def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
@@ -241,6 +257,7 @@ class World:
     machine: Machine
     model: Model
     keys: KeyedRecords
+    priorities: PrioritisedRecords
     ordinary: OrdinaryModel = field(default_factory=OrdinaryModel)
     ledger: LiveTopic | None = None
     """`LEDGER_TOPIC`, if it exists."""
