@@ -37,15 +37,15 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
     ]
 
 
-def left_behind(in_flight: InFlight, acknowledged: Iterable[Span]) -> list[Span]:
-    """Held records whose acknowledgement could not be recorded, and before which a record of their key has
-    become available meanwhile.
+def left_behind(in_flight: InFlight, unchanged: Iterable[Span]) -> list[Span]:
+    """Held records whose acknowledgement, or whose loss with an earlier record, could not be recorded, and
+    before which a record of their key has become available meanwhile.
     """
     order = in_flight.key_order
     if order is None or (order.run_max == 1 and order.alone is None):
         return []
     available: list[Span] = []
-    for first_offset, last_offset in acknowledged:
+    for first_offset, last_offset in unchanged:
         if order.alone is not None and order.alone[0] <= first_offset <= order.alone[1]:
             runs = in_flight.runs_between(order.alone[0], last_offset)
             available += ((run.first_offset, run.last_offset) for _, run in runs if run.state is AVAILABLE)

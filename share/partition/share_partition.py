@@ -380,13 +380,14 @@ class SharePartition:
         next `expire`, so ask for the next deadline again. Changes in force are included in the next decision.
         A record is taken back if one before it, of the same key, has become available meanwhile.
         """
-        acknowledged = [
+        held = [
             one.run for one in decision.targets if one.run.state is ACQUIRED and one.run.condition is None
         ]
-        for run in (*acknowledged, *(run for _, run in decision.taken_back)):
+        held += (run for _, run in decision.taken_back)
+        for run in held:
             self._in_flight.note_deadline(run.lock_deadline_ms)
         withdraw(decision)
-        bounds = [(run.first_offset, run.last_offset) for run in acknowledged]
+        bounds = [(run.first_offset, run.last_offset) for run in held]
         taken_back = left_behind(self._in_flight, bounds)
         take_back(self._in_flight, taken_back)
         self._unrecorded.keep(decision)
