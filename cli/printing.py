@@ -1,7 +1,8 @@
-"""Prints rows as text, as a table, or as lines of JSON.
+"""Prints rows as text, as a table, or as lines of JSON. All commands print with it.
 
 A row is a mapping; its first entry, `type`, is its kind. As text an entry is printed with its name; times
-(names that end with `_ms`) are dates, and None is omitted.
+(names that end with `_ms`) are dates, and None is omitted. On a terminal rich prints the tables (`terminal`);
+elsewhere the columns are aligned with spaces.
 """
 
 from __future__ import annotations
@@ -57,11 +58,46 @@ class Printer:
             for row in rows:
                 self._print(json.dumps(row, ensure_ascii=False))
             return
-        cells = [list(columns.values())] + [[_cell(name, row[name]) for name in columns] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for line in cells:
+        headings = list(columns.values())
+        cells = [[_cell(name, row[name]) for name in columns] for row in rows]
+        if self.is_terminal:
+            from barnabas.cli.terminal import print_table
+
+            print_table(self._out, headings, cells)
+            return
+        lines = [headings, *cells]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
             padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
             self._print(("  " + "  ".join(padded)).rstrip())
+
+    def result(self, row: Row, sentence: str) -> None:
+        """Print the result of a change: the row as JSON, the sentence as text."""
+        self._print(json.dumps(row, ensure_ascii=False) if self.as_json else sentence)
+
+    def value_line(self, value: bytes | None) -> None:
+        """Print a record's value as a line of text; bytes that are no UTF-8 are escaped.
+
+        On a terminal control characters are escaped, too, because they could change its settings.
+        """
+        if self.is_terminal:
+            self._print(as_text(value) or "")
+        else:
+            self._print((value or b"").decode("utf-8", "backslashreplace"))
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a user sees the output as it is written."""
+        return self._out.isatty()
+
+    def update(self, text: str) -> None:
+        """Write a part of a line that changes, on a terminal."""
+        self._out.write(text)
+        self._out.flush()
+
+    def flush(self) -> None:
+        """Pass everything on to the reader of the output."""
+        self._out.flush()
 
     def text(self, line: str = "") -> None:
         """Print a line of text, but not as JSON."""
@@ -122,6 +158,17 @@ def bytes_entry(name: str, data: bytes | None) -> dict[str, Value]:
     except UnicodeDecodeError:
         return {f"{name}_base64": b64encode(data).decode()}
     return {name: text}
+
+
+def as_text(data: bytes | None) -> str | None:
+    """Text unchanged; other bytes, and text with control characters, as a literal of Python."""
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return repr(data)
+    return text if text.isprintable() else repr(text)
 
 
 def as_time(timestamp_ms: int) -> str:

@@ -49,6 +49,7 @@ from barnabas.client.share_group_offsets import SharePosition
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.record_history import HistoryStep, StepKind
 from barnabas.protocol.record_inspection import DescribedState, Wait
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "GroupFullError",
     "GroupMetadata",
     "GroupProgress",
+    "HistoryStep",
     "LastChange",
     "LockHolder",
     "MisuseError",
@@ -91,6 +93,7 @@ __all__ = [
     "ShareGroupAdmin",
     "SharePosition",
     "ShareRecord",
+    "StepKind",
     "TakenRanges",
     "TopicAuthorizationError",
     "TopicGoneError",

@@ -23,6 +23,7 @@ from barnabas.client.inspect.record_requests import PAGE_RANGES
 from barnabas.client.share_group_offsets import fetch_known_partitions
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topic_reader import ReadSettings, TopicReader
+from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import FROM_START_OFFSET, NO_NEXT_PAGE, DescribedState
 
 READ_BYTES: Final = 1024 * 1024
@@ -96,6 +97,15 @@ class ShareBrowser(AsyncClient):
             found = await self._connection.requests.find(name)
             async for record in browse(self._reader, found, page):
                 yield record
+
+    async def history(self, topic: str, partition: int, offset: int) -> list[HistoryStep] | None:
+        """The steps in the history of one record, oldest first, from all control records of the log; None if
+        the broker keeps no histories (`share.state.store=topic`).
+
+        A first delivery has no step of its own. A checkpoint is a step even if it changes nothing. Raises the
+        errors of `ranges`.
+        """
+        return await self._connection.requests.history(TopicPartition(topic, partition), offset)
 
     async def _pages(
         self,

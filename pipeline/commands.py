@@ -11,8 +11,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from barnabas.pipeline.cli.failures import run_reporting_failures
-
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
@@ -87,6 +85,8 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
 
 def run(options: Namespace) -> int:
     """Runs the command that the user named; returns the exit code."""
+    from barnabas.pipeline.cli.failures import run_reporting_failures
+
     (command,) = (one for one in COMMANDS if one.name == options.pipeline_command)
     return run_reporting_failures(command.load().run, options)
 

@@ -113,6 +113,7 @@ class ApiKey(IntEnum):
     UNREGISTER_CONTROLLER = 94
     DESCRIBE_SHARE_RECORDS = 10_000
     ALTER_SHARE_RECORDS = 10_001
+    DESCRIBE_SHARE_RECORD_HISTORY = 10_002
 
 
 class ApiSpec(NamedTuple):
@@ -223,6 +224,7 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
             _served(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, flexible_version=0),
             _served(ApiKey.DESCRIBE_SHARE_RECORDS, 0, 0, flexible_version=0),
             _served(ApiKey.ALTER_SHARE_RECORDS, 0, 0, flexible_version=0),
+            _served(ApiKey.DESCRIBE_SHARE_RECORD_HISTORY, 0, 0, flexible_version=0),
         )
     }
 )

@@ -51,6 +51,7 @@ _OUTSIDE_OF_KIO: Final[Mapping[tuple[int, int], str]] = {
     (ApiKey.DELETE_GROUPS, 3): "barnabas.protocol.newer.delete_groups_v3",
     (ApiKey.DESCRIBE_SHARE_RECORDS, 0): "barnabas.protocol.extended.describe_share_records_v0",
     (ApiKey.ALTER_SHARE_RECORDS, 0): "barnabas.protocol.extended.alter_share_records_v0",
+    (ApiKey.DESCRIBE_SHARE_RECORD_HISTORY, 0): "barnabas.protocol.extended.describe_share_record_history_v0",
 }
 """By API and version, the module with messages that kio lacks, or that have extensions."""
 

@@ -8,7 +8,8 @@ Each reader returns the unchanged texts by the unchanged names; `loading.py` int
   another one (`log.flush` and `log.flush.interval.ms`) must be quoted, because a TOML key cannot be both a
   value and a table.
 - environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set, and so
-  do the variables that Kubernetes sets in every pod for a Service named `barnabas` or `barnabas-...`.
+  do the variables that Kubernetes sets in every pod for a Service named `barnabas` or `barnabas-...`, and
+  those of the commands that ask a broker.
 - environment of Apache Kafka's container image: `KAFKA_LISTENERS` and the few others that `_KAFKA_SETTINGS`
   names.
 """
@@ -23,6 +24,9 @@ from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.protection import PROTECTION_SETTINGS
 
 ENVIRONMENT_PREFIX = "BARNABAS_"
+
+_CLIENT_VARIABLES = frozenset({"BARNABAS_CLIENT_BOOTSTRAP", "BARNABAS_CLIENT_SECURITY"})
+"""Options of the commands that ask a broker."""
 
 _KAFKA_PREFIX = "KAFKA_"
 _KAFKA_SETTINGS = (
@@ -126,12 +130,12 @@ def _toml_text(name: str, value: Any) -> str:
 def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapping[str, str]:
     """The settings in the environment, each with the variable that sets it.
 
-    `names` maps variables to settings. An unknown variable with the prefix is returned under the name that it
-    would set, so that it is refused like any other typo.
+    Variables of clients are left out. `names` maps variables to settings. An unknown variable with the prefix
+    is returned under the name that it would set, so that it is refused like any other typo.
     """
     variables: dict[str, str] = {}
     for variable, value in environ.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and value:
+        if variable.startswith(ENVIRONMENT_PREFIX) and value and variable not in _CLIENT_VARIABLES:
             rest = variable.removeprefix(ENVIRONMENT_PREFIX)
             if not _OF_A_SERVICE.fullmatch(f"{rest}={value}"):
                 variables[names.get(variable, rest.lower().replace("_", "."))] = variable

@@ -1,11 +1,9 @@
-"""The broker's commands: `barnabas serve`, `import`, `log`, `ranges`, `dlq`, `share` and `healthcheck`.
+"""The commands of `barnabas` except those of the pipeline, in one table.
 
-Exit codes: 0 after an orderly end, 1 if the command failed, 2 if the command line or the configuration is
-wrong. Each failure prints one line on standard error; with `serve --log-format json` it is a JSON object.
-
-The module of a command is loaded when its parser is used, and a module loads the broker when its command
-runs. So `--help` and the health check need no part of the broker, and kio can be loaded before it
-(`lean_import`).
+The module of a command is loaded when its parser is used, and a module loads the broker or the client when
+its command runs. So `--help` and the health check need neither of them, and kio can be loaded before them
+(`lean_import`). `exit_codes` has the results; each failure prints one line on standard error, which is a JSON
+object with `serve --log-format json`.
 """
 
 import argparse
@@ -38,11 +36,33 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("serve", "barnabas.cli.commands.serve", "run a broker"),
     Command("testing", "barnabas.cli.commands.testing", "run a broker for tests, which they control"),
-    Command("import", "barnabas.cli.commands.import_kafka", "import the data of an Apache Kafka broker"),
-    Command("log", "barnabas.cli.commands.log", "inspect logs on the disk"),
-    Command("ranges", "barnabas.cli.commands.ranges", "show a group's committed ranges and its sharers"),
+    Command("topics", "barnabas.cli.commands.topics", "list, describe, create and delete topics"),
+    Command("groups", "barnabas.cli.commands.groups", "list, describe, reset and delete groups"),
+    Command(
+        "config", "barnabas.cli.commands.config", "show and change the settings of topics, groups and brokers"
+    ),
+    Command("produce", "barnabas.cli.commands.produce", "write records from lines or files"),
+    Command("consume", "barnabas.cli.commands.consume", "print the records of topics"),
+    Command(
+        "share",
+        "barnabas.cli.commands.share",
+        "take records of a share group: accept, release, reject, renew",
+    ),
+    Command(
+        "inspect",
+        "barnabas.cli.commands.inspect",
+        "show the states, holders and locks of a share group's records",
+    ),
+    Command("browse", "barnabas.cli.commands.browse", "show a share group's records with their contents"),
+    Command("explain", "barnabas.cli.commands.explain", "tell the history of one record of a share group"),
+    Command("records", "barnabas.cli.commands.records", "release, archive or dead-letter single records"),
     Command("dlq", "barnabas.cli.commands.dlq", "list, show and re-drive the dead letters of share groups"),
-    Command("share", "barnabas.cli.commands.share", "inspect and change the records of a share group"),
+    Command("ranges", "barnabas.cli.commands.ranges", "show a group's committed ranges and its sharers"),
+    Command("log", "barnabas.cli.commands.log", "inspect logs on the disk"),
+    Command("import", "barnabas.cli.commands.import_kafka", "import the data of an Apache Kafka broker"),
+    Command("bench", "barnabas.cli.commands.bench", "measure produce and share consume on a broker"),
+    Command("doctor", "barnabas.cli.commands.doctor", "check port, disk, limits and advertised address"),
+    Command("completion", "barnabas.cli.commands.completion", "print the completion script of a shell"),
     Command("healthcheck", "barnabas.cli.commands.healthcheck", "check whether a broker serves"),
 )
 

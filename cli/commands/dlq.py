@@ -1,29 +1,25 @@
 """`barnabas dlq`: lists, shows and re-drives the dead letters of share groups (`dead_letters`).
 
-Exit codes: 0 if all selected letters were re-driven, now or before, 1 after a failure, 2 if the command line
-is wrong, 3 if some letters could not be re-driven, 130 after SIGINT or SIGTERM. The client is loaded when the
-command runs.
+A re-drive ends with `ExitCode.DONE` if all selected letters were re-driven, now or before, with `NOT_ALL` if
+some could not be re-driven, and with `STOPPED` after SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+from barnabas.cli.commands.connecting import add_connection, add_json, run_client
+from barnabas.cli.commands.failures import complain
+from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from barnabas.cli.dead_letters.running import Place
     from barnabas.cli.dead_letters.selection import Selection
     from barnabas.cli.printing import Printer
-    from barnabas.client.security import Security
-
-EXIT_NOT_ALL: Final = 3
-EXIT_STOPPED: Final = 130
+    from barnabas.cli.target import Target
 
 _DESCRIPTION: Final = "List, show and re-drive the dead letters of share groups (KIP-1191)."
 _LIST: Final = "count the letters by source topic, group and reason"
@@ -36,8 +32,8 @@ examples:
   barnabas dlq redrive dlq.orders --reason rejected --rate 100
   barnabas dlq redrive dlq.orders --key customer-7 --to orders.retry --dry-run
 
-exit codes of redrive: 0 all selected letters are re-driven, 1 failed, 2 wrong command line, 3 some letters
-could not be re-driven, 130 stopped by Ctrl-C or SIGTERM; the same command goes on after each of them.
+A re-drive ends with 0 if all selected letters are re-driven, 3 if some could not be re-driven, 130 if Ctrl-C
+or SIGTERM has stopped it, and other codes after errors; the same command goes on after each of them.
 """
 
 _Parsed = TypeVar("_Parsed")
@@ -55,100 +51,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.protocol.lean_import import import_kio_without_hypothesis
-
-    import_kio_without_hypothesis()
-    from barnabas.cli.printing import Printer
-    from barnabas.client.errors import ConsumerError
-
     try:
-        place, selection = _place(options), _selection(options)
+        selection = _selection(options)
     except ValueError as error:
-        return complain(f"{error}.", EXIT_WRONG_CONFIGURATION)
-    # The client logs errors that it also raises; each is printed once.
-    logging.getLogger("barnabas.client").addHandler(logging.NullHandler())
-    try:
-        return _ACTIONS[options.action](options, place, selection, Printer(as_json=options.json))
-    except ConsumerError as error:
-        return complain(f"{str(error).removesuffix('.')}.", EXIT_FAILED)
-    except KeyboardInterrupt:
-        return complain("Stopped.", EXIT_STOPPED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of the output ended
-        return complain("Stopped, because the reader of the output has ended.", EXIT_STOPPED)
+        return complain(f"{error}.", ExitCode.USAGE)
+    return run_client(
+        options, lambda target, printer: _ACTIONS[options.action](options, selection, target, printer)
+    )
 
 
-def _list(options: argparse.Namespace, place: Place, selection: Selection, printer: Printer) -> int:
-    from asyncio import run as run_in_loop
-
+async def _list(options: argparse.Namespace, selection: Selection, target: Target, printer: Printer) -> int:
     from barnabas.cli.dead_letters.running import print_counts
 
-    run_in_loop(print_counts(place, selection, printer, is_waiting=options.waiting))
-    return 0
+    await print_counts(_place(options, target), selection, printer, is_waiting=options.waiting)
+    return ExitCode.DONE
 
 
-def _show(options: argparse.Namespace, place: Place, selection: Selection, printer: Printer) -> int:
-    from asyncio import run as run_in_loop
-
+async def _show(options: argparse.Namespace, selection: Selection, target: Target, printer: Printer) -> int:
     from barnabas.cli.dead_letters.running import print_letters
 
-    run_in_loop(print_letters(place, selection, printer, options.limit, is_waiting=options.waiting))
-    return 0
+    place = _place(options, target)
+    await print_letters(place, selection, printer, options.limit, is_waiting=options.waiting)
+    return ExitCode.DONE
 
 
-def _redrive(options: argparse.Namespace, place: Place, selection: Selection, printer: Printer) -> int:
-    from asyncio import run as run_in_loop
-
+async def _redrive(
+    options: argparse.Namespace, selection: Selection, target: Target, printer: Printer
+) -> int:
     from barnabas.cli.dead_letters.redriving import BATCH_LETTERS, BATCH_LETTERS_MAX, Plan
     from barnabas.cli.dead_letters.running import redrive
 
     batch_letters = BATCH_LETTERS if options.batch is None else options.batch
     if batch_letters > BATCH_LETTERS_MAX:
-        return complain(f"--batch is at most {BATCH_LETTERS_MAX}.", EXIT_WRONG_CONFIGURATION)
-    if options.to == place.topic_name:
-        return complain("--to is the dead letter topic itself; name another one.", EXIT_WRONG_CONFIGURATION)
+        return complain(f"--batch is at most {BATCH_LETTERS_MAX}.", ExitCode.USAGE)
+    if options.to == options.topic:
+        return complain("--to is the dead letter topic itself; name another one.", ExitCode.USAGE)
     plan = Plan(selection, options.to, batch_letters, options.again)
-    ending = run_in_loop(redrive(place, plan, printer, options.rate, dry_run=options.dry_run))
+    ending = await redrive(_place(options, target), plan, printer, options.rate, dry_run=options.dry_run)
     if ending.is_stopped:
-        return EXIT_STOPPED
-    return EXIT_NOT_ALL if ending.tally.not_redriven else 0
+        return ExitCode.STOPPED
+    return ExitCode.NOT_ALL if ending.tally.not_redriven else ExitCode.DONE
 
 
 _ACTIONS: Final = {"list": _list, "show": _show, "redrive": _redrive}
 
 
-def _place(options: argparse.Namespace) -> Place:
-    """Raises ValueError, whose message begins with the argument."""
+def _place(options: argparse.Namespace, target: Target) -> Place:
     from barnabas.cli.dead_letters.running import Place
     from barnabas.client.address import parse_bootstrap
-    from barnabas.client.errors import MisuseError
-    from barnabas.client.security import PLAINTEXT
 
-    try:
-        addresses = parse_bootstrap(options.bootstrap)
-    except MisuseError as error:
-        raise ValueError(f"--bootstrap: {str(error).removesuffix('.')}") from error
-    return Place(
-        addresses, PLAINTEXT if options.security is None else _security(options.security), options.topic
-    )
-
-
-def _security(path: str) -> Security:
-    """The settings in a file. Raises ValueError, whose message begins with the argument."""
-    from barnabas.broker.config.errors import ConfigError
-    from barnabas.broker.config.sources import read_file
-    from barnabas.client.errors import SecurityOptionError
-    from barnabas.client.security import parse_security
-
-    try:
-        return parse_security(read_file(path))
-    except (ConfigError, SecurityOptionError) as error:
-        raise ValueError(f"--security: {str(error).removesuffix('.')}") from error
+    return Place(parse_bootstrap(target.bootstrap), target.security, options.topic)
 
 
 def _selection(options: argparse.Namespace) -> Selection:
     """Raises ValueError, whose message begins with the argument."""
-    from barnabas.cli.dead_letters.selection import Selection, parse_offsets, parse_time_ms
+    from barnabas.cli.dead_letters.selection import Selection, parse_offsets
+    from barnabas.cli.times import parse_time_ms
 
     return Selection(
         source_topic=options.source,
@@ -173,18 +131,8 @@ def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.Argume
     """Adds the description and the arguments that all actions have."""
     parser.description = f"{purpose[0].upper()}{purpose[1:]}."
     parser.add_argument("topic", metavar="TOPIC", help="the dead letter topic, such as dlq.orders")
-    parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT,...",
-        default="127.0.0.1:9092",
-        help="brokers to ask, 127.0.0.1:9092 by default",
-    )
-    parser.add_argument(
-        "--security",
-        metavar="FILE",
-        help="settings of TLS and SASL, such as security.protocol=SASL_SSL, one on each line",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(parser)
+    add_connection(parser)
     filters = parser.add_argument_group("filters", "A letter must pass all of them.")
     filters.add_argument("--source", metavar="TOPIC", help="letters of this source topic")
     filters.add_argument("--group", metavar="ID", help="letters of this share group")

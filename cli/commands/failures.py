@@ -2,10 +2,8 @@
 
 import argparse
 import sys
-from typing import Final
 
-EXIT_FAILED: Final = 1
-EXIT_WRONG_CONFIGURATION: Final = 2
+from barnabas.cli.exit_codes import ExitCode
 
 
 def complain(message: str, exit_code: int, log_format: str = "console") -> int:
@@ -27,13 +25,13 @@ def complain_in_directory(error: OSError, directory: str, failed: str, log_forma
     from barnabas.cli.process.directory_errors import explain, reason
 
     message = explain(error, directory) or f"{failed}: {reason(error)}."
-    return complain(message, EXIT_FAILED, log_format)
+    return complain(message, ExitCode.FAILED, log_format)
 
 
 def refuse_command_line(message: str) -> int:
     """Report a wrong command line as JSON; returns the exit code."""
     configure_logging(argparse.Namespace(log_format="json", log_level="info"))
-    return complain(message, EXIT_WRONG_CONFIGURATION, "json")
+    return complain(message, ExitCode.USAGE, "json")
 
 
 def configure_logging(options: argparse.Namespace) -> None:

@@ -7,7 +7,8 @@ new process.
 import argparse
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
-from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+from barnabas.cli.commands.failures import complain
+from barnabas.cli.exit_codes import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +30,19 @@ def run(options: argparse.Namespace) -> int:
     try:
         host, port = _first_listener(options) if options.address is None else parse_address(options.address)
     except (ConfigError, ListenerError) as error:
-        return complain(f"{str(error).removesuffix('.')}.", EXIT_WRONG_CONFIGURATION)
+        return complain(f"{str(error).removesuffix('.')}.", ExitCode.USAGE)
     try:
         failed = check_health(host, port)
     except OSError as error:
         return complain(
             f"No broker answers at {host}:{port} ({error.strerror or error}). Start it, or name its address.",
-            EXIT_FAILED,
+            ExitCode.FAILED,
         )
     if failed:
         return complain(
             f"The broker at {host}:{port} cannot write to {', '.join(failed)}: "
             "the disk is full or fails. The broker's log has the cause.",
-            EXIT_FAILED,
+            ExitCode.FAILED,
         )
     return 0
 

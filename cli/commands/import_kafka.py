@@ -6,11 +6,10 @@ from pathlib import Path
 
 from barnabas.cli.commands.configuration import add_settings, load_configuration
 from barnabas.cli.commands.failures import (
-    EXIT_FAILED,
-    EXIT_WRONG_CONFIGURATION,
     complain,
     complain_in_directory,
 )
+from barnabas.cli.exit_codes import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +37,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         config = load_configuration(options, None)
     except ConfigError as error:
-        return complain(str(error), EXIT_WRONG_CONFIGURATION)
+        return complain(str(error), ExitCode.USAGE)
     source, target = Path(options.source), Path(config.log_directory)
     try:
         imported = import_directory(source, target, config, SystemClock().wall_ms, link=options.link)
     except StorageError as error:
-        return complain(str(error), EXIT_FAILED)
+        return complain(str(error), ExitCode.FAILED)
     except OSError as error:
         return complain_in_directory(error, config.log_directory, "Cannot import")
     for left_out in imported.left_out:

@@ -4,8 +4,14 @@ The client and the report (`group_ranges`) are loaded when the command runs.
 """
 
 import argparse
+from typing import TYPE_CHECKING
 
-from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+from barnabas.cli.commands.connecting import add_connection, add_json, run_client
+from barnabas.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from barnabas.cli.printing import Printer
+    from barnabas.cli.target import Target
 
 _DESCRIPTION = """\
 Print a consumer group's committed offsets, the ranges beyond them that its members have committed
@@ -25,41 +31,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("group", metavar="GROUP", help="the id of the group")
     parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT,...",
-        default="127.0.0.1:9092",
-        help="brokers to ask, 127.0.0.1:9092 by default",
-    )
-    parser.add_argument(
         "--topic", metavar="NAME", action="append", default=[], help="only this topic; may be repeated"
     )
     parser.add_argument("--ranges", action="store_true", help="print each range, too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line, with all ranges")
+    add_json(parser)
+    add_connection(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+    return run_client(
+        options,
+        lambda target, printer: _print_ranges(options, target, printer),
+        unsupported="Every broker answers barnabas groups describe.",
+    )
 
-    import_kio_without_hypothesis()
-    from asyncio import run as run_in_loop
 
+async def _print_ranges(options: argparse.Namespace, target: "Target", printer: "Printer") -> int:
     from barnabas.cli.group_ranges.asking import ask
     from barnabas.cli.group_ranges.report import print_report
-    from barnabas.cli.printing import Printer
-    from barnabas.client.address import parse_bootstrap
-    from barnabas.client.errors import ConsumerError, MisuseError, UnsupportedBrokerError
+    from barnabas.cli.target import NotFoundError
 
-    try:
-        addresses = parse_bootstrap(options.bootstrap)
-    except MisuseError as error:
-        return complain(f"--bootstrap: {error}", EXIT_WRONG_CONFIGURATION)
-    try:
-        report = run_in_loop(ask(addresses, options.group, options.topic))
-    except UnsupportedBrokerError as error:
-        return complain(f"{error.message}. Every broker answers kafka-consumer-groups.", EXIT_FAILED)
-    except ConsumerError as error:
-        return complain(f"{str(error).removesuffix('.')}.", EXIT_FAILED)
+    report = await ask(target, options.group, options.topic)
     if report is None:
-        return complain(f"There is no group {options.group} with members or offsets.", EXIT_FAILED)
-    print_report(report, Printer(as_json=options.json), with_ranges=options.ranges)
-    return 0
+        raise NotFoundError(f"There is no group {options.group} with members or offsets")
+    print_report(report, printer, with_ranges=options.ranges)
+    return ExitCode.DONE

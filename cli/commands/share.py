@@ -1,171 +1,101 @@
-"""`barnabas share`: the records of a share group, with their states, and changes of single ones.
+"""`barnabas share`: takes records of a share group, by hand or in a script (`record_streams`)."""
 
-The client and the report (`share_records`) are loaded when the command runs.
-"""
+from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final
 
-from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+from barnabas.cli.commands.argument_types import duration_ms, number_from
+from barnabas.cli.commands.connecting import add_connection, add_json, run_client
+from barnabas.cli.commands.failures import complain
+from barnabas.cli.exit_codes import ExitCode
 
-_DESCRIPTION = """\
-Inspect the records of a share group, and change single ones. Only a Barnabas broker can answer.
+if TYPE_CHECKING:
+    from barnabas.cli.printing import Printer
+    from barnabas.cli.record_streams.sharing import Reading
+    from barnabas.cli.target import Target
+
+_DESCRIPTION: Final = """\
+Take records as a member of a share group. At a terminal, a key decides about each record: accept, release,
+reject, or renew its lock. In a script, --accept, --release or --reject decides about all of them. Works with
+Apache Kafka 4.2 or later, too.
 """
-_EXAMPLES = """\
+_EXAMPLES: Final = """\
 examples:
-  barnabas share inspect workers                           all partitions that the group reads
-  barnabas share inspect workers orders:0 --state acquired
-  barnabas share inspect workers orders --records --json   each record, with its content
-  barnabas share release workers orders 0 17               the lock on record 17 ends
-  barnabas share archive workers orders 0 20-24            five records are never delivered again
+  barnabas share workers orders                        look at records one by one, and decide
+  barnabas share workers orders --accept --max 100     print a hundred records, and accept them
+  barnabas share workers orders --reject --idle 5s --json
+
+The exit code is 6 if no record was acknowledged.
 """
-_INSPECT: Final = "show each record's state, holder, lock, delivery count and last change"
-_CHANGES: Final = {
-    "release": "end the locks on records, so that any member can get them",
-    "archive": "never deliver records again",
-    "dead-letter": "send records to the group's dead-letter topic",
+_POLICIES: Final = {
+    "accept": "accept all records: they are done",
+    "release": "release all records: they are delivered again",
+    "reject": "reject all records: they are never delivered again",
 }
-_STATES: Final = ("passed", "new", "available", "acquired", "acknowledged", "archiving", "archived")
-_LIMIT: Final = 100
-_PARTITION = re.compile(r"([^:]+)(?::(\d+))?")
-_OFFSETS = re.compile(r"(\d+)(?:-(\d+))?")
+_MS_PER_SECOND: Final = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    inspect = _described(actions.add_parser("inspect", help=_INSPECT), _INSPECT)
-    inspect.add_argument(
-        "partition", metavar="TOPIC[:PARTITION]", nargs="?", type=_topic_partition, help="all by default"
-    )
-    inspect.add_argument("--from-offset", type=_offset, metavar="N", help="the start offset by default")
-    inspect.add_argument("--to-offset", type=_offset, metavar="N", help="the end by default")
-    inspect.add_argument(
-        "--state",
-        choices=_STATES,
-        action="append",
-        default=[],
-        help="only records in this state; may be repeated",
-    )
-    inspect.add_argument(
-        "--limit",
-        type=_positive,
-        metavar="N",
-        default=_LIMIT,
-        help=f"the most ranges, or records, of each partition, {_LIMIT} by default",
-    )
-    inspect.add_argument("--records", action="store_true", help="each record with its key and value")
-    for name, purpose in _CHANGES.items():
-        change = _described(actions.add_parser(name, help=purpose), purpose)
-        change.add_argument("topic", metavar="TOPIC")
-        change.add_argument("partition", metavar="PARTITION", type=_offset)
-        change.add_argument(
-            "offsets", metavar="OFFSET[-OFFSET]", type=_offset_range, help="at most 10,000 offsets"
-        )
-
-
-def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.ArgumentParser:
-    """Adds the description and the arguments that all actions have."""
-    parser.description = f"{purpose[0].upper()}{purpose[1:]}."
     parser.add_argument("group", metavar="GROUP", help="the id of the share group")
+    parser.add_argument("topics", metavar="TOPIC", nargs="+")
+    policies = parser.add_mutually_exclusive_group()
+    for name, purpose in _POLICIES.items():
+        policies.add_argument(
+            f"--{name}", action="store_const", const=name.upper(), dest="policy", help=purpose
+        )
+    parser.add_argument("--max", type=number_from(1), metavar="N", help="end after N records")
     parser.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT,...",
-        default="127.0.0.1:9092",
-        help="brokers to ask, 127.0.0.1:9092 by default",
+        "--idle", type=duration_ms, metavar="DURATION", help="end after this time without a record"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-    return parser
+    parser.add_argument(
+        "--lock",
+        type=duration_ms,
+        metavar="DURATION",
+        help="the duration of locks, from 1s on; only Barnabas grants it (default: the group's)",
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="print partition, offset, deliveries, key and headers, too"
+    )
+    add_json(parser)
+    add_connection(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.protocol.lean_import import import_kio_without_hypothesis
-
-    import_kio_without_hypothesis()
-    from barnabas.client.address import parse_bootstrap
-    from barnabas.client.errors import BrokerError, ConsumerError, MisuseError, UnsupportedBrokerError
-
-    try:
-        parse_bootstrap(options.bootstrap)
-    except MisuseError as error:
-        return complain(f"--bootstrap: {error}", EXIT_WRONG_CONFIGURATION)
-    try:
-        return _inspect(options) if options.action == "inspect" else _change(options)
-    except UnsupportedBrokerError as error:
-        return complain(f"{error.message}. Only Barnabas has this API.", EXIT_FAILED)
-    except BrokerError as error:
-        return complain(_sentence(error.message or error.code.name), EXIT_FAILED)
-    except ConsumerError as error:
-        return complain(_sentence(str(error)), EXIT_FAILED)
+    if options.policy is None:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return complain(
+                "Without a terminal, the records need a policy: --accept, --release or --reject.",
+                ExitCode.USAGE,
+            )
+        if options.json or options.max or options.idle:
+            return complain("--json, --max and --idle need --accept, --release or --reject.", ExitCode.USAGE)
+    return run_client(options, lambda target, printer: _share(options, target, printer))
 
 
-def _inspect(options: argparse.Namespace) -> int:
-    from asyncio import run as run_in_loop
+async def _share(options: argparse.Namespace, target: Target, printer: Printer) -> int:
+    from barnabas.cli.record_streams.sharing import Reading
 
-    from barnabas.cli.printing import Printer
-    from barnabas.cli.share_records.inspecting import Wanted, inspect
-    from barnabas.protocol.record_inspection import DescribedState
+    reading = Reading(options.group, options.topics, options.lock)
+    if options.policy is None:
+        from barnabas.cli.record_streams.deciding import decide
 
-    topic, partition = options.partition or (None, None)
-    wanted = Wanted(
-        topic,
-        partition,
-        options.from_offset,
-        options.to_offset,
-        [DescribedState[name.upper()] for name in options.state],
-        options.limit,
-        options.records,
-    )
-    printer = Printer(as_json=options.json)
-    if run_in_loop(inspect(options.bootstrap, options.group, wanted, printer)):
-        return 0
-    where = "any topic" if topic is None else f"the topic {topic}"
-    return complain(f"There is no share group {options.group} that reads {where}.", EXIT_FAILED)
+        await decide(target, printer, sys.stdin, reading)
+        return ExitCode.DONE
+    return await _apply_policy(options, target, printer, reading)
 
 
-def _change(options: argparse.Namespace) -> int:
-    from asyncio import run as run_in_loop
+async def _apply_policy(
+    options: argparse.Namespace, target: Target, printer: Printer, reading: Reading
+) -> int:
+    from barnabas.cli.record_streams.consuming import Until
+    from barnabas.cli.record_streams.record_output import RecordOutput
+    from barnabas.cli.record_streams.sharing import Verdict, share
 
-    from barnabas.cli.printing import Printer
-    from barnabas.cli.share_records.changing import Change, change
-
-    wanted = Change(options.action, options.topic, options.partition, *options.offsets)
-    run_in_loop(change(options.bootstrap, options.group, wanted, Printer(as_json=options.json)))
-    return 0
-
-
-def _sentence(message: str) -> str:
-    return f"{message.removesuffix('.')}."
-
-
-def _matched(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
-    return found
-
-
-def _topic_partition(text: str) -> tuple[str, int | None]:
-    topic, partition = _matched(_PARTITION, text, "TOPIC or TOPIC:PARTITION, such as orders:0").groups()
-    return topic, None if partition is None else int(partition)
-
-
-def _offset_range(text: str) -> tuple[int, int]:
-    first, last = _matched(_OFFSETS, text, "an offset or a range of offsets, such as 17 or 20-24").groups()
-    return int(first), int(first if last is None else last)
-
-
-def _number(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        number = int(text) if text.isascii() and text.isdecimal() else least - 1
-        if number < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
-        return number
-
-    return parse
-
-
-_offset, _positive = _number(0), _number(1)
+    until = Until(options.max, None if options.idle is None else options.idle / _MS_PER_SECOND)
+    output = RecordOutput(printer, options.details)
+    count = await share(target, output, reading, Verdict[options.policy], until)
+    return ExitCode.DONE if count else ExitCode.NOT_FOUND

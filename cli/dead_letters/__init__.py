@@ -11,5 +11,5 @@ journal               the topic that holds the journal
 redriving             writes records and the journal, one transaction for each batch
 listing               `list` and `show`
 running               the three commands
-throttle, stopping, progress
+throttle, stopping
 """

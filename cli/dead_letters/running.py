@@ -11,7 +11,6 @@ from barnabas.cli.dead_letters import journal
 from barnabas.cli.dead_letters.letter import Letter
 from barnabas.cli.dead_letters.letter_log import LetterLog
 from barnabas.cli.dead_letters.listing import Listing
-from barnabas.cli.dead_letters.progress import Progress
 from barnabas.cli.dead_letters.redriven_offsets import RedrivenOffsets
 from barnabas.cli.dead_letters.redriving import NotRedriven, Plan, Redriving, Tally, Writer
 from barnabas.cli.dead_letters.selection import Selection
@@ -20,6 +19,7 @@ from barnabas.cli.dead_letters.source_records import SourceRecords
 from barnabas.cli.dead_letters.stopping import stop_wish
 from barnabas.cli.dead_letters.throttle import Throttle
 from barnabas.cli.printing import Printer, Row
+from barnabas.cli.progress import Steps, progress
 from barnabas.client.address import Address
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.client.producer import Producer
@@ -81,25 +81,37 @@ async def redrive(
     with stop_wish() as stop:
         async with connected(place.addresses, place.security) as session:
             letters = await LetterLog.open(session, place.topic_name)
-            progress = Progress(letters.offset_count(plan.selection))
-
-            def report(one: NotRedriven) -> None:
-                progress.erase()
-                printer.row(_not_redriven_row(place.topic_name, one))
-
             try:
-                async with _writer(session, letters, place, dry_run=dry_run) as (redriven, writer):
-                    redriving = Redriving(
-                        plan, letters, redriven, SourceRecords(session), writer, report, tally
-                    )
-                    throttle = Throttle(None if dry_run else records_per_second)
-                    await redriving.run(
-                        throttle, stop, lambda: progress.show(letters.looked_at_count, tally.redriven)
-                    )
+                with progress("looking at letters", letters.offset_count(plan.selection)) as steps:
+                    bar = _Bar(steps, letters)
+
+                    def report(one: NotRedriven) -> None:
+                        steps.hide()
+                        printer.row(_not_redriven_row(place.topic_name, one))
+
+                    async with _writer(session, letters, place, dry_run=dry_run) as (redriven, writer):
+                        redriving = Redriving(
+                            plan, letters, redriven, SourceRecords(session), writer, report, tally
+                        )
+                        throttle = Throttle(None if dry_run else records_per_second)
+                        await redriving.run(throttle, stop, bar.show)
             finally:
-                progress.erase()
                 printer.row(_tally_row(place.topic_name, tally, dry_run=dry_run, is_stopped=stop.is_asked))
     return Ending(tally, stop.is_asked)
+
+
+class _Bar:
+    """The letters that were looked at, as steps."""
+
+    def __init__(self, steps: Steps, letters: LetterLog) -> None:
+        self._steps = steps
+        self._letters = letters
+        self._shown_count = 0
+
+    def show(self) -> None:
+        """Draw the steps since the last call."""
+        self._steps.advance(self._letters.looked_at_count - self._shown_count)
+        self._shown_count = self._letters.looked_at_count
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from barnabas.cli.dead_letters.letter import Letter, NotALetter
@@ -85,12 +84,3 @@ def parse_offsets(text: str) -> LetterOffsets:
             f"{text!r} is not [PARTITION:]FIRST[-LAST], such as 17, 17-40 or 2:17-40, offsets of letters"
         )
     return LetterOffsets(int(partition) if colon else None, int(first), int(last or first))
-
-
-def parse_time_ms(text: str) -> int:
-    """The time in ms since 1970; UTC without a zone. Raises ValueError, whose message says the remedy."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not a time such as 2026-01-31T12:00, which is UTC") from error
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -6,17 +6,14 @@ members of another. Transactions under way are not waited for: their ranges are 
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Final, NamedTuple
 
 from barnabas.cli.group_ranges.report import GroupReport, PartitionReport, Sharer
-from barnabas.client.address import Address
-from barnabas.client.cluster import Cluster
+from barnabas.cli.target import Target
 from barnabas.client.coordinators import Coordinators
-from barnabas.client.topics import LATEST, Retries, Topics
+from barnabas.client.topics import LATEST, Topics
 from barnabas.protocol.client.individual_apis import DESCRIBE_SHARERS, FETCH_RANGES
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
@@ -35,11 +32,6 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import GroupId
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES
 
-CLIENT_ID: Final = "barnabas-ranges"
-GIVE_UP_MS: Final = 5_000
-"""How long temporary errors are retried; the broker may still be starting."""
-REQUEST_TIMEOUT_MS: Final = 10_000
-
 _NOT_A_CONSUMER_GROUP: Final = "Simple"
 """The state of a group without members of the new protocol, as Kafka calls groups that only have offsets."""
 
@@ -49,23 +41,17 @@ class _Committed(NamedTuple):
     ranges: list[OffsetRange]
 
 
-async def ask(addresses: Sequence[Address], group_id: str, topic_names: Sequence[str]) -> GroupReport | None:
+async def ask(target: Target, group_id: str, topic_names: Sequence[str]) -> GroupReport | None:
     """The group, with the partitions of these topics, or of all; None if it has neither members nor offsets.
 
     Raises `ConsumerError`: no broker, a broker without the feature, an unknown topic.
     """
-    cluster = Cluster(addresses, client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
-    retries = Retries(give_up_ms=GIVE_UP_MS)
-    try:
-        with closing(cluster), closing(Topics(cluster, retries)) as topics:
-            with closing(Coordinators(cluster, retries)) as coordinators:
-                described = await _describe(coordinators, group_id)
-                committed = await _committed(coordinators, group_id)
-            if described is None and not committed:
-                return None
-            return await _report(topics, topic_names, group_id, described, committed)
-    finally:
-        await asyncio.sleep(0)  # the connections' transports close in the loop's next round
+    async with target.administer() as admin:
+        described = await _describe(admin.coordinators, group_id)
+        committed = await _committed(admin.coordinators, group_id)
+        if described is None and not committed:
+            return None
+        return await _report(admin.topics, topic_names, group_id, described, committed)
 
 
 async def _describe(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from barnabas.cli.printing import Printer
-from barnabas.cli.share_records.inspecting import CLIENT_ID, GIVE_UP_MS, REQUEST_TIMEOUT_MS
-from barnabas.cli.share_records.report import print_change
+from barnabas.cli.target import Target
 from barnabas.client.share_group_admin import ShareGroupAdmin
 
 _DONE: Final = {"release": "released", "archive": "archived", "dead-letter": "on their way to dead letters"}
@@ -23,18 +22,11 @@ class Change(NamedTuple):
     last_offset: int
 
 
-async def change(bootstrap: str, group_id: str, wanted: Change, printer: Printer) -> None:
+async def change(target: Target, group_id: str, wanted: Change, printer: Printer) -> None:
     """Change the records, and print their number. Raises `ConsumerError`; then nothing was printed."""
-    admin = ShareGroupAdmin(
-        bootstrap,
-        group=group_id,
-        client_id=CLIENT_ID,
-        connect_timeout_ms=GIVE_UP_MS,
-        request_timeout_ms=REQUEST_TIMEOUT_MS,
-    )
-    async with admin:
+    async with ShareGroupAdmin(target.bootstrap, group=group_id, **target.options) as admin:
         alter = {"release": admin.release, "archive": admin.archive, "dead-letter": admin.dead_letter}
         count = await alter[wanted.action](*wanted[1:])
     records = "1 record" if count == 1 else f"{count} records"
     row = {"type": "changed", "group": group_id, **wanted._asdict(), "record_count": count}
-    print_change(printer, row, f"{wanted.topic}-{wanted.partition}: {records} {_DONE[wanted.action]}")
+    printer.result(row, f"{wanted.topic}-{wanted.partition}: {records} {_DONE[wanted.action]}")

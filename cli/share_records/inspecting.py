@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from barnabas.cli.printing import Printer
 from barnabas.cli.share_records.report import (
@@ -13,14 +13,10 @@ from barnabas.cli.share_records.report import (
     print_ranges,
     print_records,
 )
+from barnabas.cli.target import Target
 from barnabas.client.share_browser import ShareBrowser
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.record_inspection import DescribedState
-
-CLIENT_ID: Final = "barnabas-share"
-GIVE_UP_MS: Final = 5_000
-"""How long temporary errors are retried; the broker may still be starting."""
-REQUEST_TIMEOUT_MS: Final = 10_000
 
 T = TypeVar("T")
 
@@ -43,16 +39,9 @@ class Wanted(NamedTuple):
     with_records: bool
 
 
-async def inspect(bootstrap: str, group_id: str, wanted: Wanted, printer: Printer) -> bool:
+async def inspect(target: Target, group_id: str, wanted: Wanted, printer: Printer) -> bool:
     """Whether the group reads any of the wanted partitions. Raises `ConsumerError`."""
-    browser = ShareBrowser(
-        bootstrap,
-        group=group_id,
-        client_id=CLIENT_ID,
-        connect_timeout_ms=GIVE_UP_MS,
-        request_timeout_ms=REQUEST_TIMEOUT_MS,
-    )
-    async with browser:
+    async with ShareBrowser(target.bootstrap, group=group_id, **target.options) as browser:
         partitions = await _partitions(browser, wanted)
         for number, partition in enumerate(partitions):
             if number:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from barnabas.cli.printing import Printer, Row, Value, bytes_entry
+from barnabas.cli.printing import Printer, Row, Value, as_text, bytes_entry
 from barnabas.client.inspect.browsing import BrowsedRecord
 from barnabas.client.inspect.record_range import GroupProgress, LastChange, RecordRange
 from barnabas.client.topic_partition import TopicPartition
@@ -58,7 +58,7 @@ def print_ranges(printer: Printer, ranges: Sequence[RecordRange]) -> None:
 def print_records(printer: Printer, records: Sequence[BrowsedRecord]) -> None:
     if printer.as_json:
         for record in records:
-            printer.row(_record_row(record))
+            printer.row(record_row(record))
     else:
         columns = {**_STATE_COLUMNS, "offsets": "OFFSET", **_CONTENT_COLUMNS}
         _print_table(printer, [_record_cells(one) for one in records], columns)
@@ -69,14 +69,6 @@ def print_more(printer: Printer, partition: TopicPartition, next_offset: int) ->
     printer.text(f"  More follow: continue with --from-offset {next_offset}.")
     if printer.as_json:
         printer.row({"type": "more", **partition._asdict(), "next_offset": next_offset})
-
-
-def print_change(printer: Printer, row: Row, sentence: str) -> None:
-    """The result of a change: the row as JSON, the sentence as text."""
-    if printer.as_json:
-        printer.row(row)
-    else:
-        printer.text(sentence)
 
 
 def _print_table(printer: Printer, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
@@ -147,12 +139,12 @@ def _record_cells(record: BrowsedRecord) -> Row:
     return {
         **_range_cells(record.group),
         "offsets": record.offset,
-        "key": _text(record.key),
-        "value": _text(record.value) if shown else f"unreadable: {record.unreadable}",
+        "key": as_text(record.key),
+        "value": as_text(record.value) if shown else f"unreadable: {record.unreadable}",
     }
 
 
-def _record_row(record: BrowsedRecord) -> Row:
+def record_row(record: BrowsedRecord) -> Row:
     group = record.group
     place = {"topic": group.topic, "partition": group.partition, "offset": record.offset}
     headers = [{"key": name, **bytes_entry("value", value)} for name, value in record.headers]
@@ -165,17 +157,6 @@ def _record_row(record: BrowsedRecord) -> Row:
     if record.unreadable is not None:
         content = {"unreadable": record.unreadable}
     return {"type": "record", **place, **_state(group), **content}
-
-
-def _text(data: bytes | None) -> str | None:
-    """Text unchanged; other bytes, and text with control characters, as a literal of Python."""
-    if data is None:
-        return None
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return repr(data)
-    return text if text.isprintable() else repr(text)
 
 
 def _words(name: str) -> str:

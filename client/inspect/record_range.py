@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.delivery_state import Cause, Condition, decode_condition
+from barnabas.protocol.extended.describe_share_record_history_v0 import DescribedStep
 from barnabas.protocol.extended.describe_share_records_v0 import (
     DescribedRange,
     DescribeShareRecordsResponse,
 )
 from barnabas.protocol.extended.describe_share_records_v0 import LastChange as ChangeOnWire
 from barnabas.protocol.extended.describe_share_records_v0 import LockHolder as HolderOnWire
+from barnabas.protocol.record_history import HistoryStep, StepKind
 from barnabas.protocol.record_inspection import DescribedState, Wait
+from barnabas.protocol.varint import RecordFormatError
 
 
 class LockHolder(NamedTuple):
@@ -82,6 +85,27 @@ def page_of(topic: str, partition: int, response: DescribeShareRecordsResponse) 
     )
     ranges = [_range(topic, partition, one) for one in response.ranges]
     return RangePage(progress, ranges, response.next_offset)
+
+
+def step_of(described: DescribedStep) -> HistoryStep:
+    """The step; ValueError for an unknown kind, state, cause or condition."""
+    return HistoryStep(
+        described.control_offset,
+        described.timestamp_ms,
+        StepKind(described.kind),
+        DescribedState(described.state),
+        described.delivery_count,
+        Cause(described.cause),
+        described.member_id,
+        None if described.condition is None else _condition(described.condition),
+    )
+
+
+def _condition(data: bytes) -> Condition:
+    try:
+        return decode_condition(data)
+    except RecordFormatError as error:
+        raise ValueError(str(error)) from error
 
 
 def _range(topic: str, partition: int, described: DescribedRange) -> RecordRange:

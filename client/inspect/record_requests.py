@@ -6,7 +6,7 @@ caller must look at the records before the change is repeated.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
@@ -17,24 +17,40 @@ from barnabas.client.errors import (
     UnsupportedBrokerError,
     broker_error,
 )
-from barnabas.client.inspect.record_range import RangePage, page_of
+from barnabas.client.inspect.record_range import RangePage, page_of, step_of
 from barnabas.client.leaders import Leaders
 from barnabas.client.patience import Patience
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import TOPIC_GONE_MS, Retries, Topics
-from barnabas.protocol.client.inspection_apis import ALTER_SHARE_RECORDS, DESCRIBE_SHARE_RECORDS
+from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.client.inspection_apis import (
+    ALTER_SHARE_RECORDS,
+    DESCRIBE_SHARE_RECORD_HISTORY,
+    DESCRIBE_SHARE_RECORDS,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.alter_share_records_v0 import AlterShareRecordsRequest
+from barnabas.protocol.extended.describe_share_record_history_v0 import (
+    DescribeShareRecordHistoryRequest,
+    DescribeShareRecordHistoryResponse,
+)
 from barnabas.protocol.extended.describe_share_records_v0 import (
     DescribeShareRecordsRequest,
     DescribeShareRecordsResponse,
 )
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import GroupId, i8, i32, i64
-from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, RecordAction
+from barnabas.protocol.record_history import HistoryStep
+from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, NO_NEXT_PAGE, RecordAction
 
 PAGE_RANGES: Final = DESCRIBED_RANGES_MAX
 """The ranges that one request asks for, at most."""
+
+_ALL: Final = -1
+"""As the offset before which a page of a history begins: all control records."""
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response", DescribeShareRecordsResponse, DescribeShareRecordHistoryResponse)
 
 
 class RecordRequests:
@@ -84,21 +100,38 @@ class RecordRequests:
             include_last_changes=True,
             include_authorized_operations=False,
         )
-        patience = self._retries.patience()
+        response = await self._ask(found, DESCRIBE_SHARE_RECORDS, request)
+        try:
+            return page_of(*partition, response)
+        except ValueError as error:
+            raise _newer(error) from error
+
+    async def history(self, partition: TopicPartition, offset: int) -> list[HistoryStep] | None:
+        """The steps of the record at this offset, oldest first; None if the broker keeps no histories.
+
+        Raises the errors of `page`. The pages may be of different moments.
+        """
+        found = await self.find(partition)
+        steps: list[HistoryStep] = []
+        before_offset = _ALL
         while True:
-            connection = await self._connection(found, patience)
+            request = DescribeShareRecordHistoryRequest(
+                group_id=GroupId(self._group_id),
+                topic_id=found.topic_id,
+                partition_index=i32(found.partition),
+                offset=i64(offset),
+                before_offset=i64(before_offset),
+            )
+            response = await self._ask(found, DESCRIBE_SHARE_RECORD_HISTORY, request)
+            if not response.is_recorded:
+                return None
             try:
-                response = await connection.ask(DESCRIBE_SHARE_RECORDS, request)
-                _check(response)
-            except BrokerUnavailableError as error:
-                self._leaders.doubt(found)
-                await patience.pause(error)
-                continue
-            try:
-                return page_of(*partition, response)
+                steps += map(step_of, response.steps)
             except ValueError as error:
-                message = f"the broker is newer than this client: {error}"
-                raise UnsupportedBrokerError(ErrorCode.unsupported_version, message) from error
+                raise _newer(error) from error
+            before_offset = response.next_offset
+            if before_offset == NO_NEXT_PAGE:
+                return steps[::-1]
 
     async def alter(
         self, partition: TopicPartition, action: RecordAction, first_offset: int, last_offset: int
@@ -122,6 +155,22 @@ class RecordRequests:
             raise broker_error(response.error_code, response.error_message)
         return response.record_count
 
+    async def _ask(
+        self, partition: TopicIdPartition, api: ClientApi[_Request, _Response], request: _Request
+    ) -> _Response:
+        """The leader's response without an error; temporary errors are retried."""
+        patience = self._retries.patience()
+        while True:
+            connection = await self._connection(partition, patience)
+            try:
+                response = await connection.ask(api, request)
+                _check(response)
+            except BrokerUnavailableError as error:
+                self._leaders.doubt(partition)
+                await patience.pause(error)
+            else:
+                return response
+
     async def _connection(self, partition: TopicIdPartition, patience: Patience) -> Connection:
         while True:
             try:
@@ -132,7 +181,13 @@ class RecordRequests:
                 await patience.pause(error)
 
 
-def _check(response: DescribeShareRecordsResponse) -> None:
+def _newer(error: ValueError) -> UnsupportedBrokerError:
+    """The broker's answer has a term that this version does not know."""
+    message = f"the broker is newer than this client: {error}"
+    return UnsupportedBrokerError(ErrorCode.unsupported_version, message)
+
+
+def _check(response: DescribeShareRecordsResponse | DescribeShareRecordHistoryResponse) -> None:
     code = response.error_code
     if code is ErrorCode.none:
         return

@@ -10,11 +10,21 @@ from barnabas.protocol.extended.alter_share_records_v0 import (
     AlterShareRecordsRequest,
     AlterShareRecordsResponse,
 )
+from barnabas.protocol.extended.describe_share_record_history_v0 import (
+    DescribeShareRecordHistoryRequest,
+    DescribeShareRecordHistoryResponse,
+)
 from barnabas.protocol.extended.describe_share_records_v0 import (
     DescribeShareRecordsRequest,
     DescribeShareRecordsResponse,
 )
 
+DESCRIBE_SHARE_RECORD_HISTORY: Final = kio_api(
+    ApiKey.DESCRIBE_SHARE_RECORD_HISTORY,
+    range(1),
+    DescribeShareRecordHistoryRequest,
+    DescribeShareRecordHistoryResponse,
+)
 DESCRIBE_SHARE_RECORDS: Final = kio_api(
     ApiKey.DESCRIBE_SHARE_RECORDS, range(1), DescribeShareRecordsRequest, DescribeShareRecordsResponse
 )

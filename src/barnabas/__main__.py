@@ -5,6 +5,7 @@ The broker and the pipeline do not use each other. Each is loaded only when one 
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -16,7 +17,12 @@ from barnabas.pipeline.commands import add_command as add_pipeline_command
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command in `arguments` (None for the process's own); returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
+        from barnabas.cli.commands.completing import complete
+
+        complete(parser)
+    options = parser.parse_args(arguments)
     exit_code: int = options.run(options)
     return exit_code
 
@@ -37,14 +43,18 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads differ in the namespace's type alone
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        if self._fill is not None:
-            fill, self._fill = self._fill, None
-            fill(self)
+        self.fill()
         self._given = sys.argv[1:] if args is None else args
         options, unknown = super().parse_known_args(self._given, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, unknown
+
+    def fill(self) -> None:
+        """Add the arguments, at the first call."""
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            fill(self)
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with exit code 2."""

@@ -131,8 +131,9 @@ def logging_as_it_was() -> Generator[None]:
         ["dlq", "--help"],
         ["dlq", "redrive", "--help"],
         ["share", "--help"],
-        ["share", "inspect", "--help"],
-        ["share", "archive", "--help"],
+        ["inspect", "--help"],
+        ["browse", "--help"],
+        ["records", "archive", "--help"],
         ["healthcheck", "--help"],
     ],
 )
@@ -158,16 +159,16 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["inspect", "g", "--limit", "0"], "'0' is not a number from 1 on"),
         (["inspect", "g", "--from-offset", "-1"], "'-1' is not a number from 0 on"),
         (["inspect", "g", "--state", "lost"], "invalid choice: 'lost'"),
-        (["release", "g", "orders", "0", "1-"], "'1-' is not an offset or a range of offsets"),
-        (["delete", "g", "orders", "0", "1"], "invalid choice: 'delete'"),
+        (["records", "release", "g", "orders", "0", "1-"], "'1-' is not an offset or a range of offsets"),
+        (["records", "delete", "g", "orders", "0", "1"], "invalid choice: 'delete'"),
         (["inspect", "g", "--bootstrap", "broker:x"], "--bootstrap: 'broker:x' is not the address"),
     ],
 )
-def test_a_wrong_command_line_of_share_is_exit_code_2(
+def test_a_wrong_command_line_of_inspection_is_exit_code_2(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        exit_code = main(["share", *arguments])
+        exit_code = main(arguments)
     except SystemExit as ended:
         exit_code = int(ended.code or 0)
     output = capsys.readouterr()
@@ -175,13 +176,13 @@ def test_a_wrong_command_line_of_share_is_exit_code_2(
     assert complaint in output.err
 
 
-def test_share_without_a_broker_is_one_line_and_exit_code_1(
+def test_inspect_without_a_broker_is_one_line_and_exit_code_4(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.share_records.inspecting.GIVE_UP_MS", 1)
+    monkeypatch.setattr("barnabas.cli.target.GIVE_UP_MS", 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = address_of(taken)
-    assert main(["share", "inspect", "g", "--bootstrap", address]) == 1
+    assert main(["inspect", "g", "--bootstrap", address]) == 4
     output = capsys.readouterr()
     assert output.out == ""
     assert "cannot be reached" in output.err
@@ -345,10 +346,10 @@ def test_the_health_check_fails_without_an_answer(capsys: pytest.CaptureFixture[
 def test_ranges_fail_without_a_broker(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.cli.group_ranges.asking.GIVE_UP_MS", 1)
+    monkeypatch.setattr("barnabas.cli.target.GIVE_UP_MS", 1)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        assert main(["ranges", "billing", "--bootstrap", address_of(unused)]) == 1
+        assert main(["ranges", "billing", "--bootstrap", address_of(unused)]) == 4
     output = capsys.readouterr()
     assert output.out == ""
     assert "cannot be reached" in output.err

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.__main__ import main
+from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Consumer, ConsumerRecord, Producer, TopicPartition
 from barnabas.protocol.record_keys.hash_range import even_ranges
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
@@ -132,7 +133,7 @@ class TestTheCommand:
     ],
 )
 @pytest.mark.barnabas
-async def test_a_wrong_name_is_one_line_and_exit_code_1(
+async def test_a_wrong_name_is_one_line_and_exit_code_6(
     bootstrap: str,
     cluster: Cluster,
     capsys: pytest.CaptureFixture[str],
@@ -141,7 +142,7 @@ async def test_a_wrong_name_is_one_line_and_exit_code_1(
 ) -> None:
     _, group = await with_gaps(bootstrap, cluster)
     given = [one.format(group=group) for one in arguments]
-    assert await asyncio.to_thread(main, ["ranges", "--bootstrap", bootstrap, *given]) == 1
+    assert await asyncio.to_thread(main, ["ranges", "--bootstrap", bootstrap, *given]) == 6
     output = capsys.readouterr()
     assert output.out == ""
     assert complaint in output.err
@@ -152,7 +153,8 @@ async def test_a_broker_without_ranges_is_named_in_one_line(
     bootstrap: str, shared_broker: BrokerProcess | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --broker, against Apache Kafka. Barnabas has them, and does not know the group."""
-    assert await asyncio.to_thread(main, ["ranges", "--bootstrap", bootstrap, unique("group")]) == 1
+    exit_code = await asyncio.to_thread(main, ["ranges", "--bootstrap", bootstrap, unique("group")])
+    assert exit_code == (ExitCode.REFUSED if shared_broker is None else ExitCode.NOT_FOUND)
     complaint = capsys.readouterr().err
     expected = "does not have the feature individual.commit" if shared_broker is None else "There is no group"
     assert expected in complaint

@@ -19,8 +19,8 @@ from benchmarks.brokers.apache_kafka import ApacheKafka
 from confluent_kafka import TopicPartition
 
 from barnabas.__main__ import main
-from barnabas.cli.commands.dlq import EXIT_NOT_ALL
 from barnabas.cli.dead_letters.content import CLOCK_DIFFERENCE_MAX_MS, RECREATED
+from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Producer, ShareConsumer
 from tests.clients.broker_process import TEST_SETTINGS
 from tests.clients.cluster import Cluster, unique
@@ -250,7 +250,7 @@ class TestRecordsThatAreGone:
         target = box.cluster.topic()
         letters = [letter_headers("no-such-topic", 0, 7), letter_headers(box.source, 0, 5)]
         box.produce(box.dlq, [Written(None, None, one) for one in letters])
-        first, second, tally = dlq("redrive", "--to", target, exit_code=EXIT_NOT_ALL)
+        first, second, tally = dlq("redrive", "--to", target, exit_code=ExitCode.NOT_ALL)
         assert (first["source_topic"], first["source_offset"], first["reason"]) == (
             "no-such-topic",
             7,
@@ -266,7 +266,7 @@ class TestRecordsThatAreGone:
         records = numbered_records(4)
         box.add(*records)
         delete_records(box.cluster, box.source, before=2)
-        *rows, tally = dlq("redrive", exit_code=EXIT_NOT_ALL)
+        *rows, tally = dlq("redrive", exit_code=ExitCode.NOT_ALL)
         assert [one["source_offset"] for one in rows] == [0, 1]
         assert (tally["letters"], tally["record_gone"]) == (2, 2)
         assert box.read(box.source, after=4) == records[2:]
@@ -290,14 +290,14 @@ class TestRecordsThatAreGone:
 
     def test_a_letter_whose_topic_is_gone_needs_another_target(self, box: LetterBox, dlq: Command) -> None:
         box.produce(box.dlq, [Written(b"k", b"v", letter_headers("no-such-topic", 0, 0))])
-        row, tally = dlq("redrive", exit_code=EXIT_NOT_ALL)
+        row, tally = dlq("redrive", exit_code=ExitCode.NOT_ALL)
         assert row["reason"] == "there is no topic no-such-topic any more; --to names another topic"
         assert (tally["letters"], tally["without_target"]) == (0, 1)
         assert dlq.redrive("--to", box.source) == 1
 
     def test_a_record_without_a_letter_is_left_alone(self, box: LetterBox, dlq: Command) -> None:
         box.produce(box.dlq, [Written(b"k", b"v")])
-        row, tally = dlq("redrive", exit_code=EXIT_NOT_ALL)
+        row, tally = dlq("redrive", exit_code=ExitCode.NOT_ALL)
         assert row["reason"] == "it is not a dead letter: it has no header __dlq.errors.topic"
         assert tally["not_a_letter"] == 1
 
@@ -308,7 +308,7 @@ class TestRecordsThatAreGone:
         later_ms = int(time.time() * 1000) + 2 * CLOCK_DIFFERENCE_MAX_MS
         (offset,) = box.produce(box.source, [Written(b"k", b"newer")], timestamp_ms=later_ms)
         box.produce(box.dlq, [Written(None, None, letter_headers(box.source, 0, offset))])
-        row, tally = dlq("redrive", exit_code=EXIT_NOT_ALL)
+        row, tally = dlq("redrive", exit_code=ExitCode.NOT_ALL)
         assert row["reason"] == f"its record is gone: {RECREATED}"
         assert (tally["letters"], tally["record_gone"]) == (1, 1)
 
@@ -333,10 +333,10 @@ class TestFailures:
         asyncio.run(abort(box.address, box.dlq, letter_headers(box.source, 0, 0)))
         assert dlq.redrive() == 1
 
-    def test_a_missing_topic_is_one_line_and_exit_code_1(
+    def test_a_missing_topic_is_one_line_and_exit_code_6(
         self, address: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert main(["dlq", "list", "no-such-topic", "--bootstrap", address]) == 1
+        assert main(["dlq", "list", "no-such-topic", "--bootstrap", address]) == 6
         assert capsys.readouterr().err == "barnabas: There is no topic no-such-topic.\n"
 
 
@@ -415,7 +415,7 @@ def test_letters_of_the_broker_are_shown_and_redriven(box: LetterBox, dlq: Comma
         assert dlq.redrive() == 3
         assert box.read(box.source, after=3) == [records[0]._replace(headers=[]), *records[1:]]
     else:
-        *_, tally = dlq("redrive", exit_code=EXIT_NOT_ALL)
+        *_, tally = dlq("redrive", exit_code=ExitCode.NOT_ALL)
         assert (tally["letters"], tally["record_gone"]) == (2, 1)
         assert box.read(box.source, after=3) == records[1:]
 
@@ -445,7 +445,7 @@ def test_a_broker_with_tls_and_passwords_needs_a_file_with_settings(
     assert box.read(box.source, after=3) == numbered_records(3)
     settings.write_text(settings.read_text().replace(PASSWORD, "wrong"))
     capsys.readouterr()
-    assert main([*given, "--security", str(settings)]) == 1
+    assert main([*given, "--security", str(settings)]) == 4
     assert PASSWORD not in capsys.readouterr().err
 
 

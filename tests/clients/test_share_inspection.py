@@ -1,4 +1,4 @@
-"""`barnabas share` beside unmodified share consumers: their records are shown, released and archived."""
+"""`barnabas inspect` and `records` beside unmodified share consumers, whose records are changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def share(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> Share:
 
     def run(*arguments: object) -> list[dict[str, Any]]:
         given = [*map(str, arguments), "--bootstrap", bootstrap, "--json"]
-        exit_code = main(["share", *given])
+        exit_code = main(given)
         output = capsys.readouterr()
         assert (exit_code, output.err) == (0, "")
         return [json.loads(line) for line in output.out.splitlines()]
@@ -57,9 +57,9 @@ def test_records_of_a_confluent_consumer_are_shown_released_and_archived(
         assert len(messages) == 5
         settle(consumer, messages[:1], lambda one: consumer.acknowledge(one, AcknowledgeType.ACCEPT))
         assert held_records(share("inspect", group)) == dict.fromkeys(range(1, 5), "rdkafka")
-        (changed,) = share("archive", group, topic, 0, "1-2")
+        (changed,) = share("records", "archive", group, topic, 0, "1-2")
         assert changed["record_count"] == 2
-        share("release", group, topic, 0, 3)
+        share("records", "release", group, topic, 0, 3)
         other = share_consumer(bootstrap, group, topic)
         try:
             (again,) = poll_confluent(other)
@@ -83,7 +83,7 @@ def test_a_java_consumer_goes_on_after_its_records_were_taken(
     )
     records = poll_java(consumer)
     assert held_records(share("inspect", group, f"{topic}:0")) == dict.fromkeys(range(4), "java-app")
-    share("archive", group, topic, 0, 1)
+    share("records", "archive", group, topic, 0, 1)
     consumer.acknowledge(records)
     (result,) = consumer.commit_sync()
     assert result.error == "InvalidRecordStateException"
@@ -102,7 +102,7 @@ def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
     consumer = share_consumer(bootstrap, group, topic)
     try:
         assert len(poll_confluent(consumer)) == 3
-        (changed,) = share("dead-letter", group, topic, 0, 1)
+        (changed,) = share("records", "dead-letter", group, topic, 0, 1)
         assert (changed["action"], changed["record_count"]) == ("dead-letter", 1)
 
         def outcome() -> tuple[str, str]:
@@ -116,26 +116,27 @@ def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "exit_code", "complaint"),
     [
-        (["inspect", "no-such-group"], "There is no share group no-such-group that reads any topic."),
-        (["inspect", "{group}", "no-such-topic:0"], "There is no topic no-such-topic."),
-        (["inspect", "{group}", "{topic}:9"], "{topic} has no partition 9; its last one is 0."),
-        (["release", "no-such-group", "{topic}", "0", "0"], "no-such-group"),
-        (["release", "{group}", "{topic}", "0", "0"], "{group}"),
+        (["inspect", "no-such-group"], 6, "There is no share group no-such-group that reads any topic."),
+        (["inspect", "{group}", "no-such-topic:0"], 6, "There is no topic no-such-topic."),
+        (["inspect", "{group}", "{topic}:9"], 2, "{topic} has no partition 9; its last one is 0."),
+        (["records", "release", "no-such-group", "{topic}", "0", "0"], 5, "no-such-group"),
+        (["records", "release", "{group}", "{topic}", "0", "0"], 5, "{group}"),
     ],
 )
 @pytest.mark.barnabas
-def test_a_wrong_name_is_one_line_and_exit_code_1(
+def test_a_wrong_name_is_one_line_and_an_exit_code(
     bootstrap: str,
     cluster: Cluster,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
+    exit_code: int,
     complaint: str,
 ) -> None:
     names = {"topic": cluster.topic(), "group": unique("group")}
     given = [one.format(**names) for one in arguments]
-    assert main(["share", *given, "--bootstrap", bootstrap]) == 1
+    assert main([*given, "--bootstrap", bootstrap]) == exit_code
     output = capsys.readouterr()
     assert output.out == ""
     assert complaint.format(**names) in output.err
@@ -150,7 +151,7 @@ def test_a_broker_without_the_api_is_named_in_one_line(
 ) -> None:
     """With --broker, against Apache Kafka. Barnabas has it, and does not know the group."""
     topic = cluster.topic()
-    assert main(["share", "inspect", "no-such-group", f"{topic}:0", "--bootstrap", bootstrap]) == 1
+    assert main(["inspect", "no-such-group", f"{topic}:0", "--bootstrap", bootstrap]) == 5
     complaint = capsys.readouterr().err
     expected = "Only Barnabas has this API" if shared_broker is None else "no-such-group"
     assert expected in complaint

@@ -38,6 +38,7 @@ NO_CHANGE = {
         *("describe_transactions", "list_transactions", "consumer_group_describe", "list_config_resources"),
         *("describe_topic_partitions", "share_group_describe", "read_share_group_state"),
         *("read_share_group_state_summary", "describe_share_group_offsets", "describe_share_records"),
+        "describe_share_record_history",
     },
     "of members, which join again": {
         *("join_group", "sync_group", "heartbeat", "leave_group"),

@@ -51,5 +51,9 @@ def test_every_api_of_kafka_has_its_number() -> None:
 
 def test_the_apis_of_barnabas_have_keys_from_10000_on() -> None:
     own = [key for key in ApiKey if key >= OWN_KEYS_FROM]
-    assert own == [ApiKey.DESCRIBE_SHARE_RECORDS, ApiKey.ALTER_SHARE_RECORDS]
+    assert own == [
+        ApiKey.DESCRIBE_SHARE_RECORDS,
+        ApiKey.ALTER_SHARE_RECORDS,
+        ApiKey.DESCRIBE_SHARE_RECORD_HISTORY,
+    ]
     assert max(own) <= KEY_MAX

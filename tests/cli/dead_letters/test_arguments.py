@@ -68,7 +68,7 @@ def test_the_command_fails_without_a_broker(
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
-        assert main(["dlq", action, "dlq.orders", "--bootstrap", address]) == 1
+        assert main(["dlq", action, "dlq.orders", "--bootstrap", address]) == 4
     output = capsys.readouterr()
     assert "cannot be reached" in output.err
     assert output.err.count("\n") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cli.dead_letters.letter import NotALetter
-from barnabas.cli.dead_letters.selection import LetterOffsets, Selection, parse_offsets, parse_time_ms
+from barnabas.cli.dead_letters.selection import LetterOffsets, Selection, parse_offsets
 from tests.cli.dead_letters.letters import LETTER, WRITTEN_MS
 
 
@@ -90,20 +90,3 @@ def test_offsets_may_name_their_partition(text: str, offsets: LetterOffsets) -> 
 def test_other_offsets_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not \[PARTITION:\]FIRST\[-LAST\], such as 17"):
         parse_offsets(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "time_ms"),
-    [
-        ("2023-11-14T22:13:20", WRITTEN_MS),
-        ("2023-11-14T23:13:20.5+01:00", WRITTEN_MS + 500),
-        ("1970-01-02", 86_400_000),
-    ],
-)
-def test_times_are_in_utc_without_a_zone(text: str, time_ms: int) -> None:
-    assert parse_time_ms(text) == time_ms
-
-
-def test_another_time_is_refused_with_an_example() -> None:
-    with pytest.raises(ValueError, match="'yesterday' is not a time such as 2026-01-31T12:00"):
-        parse_time_ms("yesterday")

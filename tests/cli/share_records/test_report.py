@@ -1,4 +1,4 @@
-"""The tables and the JSON of `barnabas share inspect`."""
+"""The tables and the JSON of `barnabas inspect`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,144 @@
+"""`barnabas topics`: lists and describes topics, creates and deletes them, adds partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from barnabas.cli.printing import Printer, Row
+from barnabas.cli.target import Target
+from barnabas.client.admin.connection import AdminConnection
+from barnabas.client.admin.group_positions import Bounds, fetch_bounds
+from barnabas.client.admin.settings import Resource, ResourceType, Source, describe_settings
+from barnabas.client.admin.topics import (
+    TopicDescription,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    describe_topics,
+)
+from barnabas.client.topic_partition import TopicPartition
+
+_LIST_COLUMNS: Final = {
+    "topic": "TOPIC",
+    "partition_count": "PARTITIONS",
+    "replication_factor": "REPLICAS",
+    "record_count": "OFFSETS",
+    "topic_id": "ID",
+}
+_PARTITION_COLUMNS: Final = {
+    "partition": "PARTITION",
+    "start_offset": "START",
+    "end_offset": "END",
+    "leader": "LEADER",
+    "replicas": "REPLICAS",
+    "in_sync_replicas": "IN SYNC",
+}
+
+
+async def list_topics(target: Target, printer: Printer, *, with_internal: bool) -> None:
+    """Print all topics. Raises `ConsumerError`."""
+    async with target.administer() as admin:
+        found = await describe_topics(admin)
+        topics = [one for one in found if with_internal or not one.is_internal]
+        bounds = await fetch_bounds(admin, [partition for topic in topics for partition in _led(topic)])
+        printer.table([_topic_row(one, bounds) for one in topics], _LIST_COLUMNS)
+
+
+async def describe(target: Target, printer: Printer, names: Sequence[str]) -> None:
+    """Print each topic with its partitions and its own settings. Raises `ConsumerError`."""
+    async with target.administer() as admin:
+        for number, topic in enumerate(await describe_topics(admin, names)):
+            if number:
+                printer.text()
+            await _describe_one(admin, printer, topic)
+
+
+async def create(
+    target: Target,
+    printer: Printer,
+    name: str,
+    *,
+    partition_count: int,
+    replication_factor: int,
+    settings: Mapping[str, str],
+    dry_run: bool,
+) -> None:
+    """Create the topic, or check that it could be created. Raises `ConsumerError`."""
+    async with target.administer() as admin:
+        count = await create_topic(
+            admin,
+            name,
+            partition_count=partition_count,
+            replication_factor=replication_factor,
+            settings=settings,
+            validate_only=dry_run,
+        )
+    done = "could be created" if dry_run else "created"
+    row = {"type": "topic", "topic": name, "partition_count": count, "dry_run": dry_run}
+    printer.result(row, f"{name}: {done} with {count} partition{'' if count == 1 else 's'}")
+
+
+async def grow(target: Target, printer: Printer, name: str, partition_count: int) -> None:
+    """Add partitions. Raises `ConsumerError`."""
+    async with target.administer() as admin:
+        await add_partitions(admin, name, partition_count)
+    printer.result(
+        {"type": "topic", "topic": name, "partition_count": partition_count},
+        f"{name}: has {partition_count} partitions now; keys may go to other partitions than before",
+    )
+
+
+async def delete(target: Target, printer: Printer, names: Sequence[str]) -> None:
+    """Delete the topics, one after the other. Raises `ConsumerError`; the topics before are deleted then."""
+    async with target.administer() as admin:
+        for name in names:
+            await delete_topic(admin, name)
+            printer.result({"type": "deleted", "topic": name}, f"{name}: deleted")
+
+
+def _led(topic: TopicDescription) -> list[TopicPartition]:
+    """The partitions that have a leader, which alone knows the bounds of their logs."""
+    return [TopicPartition(topic.name, one.partition) for one in topic.partitions if one.leader >= 0]
+
+
+def _topic_row(topic: TopicDescription, bounds: Mapping[TopicPartition, Bounds]) -> Row:
+    own = [bounds[one] for one in _led(topic) if one in bounds]
+    return {
+        "type": "topic",
+        "topic": topic.name,
+        "partition_count": len(topic.partitions),
+        "replication_factor": max((len(one.replicas) for one in topic.partitions), default=0),
+        "record_count": sum(one.end_offset - one.start_offset for one in own),
+        "topic_id": str(topic.topic_id),
+        "is_internal": topic.is_internal,
+    }
+
+
+async def _describe_one(admin: AdminConnection, printer: Printer, topic: TopicDescription) -> None:
+    settings = await describe_settings(admin, Resource(ResourceType.TOPIC, topic.name))
+    own = {one.name: one.value for one in settings if one.source is Source.TOPIC}
+    bounds = await fetch_bounds(admin, _led(topic))
+    if printer.as_json:
+        printer.row({**_topic_row(topic, bounds), "settings": own})
+    else:
+        printer.text(f"{topic.name}  (id {topic.topic_id})")
+        if own:
+            printer.text(f"  settings: {', '.join(f'{name}={value}' for name, value in own.items())}")
+    rows: list[Row] = []
+    for one in topic.partitions:
+        bound = bounds.get(TopicPartition(topic.name, one.partition))
+        rows.append(
+            {
+                "type": "partition",
+                "topic": topic.name,
+                "partition": one.partition,
+                "start_offset": None if bound is None else bound.start_offset,
+                "end_offset": None if bound is None else bound.end_offset,
+                "leader": None if one.leader < 0 else one.leader,
+                "leader_epoch": one.leader_epoch,
+                "replicas": list(one.replicas),
+                "in_sync_replicas": list(one.in_sync_replicas),
+            }
+        )
+    printer.table(rows, _PARTITION_COLUMNS)

@@ -1,0 +1,166 @@
+"""The positions of a group in the partitions that it reads, their lag, and changes of the positions.
+
+The position of a consumer group is its committed offset, and that of a share group its start offset (SPSO).
+A group must be empty when its positions are changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from kio.schema.alter_share_group_offsets.v0.response import AlterShareGroupOffsetsResponse
+
+from barnabas.client.admin.connection import AdminConnection
+from barnabas.client.admin.groups import SHARE
+from barnabas.client.errors import UnknownTopicError
+from barnabas.client.group_offsets import (
+    CommittedOffset,
+    GroupMetadata,
+    commit_group_offsets,
+    fetch_group_offsets,
+)
+from barnabas.client.share_group_offsets import fetch_positions
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
+from barnabas.client.topics import EARLIEST, LATEST
+from barnabas.protocol.client.admin_apis import ALTER_SHARE_GROUP_OFFSETS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
+
+
+class GroupPosition(NamedTuple):
+    """The position in one partition; None for an offset or a lag that is unknown."""
+
+    offset: int | None
+    """The next record to read; for a share group the first one that is not done."""
+    end_offset: int | None
+    """The end of the log."""
+    lag: int | None
+    """The records that are not done."""
+
+
+class Bounds(NamedTuple):
+    """The start (inclusive) and the end (exclusive) of a partition's log."""
+
+    start_offset: int
+    end_offset: int
+
+
+async def fetch_group_positions(
+    connection: AdminConnection, group_id: str, group_type: str
+) -> dict[TopicPartition, GroupPosition]:
+    """By partition, sorted, the positions of the group. Partitions of deleted topics have no end.
+
+    Raises `BrokerError` and `BrokerUnavailableError`.
+    """
+    if group_type == SHARE:
+        positions = await fetch_positions(connection.coordinators, group_id)
+        ends = await _end_offsets(connection, positions)
+        return {
+            one: GroupPosition(position.start_offset, ends.get(one), position.lag)
+            for one, position in sorted(positions.items())
+        }
+    committed = await fetch_group_offsets(connection.coordinators, GroupMetadata(group_id), None)
+    ends = await _end_offsets(connection, committed)
+    return {
+        one: GroupPosition(position.offset, ends.get(one), _lag(position.offset, ends.get(one)))
+        for one, position in sorted(committed.items())
+    }
+
+
+async def set_group_positions(
+    connection: AdminConnection, group_id: str, group_type: str, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """Move the group to these offsets. Raises `BrokerError` and `BrokerUnavailableError`."""
+    if group_type == SHARE:
+        await _set_start_offsets(connection, group_id, offsets)
+    else:
+        committed = {one: CommittedOffset(offset, "") for one, offset in offsets.items()}
+        await commit_group_offsets(connection.coordinators, GroupMetadata(group_id), committed)
+
+
+async def fetch_bounds(
+    connection: AdminConnection, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, Bounds]:
+    """By partition, the bounds of its log. Raises `UnknownTopicError`, `BrokerError` and others."""
+    names = await _by_id(connection, partitions)
+    wanted = list(names)
+    starts = await connection.topics.offsets(wanted, EARLIEST)
+    ends = await connection.topics.offsets(wanted, LATEST)
+    return {names[one]: Bounds(starts[one] or 0, ends[one] or 0) for one in wanted}
+
+
+async def fetch_offsets_at(
+    connection: AdminConnection, partitions: Collection[TopicPartition], timestamp_ms: int
+) -> dict[TopicPartition, int | None]:
+    """By partition, the offset of the first record that is not older; None if there is none."""
+    names = await _by_id(connection, partitions)
+    wanted = list(names)
+    found = await connection.topics.offsets(wanted, timestamp_ms)
+    return {names[one]: offset for one, offset in found.items()}
+
+
+async def _by_id(
+    connection: AdminConnection, partitions: Collection[TopicPartition]
+) -> dict[TopicIdPartition, TopicPartition]:
+    """The partitions by their topics' ids; those that a topic does not have are left out."""
+    wanted = set(partitions)
+    found = await connection.topics.find(sorted({one.topic for one in wanted}))
+    return {
+        one: TopicPartition(topic.name, one.partition)
+        for topic in found
+        for one in topic.partitions
+        if TopicPartition(topic.name, one.partition) in wanted
+    }
+
+
+async def _end_offsets(
+    connection: AdminConnection, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The ends of the logs that exist."""
+    ends: dict[TopicPartition, int] = {}
+    for topic, indexes in indexes_by_topic(partitions).items():
+        try:
+            bounds = await fetch_bounds(connection, [TopicPartition(topic, index) for index in indexes])
+        except UnknownTopicError:
+            continue
+        ends.update((one, bound.end_offset) for one, bound in bounds.items())
+    return ends
+
+
+def _lag(offset: int, end_offset: int | None) -> int | None:
+    return None if end_offset is None else max(end_offset - offset, 0)
+
+
+async def _set_start_offsets(
+    connection: AdminConnection, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> None:
+    request = AlterShareGroupOffsetsRequest(
+        group_id=GroupId(group_id),
+        topics=tuple(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=TopicName(topic),
+                partitions=tuple(
+                    AlterShareGroupOffsetsRequestPartition(
+                        partition_index=i32(index), start_offset=i64(offsets[TopicPartition(topic, index)])
+                    )
+                    for index in indexes
+                ),
+            )
+            for topic, indexes in indexes_by_topic(offsets).items()
+        ),
+    )
+    await connection.coordinators.ask(group_id, ALTER_SHARE_GROUP_OFFSETS, request, _alter_error)
+
+
+def _alter_error(response: AlterShareGroupOffsetsResponse) -> ErrorCode:
+    if response.error_code is not ErrorCode.none:
+        return response.error_code
+    codes = (one.error_code for topic in response.responses for one in topic.partitions)
+    return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)

@@ -1,0 +1,153 @@
+"""The settings of topics, groups and brokers, with their sources; set them, or return to the default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+
+from barnabas.client.admin.connection import AdminConnection, check_code
+from barnabas.client.errors import MisuseError, UnknownTopicError
+from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.primitive import i8
+
+ALL_BROKERS: Final = ""
+"""As the name of a resource of type BROKER: the defaults of all brokers."""
+
+
+class ResourceType(IntEnum):
+    """The kinds of resources that have settings, with Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    """A topic or a group by its name, or a broker by its id."""
+
+    type: ResourceType
+    name: str
+
+
+class Source(IntEnum):
+    """The place where a value is set, with Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    BROKER = 2
+    """Set for one broker while it runs."""
+    ALL_BROKERS = 3
+    """Set for all brokers while they run."""
+    CONFIGURATION = 4
+    """Set when the broker started."""
+    DEFAULT = 5
+    LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Setting(NamedTuple):
+    """A setting with its value in force."""
+
+    name: str
+    value: str | None
+    """None if it has none, and for a secret."""
+    source: Source
+    is_read_only: bool
+    is_sensitive: bool
+
+
+class _Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+
+
+async def describe_settings(connection: AdminConnection, resource: Resource) -> list[Setting]:
+    """All settings of the resource, sorted by name.
+
+    Raises `UnknownTopicError`, `MisuseError` for an unknown broker, `BrokerError` and
+    `BrokerUnavailableError`.
+    """
+    asked = DescribeConfigsResource(
+        resource_type=i8(resource.type), resource_name=resource.name, configuration_keys=None
+    )
+    request = DescribeConfigsRequest(resources=(asked,), include_synonyms=False)
+
+    async def step() -> list[Setting]:
+        response: DescribeConfigsResponse
+        if (node_id := _node_id(resource)) is None:
+            response = await connection.cluster.ask(DESCRIBE_CONFIGS, request)
+        else:
+            response = await connection.ask_broker(node_id, DESCRIBE_CONFIGS, request)
+        (result,) = response.results
+        _check(resource, result.error_code, result.error_message)
+        return sorted(map(_setting, result.configs))
+
+    return await connection.patiently(step)
+
+
+async def alter_settings(
+    connection: AdminConnection, resource: Resource, changes: Mapping[str, str | None]
+) -> None:
+    """Set each name to its value; None returns to the default. All of them change, or none.
+
+    Raises the errors of `describe_settings`, such as `BrokerError` with INVALID_CONFIG.
+    """
+    altered = AlterConfigsResource(
+        resource_type=i8(resource.type),
+        resource_name=resource.name,
+        configs=tuple(
+            AlterableConfig(
+                name=name,
+                config_operation=i8(_Operation.DELETE if value is None else _Operation.SET),
+                value=value,
+            )
+            for name, value in changes.items()
+        ),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(altered,), validate_only=False)
+
+    async def step() -> None:
+        response: IncrementalAlterConfigsResponse
+        if (node_id := _node_id(resource)) is None:
+            response = await connection.cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)
+        else:
+            response = await connection.ask_broker(node_id, INCREMENTAL_ALTER_CONFIGS, request)
+        (result,) = response.responses
+        _check(resource, result.error_code, result.error_message)
+
+    await connection.patiently(step)
+
+
+def _node_id(resource: Resource) -> int | None:
+    """The only broker that knows the settings; None if any broker does. Raises `MisuseError`."""
+    if resource.type is not ResourceType.BROKER or resource.name == ALL_BROKERS:
+        return None
+    if not (resource.name.isascii() and resource.name.isdecimal()):
+        raise MisuseError(f"{resource.name!r} is not the id of a broker, which is a number.")
+    return int(resource.name)
+
+
+def _check(resource: Resource, code: ErrorCode, message: str | None) -> None:
+    if resource.type is ResourceType.TOPIC and code is ErrorCode.unknown_topic_or_partition:
+        raise UnknownTopicError([resource.name])
+    check_code(code, message)
+
+
+def _setting(described: DescribeConfigsResourceResult) -> Setting:
+    try:
+        source = Source(described.config_source)
+    except ValueError:
+        source = Source.UNKNOWN
+    return Setting(described.name, described.value, source, described.read_only, described.is_sensitive)
