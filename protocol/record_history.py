@@ -44,6 +44,13 @@ class HistoryStep(NamedTuple):
     """The member that caused it, or that lost its lock."""
     condition: Condition | None = None
 
+    @property
+    def is_change(self) -> bool:
+        """Whether the group changed the record in this step. States without a cause only fill the
+        gaps between others, and checkpoints repeat earlier states.
+        """
+        return self.kind is StepKind.CHANGE and self.cause is not Cause.NONE
+
 
 def history_step(
     offset: int, control_offset: int, record: ShareCheckpoint | ShareDelta

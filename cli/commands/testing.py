@@ -9,7 +9,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
-from barnabas.cli.commands.failures import EXIT_FAILED, EXIT_WRONG_CONFIGURATION, complain
+from barnabas.cli.commands.failures import complain, configure_logging
+from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from barnabas.broker.config.broker_config import BrokerConfig
@@ -39,7 +40,6 @@ def run(options: argparse.Namespace) -> int:
 
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
-    from barnabas.cli.commands.failures import configure_logging
 
     configure_logging(options)
     # The settings of the kit's broker are not those of the machine's environment.
@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
             f"{TOKEN_VARIABLE} must have {TOKEN_LENGTH_MIN} characters or more. This command is for "
             "barnabas.testing; barnabas serve runs a broker."
         )
-        return complain(message, EXIT_WRONG_CONFIGURATION, options.log_format)
+        return complain(message, ExitCode.USAGE, options.log_format)
     try:
         config = load_configuration(options, options.listen)
     except ConfigError as error:
-        return complain(str(error), EXIT_WRONG_CONFIGURATION, options.log_format)
+        return complain(str(error), ExitCode.USAGE, options.log_format)
     return _serve(config, token, options.log_format)
 
 
@@ -65,5 +65,5 @@ def _serve(config: "BrokerConfig", token: str, log_format: str) -> int:
     try:
         serve_for_tests(config, token)
     except (OSError, PortLost, StorageError) as error:
-        return complain(f"Cannot serve: {error}", EXIT_FAILED, log_format)
+        return complain(f"Cannot serve: {error}", ExitCode.FAILED, log_format)
     return 0

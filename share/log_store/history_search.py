@@ -7,12 +7,15 @@ Control records of earlier groups with the same name are part of the history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.record_history import HistoryStep, history_step
 from barnabas.share.log_store.change_search import SEARCHED_BYTES_MAX, SEARCHED_RECORDS_MAX
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
+
+FROM_NEWEST: Final = -1
+"""As the position of the first page."""
 
 
 class HistoryPage(NamedTuple):
@@ -23,8 +26,15 @@ class HistoryPage(NamedTuple):
     """The steps of control records before this offset follow; None after the last page."""
 
 
-def find_history(log: PartitionLog, group_id: str, offset: int, before_offset: int) -> HistoryPage:
-    """The steps of the record at `offset`, from control records before `before_offset`, or from all for -1.
+def find_history(
+    log: PartitionLog,
+    group_id: str,
+    offset: int,
+    before_offset: int,
+    steps_max: int = SEARCHED_RECORDS_MAX,
+) -> HistoryPage:
+    """The steps of the record at `offset`, from control records before `before_offset`, or from all for
+    `FROM_NEWEST`.
 
     A control record lies behind all records whose states it has, so the search ends there. Raises
     StorageError for one that cannot be read.
@@ -36,7 +46,8 @@ def find_history(log: PartitionLog, group_id: str, offset: int, before_offset: i
             break
         if 0 <= before_offset <= entry.offset:
             continue
-        if read_count >= SEARCHED_RECORDS_MAX or read_bytes >= SEARCHED_BYTES_MAX:
+        is_full = len(steps) >= steps_max or read_count >= SEARCHED_RECORDS_MAX
+        if is_full or read_bytes >= SEARCHED_BYTES_MAX:
             return HistoryPage(steps, entry.offset + 1)
         read_count += 1
         read_bytes += entry.length_bytes

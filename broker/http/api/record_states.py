@@ -1,4 +1,4 @@
-"""The states of a share group's records in JSON: the names are those of `barnabas share inspect --json`."""
+"""The states of a share group's records in JSON: the names are those of `barnabas inspect --json`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.delivery_state import Cause
+from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import DescribedState, Wait
 from barnabas.share.leader.inspection import DescribedRecords
 from barnabas.share.leader.recorded_changes import RecordedChange
@@ -84,15 +85,15 @@ def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> Reco
     )
 
 
-def past_change(control_offset: int, change: RecordedChange) -> PastChange:
+def past_change(step: HistoryStep) -> PastChange:
     """One entry of a history."""
     return PastChange(
-        control_offset=control_offset,
-        timestamp_ms=change.timestamp_ms,
-        state=RecordState(change.state).name.lower(),
-        delivery_count=change.delivery_count,
-        cause=_words(Cause(change.cause).name),
-        member_id=change.member_id,
+        control_offset=step.control_offset,
+        timestamp_ms=step.timestamp_ms,
+        state=step.state.name.lower(),
+        delivery_count=step.delivery_count,
+        cause=_words(step.cause.name),
+        member_id=step.member_id,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from http import HTTPStatus
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -16,11 +17,12 @@ from barnabas.broker.http.api.share_groups import GROUP_PATH
 from barnabas.broker.http.api.topics import find_topic
 from barnabas.broker.http.problem import Problem
 from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
-from barnabas.protocol.record_inspection import NO_NEXT_PAGE, RecordAction
+from barnabas.protocol.record_history import HistoryStep
+from barnabas.protocol.record_inspection import NO_NEXT_PAGE, DescribedState, RecordAction
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.inspection import inspect_page
+from barnabas.share.log_store.history_search import FROM_NEWEST, find_history
 from barnabas.share.log_store.log_state_store import LogStateStore
-from barnabas.share.log_store.record_history import FROM_NEWEST, find_history
 from barnabas.share.partition.inspection import InspectionBounds
 
 if TYPE_CHECKING:
@@ -170,20 +172,17 @@ class ShareRecordRoutes:
                 record=record, changes=(), source="none", is_complete=False, next_cursor=None
             )
         before = number_in(call.query.cursor)
-        page = find_history(
-            leader.log,
-            leader.group_id,
-            leader.image.group_incarnation,
-            offset,
-            FROM_NEWEST if before is None else before,
-            call.query.limit,
-        )
+        position = FROM_NEWEST if before is None else before
+        page = find_history(leader.log, leader.group_id, offset, position, call.query.limit)
+        steps = list(takewhile(_is_acquired_before, page.steps))
+        is_begun = len(steps) < len(page.steps)
+        is_last = is_begun or page.next_offset is None
         return RecordHistory(
             record=record,
-            changes=[past_change(*one) for one in page.changes],
+            changes=[past_change(one) for one in steps if one.is_change],
             source="log",
-            is_complete=page.is_complete,
-            next_cursor=None if page.next_before is None else str(page.next_before),
+            is_complete=is_last and (is_begun or offset >= leader.log.earliest_share_offset),
+            next_cursor=None if is_last else str(page.next_offset),
         )
 
     def _record(self, leader: SharePartitionLeader, offset: int) -> RecordRange:
@@ -248,6 +247,11 @@ def page_of(
         ranges=[range_of(broker, leader.group_id, one) for one in page.ranges],
         next_cursor=str(page.next_offset) if has_more else None,
     )
+
+
+def _is_acquired_before(step: HistoryStep) -> bool:
+    """Not so at the step before which the group began, or began anew: older steps are another history."""
+    return step.state is not DescribedState.NEW
 
 
 def _number(path: Mapping[str, str], name: str) -> int:
