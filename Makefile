@@ -23,7 +23,7 @@ PACKAGES := broker cli client coordinator pipeline protocol runtime share storag
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test test-spark matrix clients sim diff check fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients sim diff check docs dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -38,6 +38,8 @@ help:
 	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
+	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'
+	@echo 'make dist    build the source distribution and the wheels in dist, twice, and install them in every way'
 	@echo 'make fuzz    feed random bytes to the file readers on all cores, SECONDS=... for each target'
 	@echo 'make bench   measure Barnabas beside other brokers'
 	@echo 'make bench-spark   measure the pipeline beside alternatives on Spark'
@@ -57,7 +59,7 @@ run: setup
 IN_PROCESSES := --numprocesses auto --dist loadscope
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients)' $(IN_PROCESSES))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release)' $(IN_PROCESSES))
 
 test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
@@ -75,13 +77,20 @@ sim: setup .venv/installed-tests
 diff: setup .venv/installed-tests
 	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(KAFKA),--kafka-version $(KAFKA))
 
-check: setup .venv/installed-tests
+check: setup .venv/installed-tests docs
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
+
+docs: setup .venv/installed-tests
+	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs .cache/site
+
+dist: setup .venv/installed-tests
+	$(BIN)/python -m release
+	$(BIN)/python -m pytest tests/release -m 'release' --release
 
 # Atheris has no build for some Python versions; without it Hypothesis generates the bytes, and the program says so.
 fuzz: setup .venv/installed-tests
@@ -108,5 +117,5 @@ clean:
 	@touch $@
 
 .venv/installed-tests: pyproject.toml .venv/installed
-	$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check]'
+	$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
 	@touch $@

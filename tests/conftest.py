@@ -16,6 +16,7 @@ MARKERS = {
     "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",
+    "release": "needs the artefacts of `make dist`, and takes long; only with --release",
 }
 KILLS = 20
 _LONGEST = ("clients", "simulation", "pipeline")
@@ -75,6 +76,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run also the tests marked `clients`: all clients and tools, and Apache Kafka for comparison.",
     )
+    group.addoption(
+        "--release",
+        action="store_true",
+        help="Run also the tests marked `release`, on the artefacts in dist.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,6 +99,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("long")]
     if not config.getoption("--clients"):
         left_out += [item for item in items if item.get_closest_marker("clients")]
+    if not config.getoption("--release"):
+        left_out += [item for item in items if item.get_closest_marker("release")]
     _leave_out(config, items, left_out)
     items.sort(key=lambda item: _order(item.nodeid))  # stable
 

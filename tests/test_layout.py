@@ -86,7 +86,7 @@ def test_each_file_has_a_docstring(folder: str) -> None:
 def test_no_file_is_longer_than_one_subject_needs() -> None:
     long = {
         str(path.relative_to(PROJECT)): line_count
-        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples")
+        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples", "release")
         if (line_count := path.read_text().count("\n")) > FILE_LINES_MAX
     }
     assert long == {}
@@ -95,7 +95,7 @@ def test_no_file_is_longer_than_one_subject_needs() -> None:
 def test_no_function_is_too_long_to_read() -> None:
     long = {
         name: line_count
-        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples")
+        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples", "release")
         for name, line_count in function_lengths(path)
         if line_count > FUNCTION_LINES_MAX and name not in LONG_FUNCTIONS_ALLOWED
     }
@@ -122,7 +122,7 @@ def test_nothing_is_left_to_do_in_the_code() -> None:
     marker = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
     found = [
         str(path.relative_to(PROJECT))
-        for path in python_files(*FOLDERS, "tests", "benchmarks", "docker")
+        for path in python_files(*FOLDERS, "tests", "benchmarks", "docker", "release")
         if marker.search(path.read_text())
     ]
     assert found == []

@@ -9,9 +9,11 @@ from barnabas.broker.config.setting import (
     Setting,
     SettingType,
     Value,
+    allows,
     at_least,
     invalid,
     one_of,
+    quoted,
 )
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
 from barnabas.coordinator.consumer.settings import MigrationPolicy
@@ -26,11 +28,13 @@ def _consumer(name: str, default: int, doc: str, check: Check) -> Setting:
     return Setting(f"group.consumer.{name}", _INT, default, doc, check)
 
 
+@allows(f"one of {quoted(MigrationPolicy)}")
 def _check_policy(name: str, value: Value) -> None:
     if str(value).lower() not in list(MigrationPolicy):
         raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(MigrationPolicy)}")
 
 
+@allows(f"any of {quoted(CONSUMER_ASSIGNORS)}, at least one")
 def _check_assignors(name: str, value: Value) -> None:
     assert isinstance(value, tuple)
     if not value or len(set(value)) < len(value) or not CONSUMER_ASSIGNORS.keys() >= set(value):

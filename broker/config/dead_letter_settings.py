@@ -5,7 +5,7 @@ letters that work.
 """
 
 from barnabas.broker.config.errors import InvalidValueError
-from barnabas.broker.config.setting import Scope, Setting, SettingType, Value, invalid, one_of
+from barnabas.broker.config.setting import Scope, Setting, SettingType, Value, allows, invalid, one_of
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name
 
 TOPIC_NAME = "errors.deadletterqueue.topic.name"
@@ -21,6 +21,7 @@ HOLD, ARCHIVE = "hold", "archive"
 _BOOLEAN, _STRING = SettingType.BOOLEAN, SettingType.STRING
 
 
+@allows("a name of a topic that does not begin with `__`, or empty")
 def _topic_name(name: str, value: Value) -> None:
     topic_name = str(value)
     if topic_name.startswith("__"):

@@ -16,6 +16,7 @@ from barnabas.broker.config.setting import (
     Setting,
     SettingType,
     Value,
+    allows,
     at_least,
     between,
     each_one_of,
@@ -32,18 +33,21 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 CLEANUP_POLICIES = ("compact", "delete")
 
 
+@allows("1 to 9, or -1")
 def gzip_level(name: str, value: Value) -> None:
     """Accepts 1 to 9, and -1 for the codec's default. Level 0, no compression, is refused."""
     if value != -1 and value not in range(1, 10):
         raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
 
 
+@allows("`false`")
 def not_preallocated(name: str, value: Value) -> None:
     """Refuses true, because recovery would take the empty end of a preallocated segment for damage."""
     if value:
         raise invalid(name, "true", "Segments are not preallocated by this broker")
 
 
+@allows("at least 1, or below 0")
 def kept_a_while(name: str, value: Value) -> None:
     """Refuses 0, which would delete all records of all topics at once. A topic accepts it."""
     if value == 0:

@@ -1,6 +1,6 @@
 """The settings of a share group for the priorities of records. Pure."""
 
-from barnabas.broker.config.setting import Check, Scope, Setting, SettingType, Value, between, invalid
+from barnabas.broker.config.setting import Check, Scope, Setting, SettingType, Value, allows, between, invalid
 from barnabas.share.partition.limits import NO_PRIORITIES
 
 HEADER_NAME = "share.priority.header"
@@ -15,6 +15,7 @@ OVERTAKEN_MAX_MAX = 1_000_000
 """As many as can be in flight (`RECORD_LOCKS_MAX`)."""
 
 
+@allows(f"at most {HEADER_NAME_LENGTH_MAX} characters")
 def _header_name(name: str, value: Value) -> None:
     if len(str(value)) > HEADER_NAME_LENGTH_MAX:
         raise invalid(name, value, f"Value must have at most {HEADER_NAME_LENGTH_MAX} characters")

@@ -6,10 +6,11 @@ IncrementalAlterConfigs and CreateTopics answer as its tools expect. `tables.py`
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from enum import IntEnum, StrEnum
+from functools import partial
 
 from barnabas.broker.config.errors import InvalidValueError
 
@@ -72,6 +73,11 @@ class Setting:
     dynamic: bool = False
     broker_synonyms: tuple[tuple[str, int], ...] = ()
     ours: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The values that the check accepts, as text; empty if there is no check."""
+        return self.check.text if isinstance(self.check, AllowedValues) else ""
 
     def parse(self, raw: str) -> Value:
         """The value written as `raw`; raises `InvalidValueError` with Kafka's text."""
@@ -185,12 +191,35 @@ _PARSERS: dict[SettingType, Callable[[str, str], Value]] = {
 # --- checks ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class AllowedValues:
+    """A check that can name the values that it accepts, for the reference of all settings."""
+
+    text: str
+    """Such as `at least 1`; with Markdown."""
+    check: Check
+
+    def __call__(self, name: str, value: Value) -> None:
+        self.check(name, value)
+
+
+def allows(text: str) -> Callable[[Check], AllowedValues]:
+    """Decorates a check with the text of the values that it accepts."""
+    return partial(AllowedValues, text)
+
+
 def _number(value: Value) -> float:
     assert isinstance(value, int | float), "the setting has a bound, but is no number"
     return value
 
 
-def at_least(smallest: int) -> Check:
+def quoted(choices: Iterable[str]) -> str:
+    """The choices for a text with Markdown."""
+    return ", ".join(f"`{choice}`" for choice in choices)
+
+
+def at_least(smallest: int) -> AllowedValues:
+    @allows(f"at least {smallest}")
     def check(name: str, value: Value) -> None:
         if value is not None and _number(value) < smallest:
             raise invalid(name, value, f"Value must be at least {smallest}")
@@ -198,9 +227,10 @@ def at_least(smallest: int) -> Check:
     return check
 
 
-def between(smallest: int, largest: int) -> Check:
+def between(smallest: int, largest: int) -> AllowedValues:
     lower = at_least(smallest)
 
+    @allows(f"{smallest} to {largest}")
     def check(name: str, value: Value) -> None:
         lower(name, value)
         if value is not None and _number(value) > largest:
@@ -209,7 +239,8 @@ def between(smallest: int, largest: int) -> Check:
     return check
 
 
-def one_of(*choices: str) -> Check:
+def one_of(*choices: str) -> AllowedValues:
+    @allows(f"one of {quoted(choices)}")
     def check(name: str, value: Value) -> None:
         if value not in choices:
             raise invalid(name, value, f"String must be one of: {', '.join(choices)}")
@@ -217,9 +248,10 @@ def one_of(*choices: str) -> Check:
     return check
 
 
-def each_one_of(*choices: str) -> Check:
+def each_one_of(*choices: str) -> AllowedValues:
     single = one_of(*choices)
 
+    @allows(f"any of {quoted(choices)}")
     def check(name: str, value: Value) -> None:
         assert isinstance(value, tuple), "the setting has a check for lists, but is no list"
         if "" in value:

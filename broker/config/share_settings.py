@@ -14,6 +14,7 @@ from barnabas.broker.config.setting import (
     Setting,
     SettingType,
     Value,
+    allows,
     at_least,
     between,
     invalid,
@@ -163,6 +164,7 @@ def auto_offset_reset(text: str) -> AutoOffsetReset | None:
     return AutoOffsetReset("by_duration", milliseconds)
 
 
+@allows("`earliest`, `latest`, or `by_duration:` and a duration such as `PT1H`")
 def _auto_offset_reset_check(name: str, value: Value) -> None:
     if auto_offset_reset(str(value)) is None:
         raise invalid(

@@ -17,6 +17,7 @@ from barnabas.broker.config.setting import (
     Setting,
     SettingType,
     Value,
+    allows,
     at_least,
     between,
     each_one_of,
@@ -30,6 +31,7 @@ _MIB = 1024 * 1024
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
 
+@allows("`*`, or pairs of partition and broker such as `0:1,1:1`")
 def _throttled_replicas(name: str, value: Value) -> None:
     """The same check as in Kafka. The value is kept without effect, because there is no replication."""
     assert isinstance(value, tuple)

@@ -25,6 +25,12 @@ def test_a_setting_has_a_description(setting: Setting) -> None:
     assert setting.doc.endswith(".")
 
 
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+def test_a_check_names_the_values_that_it_allows(setting: Setting) -> None:
+    """The reference of settings prints them: decorate a check with `allows`."""
+    assert bool(setting.allowed) == (setting.check is not None)
+
+
 @pytest.mark.parametrize(
     "setting", [*tables.TOPIC.values(), *tables.GROUP.values()], ids=lambda setting: setting.name
 )

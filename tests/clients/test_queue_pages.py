@@ -1,0 +1,70 @@
+"""The programs of the pages for users of other queues run unchanged, except for the broker's address."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster import Cluster, confluent_admin
+from tests.clients.java_build import PROJECT
+from tests.clients.polling import eventually
+from tests.clients.test_readme import ADDRESS, blocks, running
+
+PAGES = ("from-rabbitmq", "from-sqs", "from-celery", "from-redis-lists")
+DONE = [f"done {number}" for number in range(20)]
+
+
+def run_block(program: str, broker: BrokerProcess) -> None:
+    assert ADDRESS in program
+    code = program.replace(ADDRESS, broker.address)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def page(name: str) -> Path:
+    return PROJECT / "docs" / f"{name}.md"
+
+
+def letter_count(broker: BrokerProcess) -> int:
+    """The records in the dead letter topic; 0 if there is no such topic."""
+    admin = Cluster(broker.address).admin
+    if "dlq.jobs" not in admin.list_topics(timeout=20).topics:
+        return 0
+    end = {TopicPartition("dlq.jobs", 0): confluent_admin.OffsetSpec.latest()}
+    (found,) = admin.list_offsets(end).values()
+    offset: int = found.result(20).offset
+    return offset
+
+
+@pytest.mark.barnabas
+@pytest.mark.parametrize("name", PAGES)
+def test_the_workers_of_a_page_share_the_jobs_and_reject_the_impossible_one(
+    own_broker: BrokerProcess, tmp_path: Path, name: str
+) -> None:
+    (make_queue,) = blocks(page("from-other-queues"), "python")
+    send, *workers = blocks(page(name), "python")
+    assert len(workers) == 2
+    run_block(make_queue, own_broker)
+    outputs = [tmp_path / "asyncio", tmp_path / "confluent"]
+
+    def done() -> list[str]:
+        return [line for output in outputs for line in output.read_text().splitlines()]
+
+    with ExitStack() as programs:
+        for worker, output in zip(workers, outputs, strict=True):
+            programs.enter_context(running(worker, own_broker, output))
+        run_block(send, own_broker)
+        eventually(lambda: len(done()) >= len(DONE), awaited="all jobs are done", deadline_seconds=60)
+        eventually(lambda: letter_count(own_broker), awaited="the impossible job is a dead letter")
+    assert sorted(done()) == sorted(DONE)
+    assert letter_count(own_broker) == 1
+
+
+def test_the_overview_leads_to_each_page() -> None:
+    text = page("from-other-queues").read_text()
+    assert all(f"({name}.md)" in text for name in PAGES)

@@ -1,0 +1,19 @@
+"""The distributions that `pip install barnabas` brings on Linux, with those that they need themselves.
+
+docs/installing.md lists them. There is no JVM, no Spark and no Node among them.
+"""
+
+import sys
+from typing import Final
+
+_OLDER_PYTHON: Final = frozenset({"typing-extensions"} if sys.version_info < (3, 13) else ())
+
+DEPENDENCIES: Final = _OLDER_PYTHON | {
+    "aiofiles",
+    "cramjam",
+    "crc32c",
+    "google-re2",
+    "kio",
+    "structlog",
+    "uvloop",
+}
