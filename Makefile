@@ -90,7 +90,7 @@ docs: setup .venv/installed-tests
 
 dist: setup .venv/installed-tests
 	$(BIN)/python -m release
-	$(BIN)/python -m pytest tests/release -m 'release' --release
+	$(BIN)/python -m pytest tests/release -m 'release' --release $(if $(PART),--part $(PART))
 
 # Atheris has no build for some Python versions; without it Hypothesis generates the bytes, and the program says so.
 fuzz: setup .venv/installed-tests

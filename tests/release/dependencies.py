@@ -10,10 +10,15 @@ _OLDER_PYTHON: Final = frozenset({"typing-extensions"} if sys.version_info < (3,
 
 DEPENDENCIES: Final = _OLDER_PYTHON | {
     "aiofiles",
+    "argcomplete",
     "cramjam",
     "crc32c",
     "google-re2",
     "kio",
+    "markdown-it-py",
+    "mdurl",
+    "pygments",
+    "rich",
     "structlog",
     "uvloop",
 }
