@@ -4,6 +4,7 @@ Changes by IncrementalAlterConfigs are in the metadata log; `effective.py` combi
 checks values of several settings against each other, at the start and before a change.
 """
 
+import re
 from collections.abc import Mapping
 
 from barnabas.broker.config import tables
@@ -16,6 +17,8 @@ from barnabas.broker.config.share_settings import SHARE_ASSIGNORS
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
+_CLUSTER_ID_CHARACTERS_MAX = 255
+_CLUSTER_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{_CLUSTER_ID_CHARACTERS_MAX}}}")
 _QUEUED_BYTES = "queued.max.request.bytes"
 _REQUEST_BYTES = "socket.request.max.bytes"
 _TRACING_LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
@@ -44,6 +47,8 @@ class BrokerConfig:
         self.warnings = (*warnings, *self._open_listeners_warning(), *self._http_warnings())
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
+        self.cluster_id = self._parse_cluster_id()
+        """None: the data directory decides."""
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]
@@ -169,6 +174,17 @@ class BrokerConfig:
             "listeners.allow.unauthenticated=true, and this warning ends."
         )
         return (warning,)
+
+    def _parse_cluster_id(self) -> str | None:
+        cluster_id = self._values["cluster.id"]
+        if cluster_id is None:
+            return None
+        if not _CLUSTER_ID.fullmatch(str(cluster_id)):
+            raise ConfigError(
+                f"cluster.id is {cluster_id!r}, and must have 1 to {_CLUSTER_ID_CHARACTERS_MAX} characters: "
+                "letters, digits, '-' and '_'."
+            )
+        return str(cluster_id)
 
     def _parse_log_directory(self) -> str:
         name, directories = "log.dirs", self.items("log.dirs")

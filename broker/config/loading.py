@@ -1,27 +1,52 @@
-"""Makes a `BrokerConfig` of the settings in a file, the environment and flags.
+"""Makes a `BrokerConfig` of the settings in files, the environment and flags.
 
-Flags win over the environment, the environment over the file, and the file over the variables of Apache
-Kafka's container image (`KAFKA_LISTENERS`). An unknown name is refused, and the error names the nearest known
+Flags win over the variables of the environment with the prefix `BARNABAS_`, these over those of Apache
+Kafka's container image (`KAFKA_LISTENERS`), and all of them over the file, as in Apache Kafka's image. The
+defaults of the container image are weakest. An unknown name is refused, and the error names the nearest known
 one. A setting that asks for protection is refused. Kafka's settings that Barnabas does not use have no
 effect; one warning names them all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
+from barnabas.broker.config.kafka_image import (
+    PREFIX,
+    ImageVariables,
+    listeners_of_advertised,
+    read_image_variables,
+    with_cluster_id,
+)
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.listener import CONTROLLER
 from barnabas.broker.config.protection import refuse_protection
 from barnabas.broker.config.sources import (
+    DEFAULTS_VARIABLE,
     ENVIRONMENT_PREFIX,
-    find_kafka_variables,
     find_variables,
     read_file,
     read_flags,
+    without_services,
 )
 from barnabas.protocol.nearest_name import nearest_name
+
+
+class _Assignment(NamedTuple):
+    """A setting's text, and its origin."""
+
+    text: str
+    origin: str = ""
+    """Begins an error about it, because another tool may have set it, such as an orchestrator. Empty for a
+    flag, which the user has just written.
+    """
+    variable: str | None = None
+
+
+_Assignments = Mapping[str, _Assignment]
+"""By the setting's name."""
 
 
 def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequence[str]) -> BrokerConfig:
@@ -32,28 +57,47 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
         environ: the environment, in which `BARNABAS_LOG_RETENTION_MS` sets log.retention.ms.
         overrides: `NAME=VALUE` for each `--set` flag.
     """
+    image = _read_image(environ)
+    assigned = {
+        **_in_file("The file of defaults", environ.get(DEFAULTS_VARIABLE)),
+        **_in_variables(listeners_of_advertised(image)),
+        **_in_file("The configuration file", file),
+        **_in_variables(image),
+        **_in_environment(environ),
+        **{name: _Assignment(text) for name, text in read_flags(overrides).items()},
+    }
+    for name, assignment in assigned.items():
+        _check(name, assignment)
+    given = {name: assignment.text for name, assignment in assigned.items()}
+    written_as = {name: one.variable for name, one in assigned.items() if one.variable is not None}
+    refuse_protection(given, written_as, _controller_names(given))
+    warnings = (*_warnings(sorted(filter(_is_unused, given))), *image.warnings)
+    return BrokerConfig({name: text for name, text in given.items() if name in tables.BROKER}, warnings)
+
+
+def _read_image(environ: Mapping[str, str]) -> ImageVariables:
+    known = (*tables.BROKER, *UNUSED_SETTINGS, *RENAMED_SETTINGS, *REMOVED_SETTINGS)
+    image = read_image_variables(without_services(environ, PREFIX), known)
+    return with_cluster_id(image, environ) if environ.get(DEFAULTS_VARIABLE) else image
+
+
+def _in_file(kind: str, path: str | None) -> _Assignments:
+    if not path:
+        return {}
+    return {name: _Assignment(text, f"{kind} {path}: ") for name, text in read_file(path).items()}
+
+
+def _in_environment(environ: Mapping[str, str]) -> _Assignments:
     variables = find_variables(environ, tables.environment_names(ENVIRONMENT_PREFIX))
-    flags = read_flags(overrides)
-    in_file: Mapping[str, str] = {} if file is None else read_file(file)
-    kafka_variables = {
-        name: variable
-        for name, variable in find_kafka_variables(environ).items()
-        if name not in {*in_file, *variables, *flags}
-    }
-    variables = {
-        name: variable for name, variable in {**kafka_variables, **variables}.items() if name not in flags
-    }
-    given = {**in_file, **{name: environ[variable] for name, variable in variables.items()}, **flags}
-    for name, variable in variables.items():
-        _check(f"{variable} in the environment", name, environ[variable])
-    for name, text in in_file.items():
-        if name not in variables and name not in flags:
-            _check(f"The configuration file {file}", name, text)
-    unused = sorted(name for name in given if _is_unused(name))
-    refuse_protection(given, variables, _controller_names(given))
-    return BrokerConfig(
-        {name: text for name, text in given.items() if name in tables.BROKER}, _warnings(unused)
-    )
+    return {name: _in_variable(variable, environ[variable]) for name, variable in variables.items()}
+
+
+def _in_variables(image: ImageVariables) -> _Assignments:
+    return {name: _in_variable(image.variables[name], text) for name, text in image.texts.items()}
+
+
+def _in_variable(variable: str, text: str) -> _Assignment:
+    return _Assignment(text, f"{variable} in the environment: ", variable)
 
 
 def _controller_names(given: Mapping[str, str]) -> frozenset[str]:
@@ -61,17 +105,15 @@ def _controller_names(given: Mapping[str, str]) -> frozenset[str]:
     return frozenset({CONTROLLER, *map(str.strip, names)})
 
 
-def _check(source: str, name: str, text: str) -> None:
-    """Raises ConfigError that names the source, because another tool may have set it, such as an
-    orchestrator.
-    """
+def _check(name: str, assignment: _Assignment) -> None:
+    """Raises ConfigError that names the origin."""
     try:
         if not _is_unused(name):
-            tables.BROKER[name].parse(text)
+            tables.BROKER[name].parse(assignment.text)
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError(f"{assignment.origin}{error}") from None
     except InvalidValueError as error:
-        raise ConfigError(f"{source}: {error}.") from None
+        raise ConfigError(f"{assignment.origin}{error}.") from None
 
 
 def _is_unused(name: str) -> bool:

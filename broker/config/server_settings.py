@@ -13,6 +13,14 @@ _MIB = 1024 * 1024
 SERVER_SETTINGS = (
     Setting("node.id", _INT, 1, "The id of this node in Metadata and in the metadata log.", at_least(0)),
     Setting(
+        "cluster.id",
+        _STRING,
+        None,
+        "The cluster of a new data directory; a data directory of another cluster is refused. If not set, a "
+        "new directory gets a random id, and any directory is used.",
+        ours=True,
+    ),
+    Setting(
         "listeners",
         _LIST,
         ("PLAINTEXT://127.0.0.1:9092",),

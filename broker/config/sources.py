@@ -10,8 +10,7 @@ Each reader returns the unchanged texts by the unchanged names; `loading.py` int
 - environment: `BARNABAS_LOG_RETENTION_MS` is log.retention.ms. An empty variable counts as not set, and so
   do the variables that Kubernetes sets in every pod for a Service named `barnabas` or `barnabas-...`, and
   those of the commands that ask a broker.
-- environment of Apache Kafka's container image: `KAFKA_LISTENERS` and the few others that `_KAFKA_SETTINGS`
-  names.
+- environment of Apache Kafka's container image: `kafka_image.py`.
 """
 
 import re
@@ -21,22 +20,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from barnabas.broker.config.errors import ConfigError
-from barnabas.broker.config.protection import PROTECTION_SETTINGS
 
 ENVIRONMENT_PREFIX = "BARNABAS_"
 
-_CLIENT_VARIABLES = frozenset({"BARNABAS_CLIENT_BOOTSTRAP", "BARNABAS_CLIENT_SECURITY"})
-"""Options of the commands that ask a broker."""
+DEFAULTS_VARIABLE = "BARNABAS_DEFAULTS_FILE"
+"""Names a file whose settings everything else overrides: the defaults of the container image."""
 
-_KAFKA_PREFIX = "KAFKA_"
-_KAFKA_SETTINGS = (
-    "listeners",
-    "advertised.listeners",
-    "listener.security.protocol.map",
-    "controller.listener.names",
-    *PROTECTION_SETTINGS,
-)
-"""Also read from `KAFKA_<NAME>`: the listeners, and the settings that must be refused."""
+_NO_SETTINGS = frozenset({"BARNABAS_CLIENT_BOOTSTRAP", "BARNABAS_CLIENT_SECURITY", DEFAULTS_VARIABLE})
+"""The first two are options of the commands that ask a broker."""
 
 _OF_A_SERVICE = re.compile(
     r"(\w+_)?(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT(_\d+_[A-Z]+)?=[a-z]+://.*"
@@ -134,18 +125,23 @@ def find_variables(environ: Mapping[str, str], names: Mapping[str, str]) -> Mapp
     is returned under the name that it would set, so that it is refused like any other typo.
     """
     variables: dict[str, str] = {}
-    for variable, value in environ.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and value and variable not in _CLIENT_VARIABLES:
+    for variable, value in without_services(environ, ENVIRONMENT_PREFIX).items():
+        if variable.startswith(ENVIRONMENT_PREFIX) and value and variable not in _NO_SETTINGS:
             rest = variable.removeprefix(ENVIRONMENT_PREFIX)
-            if not _OF_A_SERVICE.fullmatch(f"{rest}={value}"):
-                variables[names.get(variable, rest.lower().replace("_", "."))] = variable
+            variables[names.get(variable, rest.lower().replace("_", "."))] = variable
     return variables
 
 
-def find_kafka_variables(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings in variables of Apache Kafka's container image, each with its variable."""
-    variables = {name: _KAFKA_PREFIX + name.upper().replace(".", "_") for name in _KAFKA_SETTINGS}
-    return {name: variable for name, variable in variables.items() if environ.get(variable)}
+def without_services(environ: Mapping[str, str], prefix: str) -> Mapping[str, str]:
+    """The environment without the variables that Kubernetes sets for Services whose names begin with
+    `prefix`.
+    """
+    return {
+        variable: value
+        for variable, value in environ.items()
+        if not variable.startswith(prefix)
+        or not _OF_A_SERVICE.fullmatch(f"{variable.removeprefix(prefix)}={value}")
+    }
 
 
 def read_flags(overrides: Sequence[str]) -> Mapping[str, str]:

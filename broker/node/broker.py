@@ -246,8 +246,7 @@ class Broker:
     ) -> Broker:
         """A broker with its data directory recovered, ready to serve. Raises StorageError or OSError.
 
-        The defaults are the machine's files, the running loop's timers, and random ids. `open_segments_max`
-        is for a process that may open few files; None for the storage's own bound.
+        The defaults are the machine's files, the running loop's timers, random ids, and the storage's bound.
         """
         storage = config.storage_config()
         if open_segments_max is not None:
@@ -256,6 +255,7 @@ class Broker:
             filesystem or RealFileSystem(),
             config.log_directory,
             node_id=config.node_id,
+            cluster_id=config.cluster_id,
             storage=storage,
             wall_ms=clock.wall_ms,
             new_uuid=new_id,

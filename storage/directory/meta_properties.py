@@ -85,7 +85,10 @@ async def settle_meta_properties(
             "or take another data directory."
         )
     if cluster_id is not None and properties.cluster_id != cluster_id:
-        raise InvalidDirectory(f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}.")
+        raise InvalidDirectory(
+            f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}. Set cluster.id="
+            f"{properties.cluster_id} or leave it out, or take another data directory."
+        )
     return properties
 
 

@@ -156,12 +156,3 @@ def test_an_address_of_this_machine_alone_gives_no_warning(listeners: str) -> No
 def test_the_warning_of_open_addresses_can_be_ended() -> None:
     settings = ["listeners=A://:1", "listeners.allow.unauthenticated=true"]
     assert load_config(None, {}, settings).warnings == ()
-
-
-def test_a_file_wins_over_the_variables_of_kafkas_image(tmp_path: Path) -> None:
-    environ = {"KAFKA_LISTENERS": "A://127.0.0.1:1", "KAFKA_ADVERTISED_LISTENERS": "A://a:2"}
-    assert load_config(None, environ, []).listeners[0].port == 1
-    path = tmp_path / "server.properties"
-    path.write_text("listeners=A://127.0.0.1:3\n")
-    (listener,) = load_config(str(path), environ, []).listeners
-    assert (listener.port, listener.advertised_port) == (3, 2)
