@@ -17,13 +17,14 @@ KAFKA ?=
 REPEATS ?= 5
 KILLS ?= 20
 PART ?=
+COMPOSE ?= docker compose
 
 BIN := .venv/bin
 PACKAGES := broker cli client coordinator pipeline protocol runtime share storage testing
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup run test test-spark matrix clients sim diff check docs dist fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients images compose sim diff check docs dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -34,6 +35,8 @@ help:
 	@echo '             PART=1/3 runs the first third of these tests'
 	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka; with KILLS=... kills of'
 	@echo '             the programs and the broker in transactions that acknowledge'
+	@echo 'make images  build the container images without an engine, as root on Debian, and run them in chroots'
+	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
@@ -55,11 +58,11 @@ run: setup
 	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
 
 # A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
-# Each test belongs to one of the four targets test, test-spark, matrix and clients: tests/test_targets.py checks it.
+# Each test belongs to one of the targets test, test-spark, matrix, clients, images and dist: tests/test_targets.py checks it.
 IN_PROCESSES := --numprocesses auto --dist loadscope
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release)' $(IN_PROCESSES))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release or images)' $(IN_PROCESSES))
 
 test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
@@ -69,6 +72,12 @@ matrix: setup .venv/installed-tests
 
 clients: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_PROCESSES)
+
+images: setup .venv/installed-tests
+	$(BIN)/python -m pytest tests/containers -m 'images' --images --timeout 3600
+
+compose:
+	COMPOSE='$(COMPOSE)' docker/check.sh
 
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MINUTES),--minutes $(MINUTES)) \

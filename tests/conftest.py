@@ -17,6 +17,7 @@ MARKERS = {
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",
     "release": "needs the artefacts of `make dist`, and takes long; only with --release",
+    "images": "builds or runs container images, as root; only with --images",
 }
 KILLS = 20
 _LONGEST = ("clients", "simulation", "pipeline")
@@ -81,6 +82,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run also the tests marked `release`, on the artefacts in dist.",
     )
+    group.addoption(
+        "--images",
+        action="store_true",
+        help="Run also the tests marked `images`: they build the container images, and run them in chroots.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -101,6 +107,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("clients")]
     if not config.getoption("--release"):
         left_out += [item for item in items if item.get_closest_marker("release")]
+    if not config.getoption("--images"):
+        left_out += [item for item in items if item.get_closest_marker("images")]
     _leave_out(config, items, left_out)
     items.sort(key=lambda item: _order(item.nodeid))  # stable
 

@@ -40,6 +40,7 @@ CLEAN = (
     "tests/client",
     "tests/clients",
     "tests/conformance",
+    "tests/containers",
     "tests/coordinator",
     "tests/differential",
     "tests/fuzz",
