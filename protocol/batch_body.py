@@ -33,7 +33,8 @@ def bounded_body(
     if header.record_count > records_max:
         return None
     try:
-        return batch_body(batch, header, decompressed_bytes_max=inflated_bytes_max)
+        body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+        return decompress(header.compression, body, bytes_max=inflated_bytes_max)
     except LargerThanBound:
         return None
 

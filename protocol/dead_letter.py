@@ -24,6 +24,7 @@ MESSAGES: Final[Mapping[Cause, str]] = {
     Cause.REJECT: "Offset rejected by client.",
     Cause.DELIVERY_LIMIT: "Offset delivery count exceeded the threshold.",
     Cause.ADMIN: "Offset rejected by an administrator.",
+    Cause.EXPIRED: "Offset expired before it was acknowledged.",
 }
 """The texts by the reason; the first two are those of Apache Kafka."""
 

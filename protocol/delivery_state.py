@@ -50,6 +50,8 @@ class Cause(IntEnum):
     """The dead letter is written. Only in records of version 2."""
     LETTER_FAILED = 12
     """The dead letter could not be written, and the group gives such records up. Only in version 2."""
+    EXPIRED = 13
+    """The record was older than `share.record.ttl.ms`. Only in version 2."""
 
 
 def is_final(state: RecordState) -> bool:
@@ -79,6 +81,8 @@ class LetterPlace(NamedTuple):
 
 class Due(NamedTuple):
     """An available record that must not be delivered before `due_ms`, in ms of wall-clock time.
+
+    A record that was never delivered is *delayed*: its header asked for that (`share.delay.header`).
 
     A broker that does not know the time would deliver it early, so the time is a part of the state.
     """

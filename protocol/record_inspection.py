@@ -50,7 +50,8 @@ class Wait(IntEnum):
     ORDER_CHANGE = 5
     """A change of `share.order` waits for the end of all locks."""
     DUE = 6
-    """The record was released with a delay (`share.retry.backoff.ms`), and is not due yet."""
+    """The record is not due yet: it was released with a delay (`share.retry.backoff.ms`), or it is new, and
+    delayed by `share.delivery.delay.ms` or its header (`share.delay.header`)."""
 
 
 class RecordAction(IntEnum):

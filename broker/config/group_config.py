@@ -26,7 +26,13 @@ from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.protocol.delivery_state import LetterPlace
 from barnabas.share.dead_letters.letter_topics import DeadLetterConfig
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
-from barnabas.share.partition.limits import PriorityLimits, RetryBackoff, ShareLimits
+from barnabas.share.partition.limits import (
+    NO_TIMING,
+    PriorityLimits,
+    RecordTiming,
+    RetryBackoff,
+    ShareLimits,
+)
 
 _CONFIGS_KEPT_MAX = 10_000
 """The most groups whose settings are cached; beyond it the cache is emptied."""
@@ -125,6 +131,7 @@ class GroupConfigs:
                 priority=PriorityLimits(
                     str(values[HEADER_NAME]), integer(values[WINDOW_RECORDS]), integer(values[OVERTAKEN_MAX])
                 ),
+                timing=_timing(values),
             ),
             read_committed=values["share.isolation.level"] == "read_committed",
             auto_offset_reset=reset,
@@ -177,6 +184,15 @@ def _retry_backoff(values: Mapping[str, Value]) -> RetryBackoff:
         decimal(values["share.retry.backoff.multiplier"]),
         decimal(values["share.retry.backoff.jitter"]),
     )
+
+
+def _timing(values: Mapping[str, Value]) -> RecordTiming:
+    """`NO_TIMING` itself for a group without such settings."""
+    delay_ms, ttl_ms = integer(values["share.delivery.delay.ms"]), integer(values["share.record.ttl.ms"])
+    header = str(values["share.delay.header"]).encode()
+    if not (delay_ms or header or ttl_ms):
+        return NO_TIMING
+    return RecordTiming(delay_ms, header or None, integer(values["share.delayed.records.max"]), ttl_ms)
 
 
 class ConsumerGroupConfigs:

@@ -22,7 +22,7 @@ from barnabas.broker.config.setting import (
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
-from barnabas.share.partition.due_times import DELAY_MS_MAX
+from barnabas.share.partition.due_times import DELAY_MS_MAX, WAIT_MS_MAX
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
 
 RECORD_LOCKS_MAX = 1_000_000
@@ -30,6 +30,9 @@ RECORD_LOCKS_MAX = 1_000_000
 
 _RETRY_MULTIPLIER_MAX = 100
 """The greatest growth of the delay from one delivery to the next."""
+
+DELAYED_RECORDS_MAX = 1_000_000
+"""The most delayed records of a partition: they take some 300 MB of memory."""
 
 KEY_RUN_MAX = 1_000
 """The most records of one key that can be in flight together."""
@@ -277,5 +280,37 @@ SHARE_GROUP_SETTINGS = (
         0.2,
         "Each delay is shortened by a random part of it, at most this part.",
         between(0, 1),
+    ),
+    _own_number(
+        "share.delivery.delay.ms",
+        _LONG,
+        0,
+        "The age from which on new records are delivered. Reading stops at the first younger one. 0: none.",
+        between(0, WAIT_MS_MAX),
+    ),
+    Setting(
+        "share.delay.header",
+        _STRING,
+        "",
+        "The name of the record header with a delay of its own for the record, in milliseconds as digits. "
+        "Empty: no header is read.",
+        scope=Scope.GROUP,
+        dynamic=True,
+        ours=True,
+    ),
+    _own_number(
+        "share.delayed.records.max",
+        _INT,
+        10_000,
+        "The most records of a partition that wait because of share.delay.header. Reading stops at a further "
+        "one.",
+        between(1, DELAYED_RECORDS_MAX),
+    ),
+    _own_number(
+        "share.record.ttl.ms",
+        _LONG,
+        0,
+        "The age from which on a record is archived, unless a member holds it. 0: records do not expire.",
+        at_least(0),
     ),
 )

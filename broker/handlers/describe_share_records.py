@@ -67,8 +67,9 @@ def _describe(
     bounds = InspectionBounds(
         leader.core.spso if first_offset == FROM_START_OFFSET else first_offset,
         leader.log.log_start_offset,
-        leader.upper_offset(read_committed=config.read_committed),
+        leader.readable_end(read_committed=config.read_committed),
         leader.log.high_watermark,
+        leader.reader.times.closed_gate(config.limits),
     )
     page = inspect_page(
         leader, config.limits, bounds, request.max_ranges, with_changes=request.include_last_changes
@@ -96,6 +97,7 @@ def _range(broker: Broker, group_id: str, described: DescribedRecords) -> Descri
         wait=i8(inspected.wait),
         holder=_holder(broker, group_id, inspected),
         last_change=None if last_change is None else _last_change(last_change),
+        due_ms=i64(inspected.due_ms),
     )
 
 

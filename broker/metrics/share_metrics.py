@@ -86,6 +86,9 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
         "barnabas_share_redelivered_records_total": lambda one: one.counts.redelivered_records,
         "barnabas_share_locked_records": _locked_records,
         "barnabas_share_oldest_lock_age_ms": partial(_oldest_lock_age_ms, partitions, sessions),
+        "barnabas_share_delayed_records": lambda one: one.core.delayed_count,
+        "barnabas_share_expired_records_total": lambda one: one.counts.expired_records,
+        "barnabas_share_invalid_delay_headers_total": lambda one: one.counts.invalid_delay_headers,
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))
@@ -97,6 +100,8 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
     }
     for name, histogram in histograms.items():
         metrics.histograms(_PARTITIONS + name, partial(_by_partition, partitions, histogram))
+    stalled = partial(_where_any, partitions, lambda one: one.is_full_of_delayed)
+    metrics.family("barnabas_share_delayed_stalled", stalled)
 
 
 def _lags(partitions: SharePartitions) -> Labelled[float]:

@@ -27,11 +27,10 @@ from barnabas.broker.metrics.storage_metrics import publish_storage
 from barnabas.broker.node.idle_logs import IdleLogs
 from barnabas.broker.node.letter_assembly import make_dead_letters
 from barnabas.broker.node.metadata_opening import open_metadata, settle_leftovers, warn_of_unused_passwords
+from barnabas.broker.node.quota_assembly import make_client_quotas, make_connection_quotas
 from barnabas.broker.node.state_store_check import StateStoreCheck
 from barnabas.broker.produce.preparation import Preparation
 from barnabas.broker.produce.produce_order import ProduceOrder
-from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
-from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import SHARE_VERSION
@@ -73,13 +72,13 @@ from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.log_store.pinned_checkpoints import PinnedCheckpoints
 from barnabas.share.sessions.session import ShareSession
 from barnabas.share.sessions.session_cache import ShareSessionCache
+from barnabas.share.sweep.sweep import Sweep
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("broker")
 
-_MS_PER_SECOND = 1000
 _SESSION_ID_MASK = 2**31 - 1
 _RANDOM_SHIFT = 80
 _RANDOM_END = 2**48
@@ -107,8 +106,8 @@ class Broker:
         self.loop, self.metrics = asyncio.get_running_loop(), Metrics()
         self.response_budget = ResponseBudget(config.integer("fetch.max.bytes"))
         self.dynamic_settings = DynamicSettings(effective, log_directory.storage)
-        self.quotas = _client_quotas(config, clock)
-        self.connection_quotas = ConnectionQuotas(_quota_windows(config, "quota"), clock.monotonic_ms)
+        self.quotas = make_client_quotas(config, clock)
+        self.connection_quotas = make_connection_quotas(config, clock)
         self._quotas_changed()
         self.cluster_id = log_directory.cluster_id
         self.node_id = config.node_id
@@ -135,6 +134,7 @@ class Broker:
         self.transactions = self.share_partitions.transactions = self._make_transactions()
         self._publish_metrics()
         self.fetch_source = self._make_fetch_source()
+        self.sweep = self._make_sweep()
         self._follow_metadata()
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Set to the error of a failed metadata append, after which the process must end."""
@@ -162,10 +162,7 @@ class Broker:
 
     def _make_share_state(self) -> ShareStateTopic | None:
         """The share coordinator and its topic; None with share.state.store=log."""
-        return self._share_state_topic() if self.config.text("share.state.store") == "topic" else None
-
-    def _share_state_topic(self) -> ShareStateTopic:
-        return ShareStateTopic(self._parts())
+        return ShareStateTopic(self._parts()) if self.config.text("share.state.store") == "topic" else None
 
     def _parts(self) -> BrokerParts:
         return BrokerParts(
@@ -217,6 +214,18 @@ class Broker:
             self.share_partitions,
             self.clock,
             self.time_lookups,
+        )
+
+    def _make_sweep(self) -> Sweep:
+        return Sweep(
+            self.clock,
+            self.deadlines,
+            self.metadata.image,
+            self.group_configs,
+            self.groups.share,
+            self.logs,
+            self.share_partitions,
+            self.load_leader,
         )
 
     def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
@@ -294,7 +303,7 @@ class Broker:
     async def _load_share_state(self) -> None:
         check = StateStoreCheck(self.log_directory.path, self.metadata.image, self.logs, self.groups.share)
         if self.share_state is None:
-            await check.check_topic(self._share_state_topic())
+            await check.check_topic(ShareStateTopic(self._parts()))
             return
         await self.share_state.load()
         await check.check_logs(self.share_state)
@@ -303,6 +312,7 @@ class Broker:
     async def close(self) -> None:
         """Write all pending state and release the data directory. All clients must be disconnected."""
         await self.idle_logs.close()
+        await self.sweep.close()
         await self.dead_letters.close()
         await self.transactions.close()
         await self.group_state.close()
@@ -412,7 +422,7 @@ class Broker:
 
     def _follow_metadata(self) -> None:
         """Apply its changes, schedule its snapshots, and wake the fetches that wait for metadata records."""
-        self.metadata.listeners.append(self._metadata_changed)
+        self.metadata.listeners += (self._metadata_changed, self.sweep.metadata_changed)
         self.metadata.on_failed = self._metadata_failed
         metadata_log = self.metadata.log
         metadata_log.on_moved = partial(self.purgatory.wake, METADATA_PARTITION)
@@ -485,16 +495,3 @@ class Broker:
         if topic is None or partition.partition >= len(topic.partitions):
             return None
         return await self.logs.open(topic, partition.partition)
-
-
-def _client_quotas(config: BrokerConfig, clock: Clock) -> ClientQuotas:
-    return ClientQuotas(
-        _quota_windows(config, "quota"), _quota_windows(config, "controller.quota"), clock.monotonic_ms
-    )
-
-
-def _quota_windows(config: BrokerConfig, prefix: str) -> QuotaWindows:
-    return QuotaWindows(
-        config.integer(f"{prefix}.window.num"),
-        config.integer(f"{prefix}.window.size.seconds") * _MS_PER_SECOND,
-    )

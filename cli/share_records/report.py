@@ -17,6 +17,7 @@ _STATE_COLUMNS: Final = {
     "state": "STATE",
     "deliveries": "DELIVERIES",
     "wait": "WAITS FOR",
+    "due_ms": "DUE AT",
     "member": "MEMBER",
     "client": "CLIENT",
     "lock_deadline_ms": "LOCKED UNTIL",
@@ -86,6 +87,7 @@ def _state(one: RecordRange) -> dict[str, Value]:
         "state": one.state.name.lower(),
         "delivery_count": None if one.delivery_count < 0 else one.delivery_count,
         "wait": _wait(one),
+        "due_ms": one.due_ms,
         "holder": None if one.holder is None else one.holder._asdict(),
         "last_change": None if one.last_change is None else _change(one.last_change),
     }
@@ -117,6 +119,7 @@ def _range_cells(one: RecordRange) -> Row:
         "state": one.state.name.lower(),
         "deliveries": None if one.delivery_count < 0 else one.delivery_count,
         "wait": _wait(one),
+        "due_ms": one.due_ms,
         "member": None if holder is None else holder.member_id,
         "client": client,
         "lock_deadline_ms": None if holder is None else holder.lock_deadline_ms,

@@ -57,6 +57,8 @@ class RecordRange(NamedTuple):
     """None unless the records are acquired."""
     last_change: LastChange | None
     """None if it is unknown: always with `share.state.store=topic`, and for changes of long ago."""
+    due_ms: int | None = None
+    """When the first of the records is due, if they wait for that: since 1970, by the broker's clock."""
 
 
 class GroupProgress(NamedTuple):
@@ -119,6 +121,7 @@ def _range(topic: str, partition: int, described: DescribedRange) -> RecordRange
         Wait(described.wait),
         None if described.holder is None else _holder(described.holder),
         None if described.last_change is None else _change(described.last_change),
+        described.due_ms or None,
     )
 
 

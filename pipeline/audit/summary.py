@@ -123,6 +123,7 @@ _ARCHIVED_BY: Final = {
     "gap": Cause.GAP,
     "logStart": Cause.LOG_START,
     "transactionAborted": Cause.TRANSACTION_ABORTED,
+    "expired": Cause.EXPIRED,
 }
 
 

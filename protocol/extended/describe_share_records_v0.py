@@ -100,6 +100,8 @@ class DescribedRange:
     """The holder of the records; null if they are not acquired."""
     last_change: LastChange | None = field(default=None)
     """The last recorded change; null if it is unknown, or was not asked for."""
+    due_ms: i64 = field(metadata={"kafka_type": "int64", "tag": 0}, default=i64(0))
+    """When the first of the records is due, in milliseconds since 1970; 0 if they do not wait for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,9 +47,8 @@ class FoundKeys(NamedTuple):
     keys: list[BatchKeys]
     malformed: list[UnreadableBatch]
     """Batches that turned out to be malformed; they have no keys."""
-    invalid_count: int = 0
-    """Records with an invalid priority."""
-    first_invalid: InvalidPriority | None = None
+    invalid: list[InvalidPriority]
+    """Records from `keys_until` on with an invalid priority."""
 
 
 def keys_of_batches(
@@ -63,43 +62,42 @@ def keys_of_batches(
 
     An earlier batch is included if it lacks records: compaction may have removed them since it was looked at.
     """
-    found = FoundKeys([], [])
+    found = FoundKeys([], [], [])
     gone = {one.base_offset for one in unreadable}
     for data, span in _spans(read):
         header = read_header(data, span.start)
         has_gaps = header.record_count <= span.last_offset - span.base_offset
         if span.last_offset < keys_until and not has_gaps:
             continue
-        one = BatchKeys(span.base_offset, span.last_offset, NO_KEYS)
+        facts = _NO_FACTS
         if span.base_offset not in gone and not header.is_control:
             try:
                 facts = _facts(data[span.start : span.end], header, limits)
             except RecordFormatError as error:
                 reason = str(error).rstrip(".")
                 found.malformed.append(UnreadableBatch(span.base_offset, span.last_offset, reason))
-            else:
-                one = one._replace(keys=facts.keys, priorities=facts.priorities)
-                found = _with_invalid(found, span.base_offset, facts)
-        found.keys.append(one)
+        keys, priorities, invalid = facts
+        if invalid:
+            offsets = ((span.base_offset + delta, value) for delta, value in invalid)
+            found.invalid.extend(InvalidPriority(*one) for one in offsets if one[0] >= keys_until)
+        found.keys.append(BatchKeys(span.base_offset, span.last_offset, keys, priorities))
     return found
 
 
-class _Facts(NamedTuple):
-    """The keys and priorities of one batch; `invalid` has (offset delta, value) of invalid priorities."""
+_Facts = tuple[KeyHashes | None, bytes, Sequence[tuple[int, bytes]]]
+"""The keys and priorities of one batch, and (offset delta, value) of its invalid priorities."""
 
-    keys: KeyHashes | None
-    priorities: bytes = b""
-    invalid: Sequence[tuple[int, bytes]] = ()
+_NO_FACTS: Final[_Facts] = (NO_KEYS, b"", ())
 
 
 def _facts(batch: Buffer, header: BatchHeader, limits: ShareLimits) -> _Facts:
     """Raises RecordFormatError for a malformed record."""
     body = bounded_body(batch, header, records_max=HASHED_RECORDS_MAX, inflated_bytes_max=HASHED_BYTES_MAX)
     if body is None:
-        return _Facts(None if limits.key_run_max else _without_keys_if_complete(header))
+        return None if limits.key_run_max else _without_keys_if_complete(header), b"", ()
     keys = key_hashes(body, header.record_count) if limits.key_run_max else None
     if not limits.priority.header_name:
-        return _Facts(keys)
+        return keys, b"", ()
     found = record_facts(body, header.record_count, limits.priority.header_name.encode())
     if keys is None:
         keys = KeyHashes(found.offset_deltas, [NO_KEY] * header.record_count)
@@ -116,8 +114,8 @@ def _with_priorities(keys: KeyHashes, found: RecordFacts) -> _Facts:
             if value is not None and value not in _PRIORITY_OF
         ]
     if not any(priorities):
-        return _Facts(keys, b"", invalid)
-    return _Facts(keys, bytes(one or 0 for one in priorities), invalid)
+        return keys, b"", invalid
+    return keys, bytes(one or 0 for one in priorities), invalid
 
 
 def _without_keys_if_complete(header: BatchHeader) -> KeyHashes | None:
@@ -126,14 +124,6 @@ def _without_keys_if_complete(header: BatchHeader) -> KeyHashes | None:
     if header.record_count != offset_count or offset_count > HASHED_RECORDS_MAX:
         return None
     return KeyHashes(list(range(offset_count)), [NO_KEY] * offset_count)
-
-
-def _with_invalid(found: FoundKeys, base_offset: int, facts: _Facts) -> FoundKeys:
-    if not facts.invalid:
-        return found
-    delta, value = facts.invalid[0]
-    first = found.first_invalid or InvalidPriority(base_offset + delta, value)
-    return found._replace(invalid_count=found.invalid_count + len(facts.invalid), first_invalid=first)
 
 
 def _spans(read: Sequence[BatchSlice]) -> Iterator[tuple[memoryview, BatchSpan]]:

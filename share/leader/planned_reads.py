@@ -1,45 +1,55 @@
-"""The reads of a share-partition's log for one acquisition."""
+"""The reads of a share-partition's log for one plan."""
 
 from __future__ import annotations
 
-from barnabas.share.leader.handout import FetchDemand
 from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
 
 
-def read_plan(
-    log: PartitionLog, core: SharePartition, plan: AcquirePlan, demand: FetchDemand
+def chosen_batches(
+    log: PartitionLog,
+    core: SharePartition,
+    plan: AcquirePlan,
+    limits: ShareLimits,
+    bytes_max: int,
+    upper_offset: int,
 ) -> tuple[AcquirePlan, list[BatchSlice]]:
-    """The plan and its batches. Raises StorageError or ApiError.
+    """The plan and its batches, for a plan of records that priorities have chosen. Raises StorageError or
+    ApiError.
 
-    If the bytes of the fetch do not suffice for all records that priorities have chosen, the plan is another
-    one, for as many records as were read: so the most urgent ones are read, and not the first ones.
+    If the bytes do not suffice for all of these records, the plan is another one, for as many records as were
+    read: so the most urgent ones are read, and not the first ones.
     """
-    read = planned_batches(log, plan, demand)
+    read = planned_batches(log, plan, bytes_max, upper_offset)
     while plan.chosen:
         count = plan.chosen_count(read[-1].batches[-1].last_offset) if read else 0
         if not count or count == plan.chosen_count():
             break
-        plan = core.plan_acquire(count, demand.limits, demand.acquire_mode)
-        read = planned_batches(log, plan, demand)
+        plan = core.plan_acquire(count, limits)
+        read = planned_batches(log, plan, bytes_max, upper_offset)
     return plan, read
 
 
-def planned_batches(log: PartitionLog, plan: AcquirePlan, demand: FetchDemand) -> list[BatchSlice]:
-    """The batches of the plan's reads, up to the bytes of the fetch. Raises StorageError or ApiError."""
+def planned_batches(
+    log: PartitionLog, plan: AcquirePlan, bytes_max: int, upper_offset: int
+) -> list[BatchSlice]:
+    """The batches of the plan's reads below `upper_offset` (exclusive), at most about `bytes_max`. Raises
+    StorageError or ApiError.
+    """
     slices: list[BatchSlice] = []
-    bytes_left = demand.bytes_max
+    bytes_left = bytes_max
     read_until = -1
     for first_offset, records_max in plan.reads:
         start = max(first_offset, read_until)
-        if bytes_left <= 0 or start >= demand.upper_offset:
+        if bytes_left <= 0 or start >= upper_offset:
             break
         try:
             found = log.read_batches(
-                start, records_max=records_max, bytes_max=bytes_left, upper_offset=demand.upper_offset
+                start, records_max=records_max, bytes_max=bytes_left, upper_offset=upper_offset
             )
         except CorruptBatch:
             if not slices:

@@ -51,9 +51,11 @@ class PartitionCounts:
         "acquisition_lock_timeouts",
         "archived_records",
         "delivery_limit_records",
+        "expired_records",
         "fetch_ms",
         "fetch_percent",
         "in_flight_batch_records",
+        "invalid_delay_headers",
         "invalid_priorities",
         "overtaking_records",
         "redelivered_records",
@@ -70,10 +72,14 @@ class PartitionCounts:
         """Records that became final without being accepted."""
         self.redelivered_records = 0
         """Deliveries of records that were delivered before; a record counts once for each."""
+        self.expired_records = 0
+        """Records that were archived because of `share.record.ttl.ms`."""
         self.undelivered_bytes = 0
         """Bytes of records that went out in batches with delivered ones, see `delivered_batches`."""
         self.overtaking_records = 0
         """Records that were delivered before an earlier available one, because of their priority."""
+        self.invalid_delay_headers = 0
+        """Records that were delivered without the delay in their header, because it is none."""
         self.invalid_priorities = 0
         """Records whose priority counts as 0 because the value of their header is not a digit."""
         self.in_flight_batch_records = Histogram(RECORD_COUNT_BOUNDS)
@@ -83,8 +89,11 @@ class PartitionCounts:
         self.fetch_percent = Histogram(PERCENT_BOUNDS)
         """The percentage of that time in the time since the end of the previous fetch."""
 
-    def delivered(self, acquired: Iterable[tuple[int, int, int]]) -> None:
-        """A fetch has acquired these records, as (first offset, last offset, delivery count)."""
+    def delivered(self, acquired: Iterable[tuple[int, int, int]], overtaking_count: int) -> None:
+        """A fetch has acquired these records, as (first offset, last offset, delivery count), some of them
+        before earlier ones.
+        """
+        self.overtaking_records += overtaking_count
         for first_offset, last_offset, delivery_count in acquired:
             if delivery_count > 1:
                 self.redelivered_records += last_offset - first_offset + 1

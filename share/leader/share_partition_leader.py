@@ -8,108 +8,59 @@ next leader is loaded from the recorded state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
+from barnabas.protocol.delivery_state import Cause, LetterPlace
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.protocol.varint import Buffer
-from barnabas.runtime.clock import Clock, ahead_ms
+from barnabas.runtime.clock import ahead_ms
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.deadlines import Deadlines
-from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivered_batches import delivered_batches
-from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
-from barnabas.share.leader.examined_batches import ExaminedBatches, FaultReports, examine
+from barnabas.share.leader.group_reader import GroupReader
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
-from barnabas.share.leader.planned_reads import planned_batches, read_plan
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
+from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.start_offset import StartSearch
+from barnabas.share.leader.surroundings import DecisionStore, Surroundings
 from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
 from barnabas.share.leader.whole_batches import pieces_between
-from barnabas.share.partition.acquisition import AcquirePlan, Acquisition
+from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.in_flight import InFlightBatch
-from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
 
-
-class DecisionStore(Protocol):
-    """Records decisions: in the partition's log or in the state topic, see `state_store`."""
-
-    def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
-        """Have `decision` written; on success the leader's image includes it when the completion ends."""
-        ...
-
-    def last_changes(
-        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
-    ) -> list[RecordedChange]:
-        """The last recorded changes of the wanted offsets, as far as they are known: ascending, disjoint,
-        inside of the wanted ranges, which are ascending and disjoint, too, with both ends inclusive.
-        """
-        ...
-
-
-class DeadLetterWriter(Protocol):
-    """Writes the dead letters of Archiving records (KIP-1191), see `share/dead_letters`."""
-
-    def place(self, key: SharePartitionKey) -> LetterPlace:
-        """Where a dead letter that is decided now goes; an unknown place if there is no usable topic yet."""
-        ...
-
-    def write(
-        self, leader: SharePartitionLeader, letters: Sequence[StateRange], *, may_be_written: bool
-    ) -> None:
-        """Write these letters, later; `may_be_written` if an earlier leader may have written them."""
-        ...
-
-    def is_writing(self, leader: SharePartitionLeader) -> bool:
-        """Whether letters of the leader are not written yet."""
-        ...
-
-
-class Surroundings(NamedTuple):
-    """The objects that the leaders of one broker share."""
-
-    clock: Clock
-    deadlines: Deadlines
-    purgatory: Purgatory
-    counts: ShareCounts
-    delivery_limits: DeliveryLimitReports
-    limits: Callable[[str], ShareLimits]
-    """The present limits of a group."""
-    random: Callable[[], float]
-    """Numbers from 0 (inclusive) to 1 (exclusive), for the jitter of delays."""
-    reopen: Callable[[TopicIdPartition], None]
-    """Starts to reopen a log that went offline."""
-    dead_letters: DeadLetterWriter
-
-
 LOOK_AHEAD_BYTES_MAX = 4 * 1024 * 1024
 """The bytes that one fetch reads ahead to find urgent records, at least one batch. The next fetch reads on.
 """
 
-KEYS_LOOKED_MAX = 10_000
-"""The offsets that one fetch looks at beyond the known keys while it finds no record whose key is free. Then
-it is answered without records, and the member's next fetch looks on.
+LOOKED_MAX = 10_000
+"""The offsets that one fetch looks at while it finds no record that is due, and whose key is free. Then it is
+answered without records, and the member's next fetch looks on.
 """
+
+CHOICES_MAX = 16
+"""How often one fetch chooses by priorities, because records that it had chosen turned out to be gone."""
 
 UNRECORDED_RETRY_MS = 1_000
 """After this time a leader tries again to record changes in force, unless another decision has included them.
 """
+
+BATCH_SIZE = 500
+"""The size of the in-flight batches of records that come in flight without a fetch."""
 
 NOTHING_TO_RECORD = Completion.of(None)
 
@@ -148,10 +99,10 @@ class SharePartitionLeader:
         self._beginning: Completion[None] | None = None
         self._unsettled_count = 0
         """Decisions that are being recorded."""
-        self._faults = FaultReports(log, self.group_id)
+        self.counts = PartitionCounts()
+        self.reader = GroupReader(key, log, self.core, surroundings.clock, self.counts)
         self._store = store
         self._surroundings = surroundings
-        self.counts = PartitionCounts()
         self.transactions = LeaderTransactions(self, surroundings.clock)
         self._count_batches(self.core.read_batches)
 
@@ -174,7 +125,12 @@ class SharePartitionLeader:
     @property
     def is_window_full(self) -> bool:
         """Whether the in-flight window has no room for new records."""
-        return self.core.in_flight_count >= self.limits().record_locks_max
+        return self.core.window_count >= self.limits().record_locks_max
+
+    @property
+    def is_full_of_delayed(self) -> bool:
+        """Whether reading has stopped because of `share.delayed.records.max`."""
+        return self.reader.times.is_stalled(self.limits())
 
     def begin_at(self, start_offset: int) -> None:
         """Record the start offset of the group; until that is done no record can be acquired. Raises
@@ -198,80 +154,111 @@ class SharePartitionLeader:
             self._announce(self.core.complete(self.core.decide_start_offset(0)))
             self.follow_log_start()
 
-    def upper_offset(self, *, read_committed: bool) -> int:
+    def readable_end(self, *, read_committed: bool) -> int:
         """The exclusive end of the records that the group may read, by its `share.isolation.level`."""
         return self.log.last_stable_offset if read_committed else self.log.high_watermark
+
+    def upper_offset(self, *, read_committed: bool) -> int:
+        """The exclusive end of the records that a fetch may read now: those at the end may not be due."""
+        if self.reader.times.gate is None:
+            return self.log.last_stable_offset if read_committed else self.log.high_watermark
+        return self.reader.times.bounded(self.readable_end(read_committed=read_committed), self.limits())
 
     def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         """Reads the records of `plan` and locks those that the member acquires. Raises StorageError or
         ApiError.
 
-        With an order of keys it reads on while all records wait for their keys, within a bound. With
+        It reads on while all records wait for their keys, or until they are due, within a bound. With
         priorities it first fills the window of the records to choose from.
         """
+        if self.core.keys_until is None and demand.limits.timing is NO_TIMING:
+            return self._acquire_once(plan, demand)
+        if demand.limits.timing is not NO_TIMING:
+            place = self.limits().letter_place
+            demand = demand._replace(limits=demand.limits._replace(letter_place=place))
         if demand.limits.priority.header_name:
             plan = self._look_ahead(plan, demand)
-        looked_until = (self.core.keys_until or 0) + KEYS_LOOKED_MAX
+        looked_until = self.core.looked_until
+        bound = looked_until + LOOKED_MAX
+        choices_left = CHOICES_MAX
         while True:
-            keys_until = self.core.keys_until
+            looked_before = looked_until
             handout = self._acquire_once(plan, demand)
-            if handout.acquired or handout.was_passed_over or self.core.keys_until == keys_until:
+            if handout.acquired:
                 return handout
-            if (self.core.keys_until or 0) >= looked_until:
+            looked_until = self.core.looked_until
+            if handout.was_passed_over:
+                choices_left -= 1
+                if not (plan.chosen and choices_left):
+                    return handout
+            elif looked_until == looked_before:
+                return handout
+            if looked_until >= bound:
                 return NOTHING._replace(was_passed_over=True)
             plan = self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
 
     def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
         monotonic_ms = self._surroundings.clock.monotonic_ms
         began_ms = monotonic_ms()
-        plan, read = read_plan(self.log, self.core, plan, demand)
-        examined = self._examine(read, demand)
-        unreadable = examined.unreadable
+        read = self.reader.read(
+            plan, demand.limits, demand.bytes_max, demand.upper_offset, read_committed=demand.read_committed
+        )
         acquisition = self.core.acquire(
-            plan,
+            read.plan,
             demand.member_id,
-            [span[:2] for slice_ in read for span in slice_.batches],
-            records_max=plan.chosen_count() if plan.chosen else demand.records_max,
+            read.batches,
+            records_max=read.plan.chosen_count() if read.plan.chosen else demand.records_max,
             batch_size=demand.batch_size,
             acquire_mode=demand.acquire_mode,
             limits=demand.limits,
             now_ms=monotonic_ms(),
-            aborted=examined.aborted,
-            unreadable=[one[:2] for one in unreadable],
-            has_no_data=without_data(read),
-            keys=examined.keys,
+            aborted=read.aborted,
+            unreadable=[one[:2] for one in read.unreadable] if read.unreadable else (),
+            has_no_data=without_data(read.slices),
+            keys=read.keys,
+            timed=None if read.timed is None else read.timed.parts,
         )
-        self.counts.delivered(acquisition.acquired)
+        self._count_batches(acquisition.batches)
+        self.counts.delivered(acquisition.acquired, acquisition.overtaking_count)
         self.counts.fetched(began_ms, monotonic_ms())
-        self._note(acquisition)
+        if acquisition.gaps is not None:
+            self._record_gaps(acquisition.gaps)
+        if acquisition.acquired or read.timed is not None:
+            self._schedule_deadline()
         if not acquisition.acquired:
             return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
-        self._schedule_deadline()
-        return self._hand_out(acquisition.acquired, without_batches(read, unreadable))
+        kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
+        return self._hand_out(acquisition.acquired, kept, is_scattered=read.is_scattered)
 
     def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
         ahead = self.core.plan_look_ahead(demand.limits)
-        read = planned_batches(self.log, ahead, demand._replace(bytes_max=LOOK_AHEAD_BYTES_MAX))
-        if not read:
+        if not ahead.reads:
             return plan
-        examined = self._examine(read, demand)
-        self._note(self.core.look_ahead(examined.keys, demand.batch_size, examined.aborted))
+        read = self.reader.read(
+            ahead,
+            demand.limits,
+            LOOK_AHEAD_BYTES_MAX,
+            demand.upper_offset,
+            read_committed=demand.read_committed,
+        )
+        looked = self.core.look_ahead(
+            read.batches,
+            read.keys,
+            demand.batch_size,
+            demand.limits,
+            aborted=read.aborted,
+            timed=None if read.timed is None else read.timed.parts,
+        )
+        self._count_batches(looked.batches)
+        if looked.gaps is not None:
+            self._record_gaps(looked.gaps)
         return self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
 
-    def _examine(self, read: Sequence[BatchSlice], demand: FetchDemand) -> ExaminedBatches:
-        examined = examine(self.log, read, self.core.keys_until, demand)
-        if examined.unreadable or examined.invalid_count:
-            self.counts.invalid_priorities += examined.invalid_count
-            self._faults.report(examined)
-        return examined
-
-    def _note(self, acquisition: Acquisition) -> None:
-        """Counts the batches that have come in flight, and records that others are gone."""
-        self._count_batches(acquisition.batches)
-        self.counts.overtaking_records += acquisition.overtaking_count
-        if acquisition.gaps is not None:
-            self._record_immediate(acquisition.gaps)
+    def _record_gaps(self, gaps: Decision) -> None:
+        """Records changes of records that no member gets now."""
+        self._count_expired(gaps)
+        self._record_immediate(gaps)
 
     def acknowledge(
         self,
@@ -307,7 +294,9 @@ class SharePartitionLeader:
         read = read_again(self.log, held)
         if not read:
             return NOTHING
-        return self._hand_out(held, without_batches(read, unreadable_batches(self.log, read)))
+        kept = without_batches(read, unreadable_batches(self.log, read))
+        is_scattered = self.core.keys_until is not None or self.limits().timing is not NO_TIMING
+        return self._hand_out(held, kept, is_scattered=is_scattered)
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""
@@ -359,27 +348,40 @@ class SharePartitionLeader:
 
     def next_deadline_ms(self) -> int | None:
         """See `deadlines.Expirable`."""
-        return None if self.closed else self.core.next_deadline_ms()
+        if self.closed:
+            return None
+        deadline_ms = self.core.next_deadline_ms()
+        times = self.reader.times
+        return deadline_ms if times.gate is None else times.next_deadline_ms(deadline_ms)
 
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: end the expired locks, and wake the fetches for records that are due."""
         self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
         decision = self.core.expire(now_ms, self.limits())
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
+        if self.reader.times.opens():
+            decision.outcome = decision.outcome._replace(released=True)
         self._record_immediate(decision)
+
+    def bring_in(self, batches: Sequence[tuple[int, int]], timed: Sequence[TimedPart]) -> None:
+        """Archive records that are past their time to live, without a fetch; see the core."""
+        self._record_gaps(self.core.bring_in(batches, timed, BATCH_SIZE, self.limits()))
 
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
         return self.core.lag(self.log.high_watermark)
 
-    def _hand_out(self, acquired: Sequence[tuple[int, int, int]], read: list[BatchSlice]) -> Handout:
+    def _hand_out(
+        self, acquired: Sequence[tuple[int, int, int]], read: list[BatchSlice], *, is_scattered: bool
+    ) -> Handout:
+        """`is_scattered`: records between the acquired ones may not be delivered."""
         buffers: list[Buffer] = []
-        if self.core.keys_until is None:
-            for slice_ in read:
-                buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
-        else:
+        if is_scattered:
             buffers, undelivered_bytes = delivered_batches(read, acquired)
             self.counts.undelivered_bytes += undelivered_bytes
+        else:
+            for slice_ in read:
+                buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
         record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
         return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
@@ -418,14 +420,14 @@ class SharePartitionLeader:
         self._count(decision)
         self._note_delivery_limit(decision)
         self._announce(self.core.complete(decision))
-        self._begin_letters(decision)
+        if decision.letters:
+            self._begin_letters(decision)
         if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
 
     def _begin_letters(self, decision: Decision) -> None:
         """Have dead letters written, now that it is recorded that they are due."""
-        if decision.letters:
-            self._surroundings.dead_letters.write(self, decision.letters, may_be_written=False)
+        self._surroundings.dead_letters.write(self, decision.letters, may_be_written=False)
 
     def _abort(self, decision: Decision, error: Exception) -> None:
         outcome = self.core.abort(decision)
@@ -463,6 +465,13 @@ class SharePartitionLeader:
                 self.group_id, self.log.topic_partition, first_offset, count
             )
 
+    def _count_expired(self, decision: Decision) -> None:
+        self.counts.expired_records += sum(
+            self.core.record_count(one.base_offset, one.last_offset)
+            for one in decision.changes
+            if one.cause is Cause.EXPIRED
+        )
+
     def _announce(self, outcome: Outcome) -> None:
         """Wake the fetches that wait for records, or for space in the in-flight window."""
         self._schedule_deadline()
@@ -470,7 +479,7 @@ class SharePartitionLeader:
             self._surroundings.purgatory.wake(self.key)
 
     def _schedule_deadline(self) -> None:
-        deadline_ms = None if self.closed else self.core.next_deadline_ms()
+        deadline_ms = self.next_deadline_ms()
         if deadline_ms is not None:
             self._surroundings.deadlines.schedule(self, deadline_ms)
 

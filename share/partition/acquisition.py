@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause
+from barnabas.share.partition.arrival import TimedPart, bring_in
+from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -19,7 +21,7 @@ from barnabas.share.partition.in_flight import (
     InFlight,
     InFlightBatch,
 )
-from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows
+from barnabas.share.partition.key_order import BatchKeys, KeyOrder
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import archive
 from barnabas.share.partition.ordered_acquisition import (
@@ -127,7 +129,7 @@ def plan_look_ahead(in_flight: InFlight, limits: ShareLimits) -> AcquirePlan:
     """The read for more records to choose from, if the group has priorities and the window has room."""
     planned = AcquirePlan([], [])
     order = in_flight.key_order
-    if order is None or order.priorities is None or not order.free_count or not follows(order, limits):
+    if order is None or order.priorities is None or not order.free_count or in_flight.awaits_locks:
         return planned
     room = room_for_keys(in_flight, order, limits)
     if room > 0:
@@ -137,13 +139,22 @@ def plan_look_ahead(in_flight: InFlight, limits: ShareLimits) -> AcquirePlan:
 
 
 def look_ahead(
-    in_flight: InFlight, keys: Sequence[BatchKeys], aborted: Sequence[tuple[int, int]], batch_size: int
+    in_flight: InFlight,
+    batches: ProducerBatches,
+    keys: Sequence[BatchKeys],
+    batch_size: int,
+    limits: ShareLimits,
+    aborted: Sequence[tuple[int, int]],
+    timed: Sequence[TimedPart] | None,
 ) -> Acquisition:
     """Puts the records of the batches in flight that a look ahead has read; none is acquired."""
     order = in_flight.key_order
     assert order is not None
     gone = Decision()
-    new = add_keys(in_flight, order, gone, keys, aborted, batch_size)
+    new: list[InFlightBatch] = []
+    if timed is not None:
+        new += bring_in(in_flight, gone, batches, timed, batch_size, limits)
+    new += add_keys(in_flight, order, gone, keys, aborted, batch_size)
     return Acquisition([], None if gone.is_empty else gone, new)
 
 
@@ -156,13 +167,15 @@ def acquire(
     unreadable: Sequence[tuple[int, int]] = (),
     has_no_data: HasNoData = never,
     keys: Sequence[BatchKeys] = (),
+    timed: Sequence[TimedPart] | None = None,
 ) -> Acquisition:
     """Acquires from the batches that were read.
 
     `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
     that belong to aborted transactions, `unreadable` those with malformed records. Both are archived instead
     of delivered, and so is a range for the client in which no batch has data. With `share.order=key`, `keys`
-    are those of the batches whose keys are not known yet.
+    are those of the batches whose keys are not known yet. `timed` are the records that may not be delivered
+    now; None in groups without a timing, which acquire their new records in a shorter way.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
@@ -172,13 +185,20 @@ def acquire(
     gone = Decision()
     taking = Taking(in_flight, batches, request)
     order = in_flight.key_order
-    keys_until = None if order is None else order.known_until
+    looked_until = in_flight.speo if order is None else order.known_until
     if in_flight.available_from is not None or order is not None:
         _archive_gaps(in_flight, gone, planned, batches)
+    if timed is not None:
+        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+        new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
+        taking.batches += bring_in(in_flight, gone, new, timed, request.batch_size, request.limits)
     if order is None:
-        _take(in_flight, taking, request, spans)
+        _take(in_flight, taking, request, spans, with_new=timed is None)
     else:
         taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
+        if planned.chosen and not (gone.is_empty and order.known_until == looked_until):
+            # Some of the chosen records are gone, or more urgent ones are known now.
+            return Acquisition([], None if gone.is_empty else gone, taking.batches, was_passed_over=True)
         _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges
     is_any_taken = bool(ranges)
@@ -188,17 +208,22 @@ def acquire(
     if order is None:
         ranges = _for_client(in_flight.control_runs, ranges)
         ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
-    has_looked_on = order is not None and order.known_until != keys_until
+    is_detour = order is not None or timed is not None
+    has_looked_on = is_detour and looked_until != (in_flight.speo if order is None else order.known_until)
     was_passed_over = not ranges and (is_any_taken or not (gone.is_empty or has_looked_on))
     gaps = None if gone.is_empty else gone
     return Acquisition(ranges, gaps, taking.batches, was_passed_over, taking.overtaking_count)
 
 
-def _take(in_flight: InFlight, taking: Taking, request: AcquireRequest, spans: Sequence[Span]) -> None:
-    """Takes available records, and new ones behind them."""
+def _take(
+    in_flight: InFlight, taking: Taking, request: AcquireRequest, spans: Sequence[Span], *, with_new: bool
+) -> None:
+    """Takes available records, and with `with_new` new ones behind them."""
     records_max, limits = request.records_max, request.limits
     selection = _select(in_flight, records_max, limits, request.acquire_mode, spans)
     taking.take_parts(selection.parts)
+    if not with_new:
+        return
     wanted = _new_records_max(in_flight, records_max, limits, selection)
     first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
@@ -246,8 +271,14 @@ def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) 
     """Keeps the bounds of the available records that a complete look has found."""
     parts = selection.parts
     in_flight.available_from = parts[0].first_offset if parts else None
-    if parts and selection.record_count < records_max and not selection.is_closed:
+    is_complete = selection.record_count < records_max and not selection.is_closed
+    if parts and is_complete:
         in_flight.available_to = parts[-1].last_offset
+    if in_flight.has_delayed:
+        if is_complete:
+            in_flight.available_ranges = AvailableRanges((one.first_offset, one.last_offset) for one in parts)
+        elif parts:
+            in_flight.available_ranges.forget_below(parts[0].first_offset)
 
 
 def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:
@@ -256,7 +287,7 @@ def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits,
         return 0
     order = in_flight.key_order
     if order is None:
-        room = limits.record_locks_max - in_flight.record_count()
+        room = limits.record_locks_max - in_flight.window_count()
     else:
         room = room_for_keys(in_flight, order, limits)
         if order.priorities is not None:

@@ -14,6 +14,7 @@ from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import ACQUIRED, ARCHIVING, AVAILABLE, InFlight, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import give_up, release
+from barnabas.share.partition.unread_batches import take_out_of_unread
 
 _ALTERABLE = {
     RecordAction.RELEASE: (ACQUIRED,),
@@ -39,7 +40,7 @@ def administer(
         release(in_flight, decision, first_offset, last_offset, Cause.ADMIN)
         return decision
     letter = _letter_place(limits) if action is RecordAction.DEAD_LETTER else None
-    in_flight.take_out_of_unread(first_offset, last_offset)
+    take_out_of_unread(in_flight, first_offset, last_offset)
     give_up(in_flight, decision, first_offset, last_offset, Cause.ADMIN, letter)
     return decision
 

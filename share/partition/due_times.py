@@ -22,9 +22,15 @@ DELAY_MS_MAX: Final = 86_400_000
 """One day: the upper bound of `share.retry.backoff.max.ms`. A loaded due time that is further away was
 written before the wall clock was set back; it counts as this far away."""
 
+WAIT_MS_MAX: Final = 7 * 86_400_000
+"""Seven days: the longest delay before the first delivery, and the longest wait of a record for it from the
+moment when its leader meets it, with any timestamp."""
 
 CLOCK_STEP_MS_MIN: Final = 1_000
 """A smaller change of the difference between the clocks is no step: they are not read at the same moment."""
+
+CLOCK_LOOK_MS: Final = 10_000
+"""How long it takes at most until a leader with delayed records notices that the wall clock was set."""
 
 
 def no_jitter() -> float:
@@ -74,7 +80,9 @@ class DueTimes:
 
     def after(self, delay_ms: int, now_ms: int) -> Due | None:
         """When a record is due that waits for this long from `now_ms` (monotonic); None without a wait."""
-        if not delay_ms:
-            return None
-        steps = -(-(self.wall_ms(now_ms) + delay_ms) // DUE_STEP_MS)
-        return Due(steps * DUE_STEP_MS)
+        return due_at(self.wall_ms(now_ms) + delay_ms) if delay_ms else None
+
+
+def due_at(wall_ms: int) -> Due:
+    """Due at this wall-clock time, rounded up."""
+    return Due(-(-wall_ms // DUE_STEP_MS) * DUE_STEP_MS)

@@ -15,8 +15,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from barnabas.protocol.delivery_state import Condition, Due, RecordState, is_final
+from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.wait_queue import Waiting, WaitQueue
 from barnabas.storage.format.control_runs import ControlRuns
 
 AVAILABLE = RecordState.AVAILABLE
@@ -70,6 +72,11 @@ class InFlightRun:
     def waits(self) -> bool:
         """Whether the run is available, but not due yet."""
         return self.condition is not None and self.state is AVAILABLE
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether the run waits for its first delivery."""
+        return not self.delivery_count and self.state is AVAILABLE and isinstance(self.condition, Due)
 
     def is_like(self, other: InFlightRun) -> bool:
         """Whether the two may be one run. A pending run is referenced by its decision, and is never
@@ -191,30 +198,45 @@ class UnreadBatch(InFlightBatch):
     __slots__ = ()
 
 
+class FinishedBatch(InFlightBatch):
+    """Neighbouring batches whose records are all final, joined, because delayed records before them hold the
+    start offset: see `finished_batches`.
+    """
+
+    __slots__ = ()
+
+
 class InFlight:
     """The batches of one share-partition, sorted by base offset, with SPSO and SPEO.
 
     `control_runs` are those of the log, shared with it. `spso` and `speo` are -1 until the start offset has
     been decided. `live_count` is the number of records that are not final. Every available record that does
-    not wait lies from `available_from` to `available_to`, no lock ends before `deadline_from_ms`, and no
-    waiting record is due before `due_from_ms` (wall-clock time); None if there is none. They avoid a scan,
-    and the next scan makes them exact. `key_order` is there while the group has `share.order=key`, and
-    `awaits_locks` while a change of that setting waits for the end of all locks.
+    not wait lies from `available_from` to `available_to`, and no lock ends before `deadline_from_ms`; None
+    if there is none. They avoid a scan, and the next scan makes them exact. `wait_queue` has the records that
+    wait. `key_order` is there while the group has `share.order=key`, and `awaits_locks` while a change of
+    that setting waits for the end of all locks. `delayed_count` is the number of records that wait for their
+    first delivery, and `has_delayed` whether there were any since the window was last without a gap. As long
+    as that is so, `available_ranges` tells more exactly where available records may lie. `clock_looked_ms` is
+    when the wall clock was last looked at (monotonic).
     """
 
     __slots__ = (
         "available_from",
+        "available_ranges",
         "available_to",
         "awaits_locks",
         "batches",
+        "clock_looked_ms",
         "control_runs",
         "deadline_from_ms",
-        "due_from_ms",
+        "delayed_count",
         "due_times",
+        "has_delayed",
         "key_order",
         "live_count",
         "speo",
         "spso",
+        "wait_queue",
     )
 
     def __init__(
@@ -230,8 +252,12 @@ class InFlight:
         self.available_from: int | None = None
         self.available_to = -1
         self.deadline_from_ms: int | None = None
-        self.due_from_ms: int | None = None
+        self.wait_queue = WaitQueue()
+        self.clock_looked_ms = 0
         self.live_count = 0
+        self.delayed_count = 0
+        self.has_delayed = False
+        self.available_ranges = AvailableRanges()
 
     def append(self, batch: InFlightBatch) -> None:
         """Adds a batch at the SPEO."""
@@ -240,50 +266,14 @@ class InFlight:
         self.speo = batch.last_offset + 1
         self.live_count += self._live_count_of(batch)
 
-    def replace_read(self, batch: UnreadBatch, read: list[InFlightBatch]) -> None:
-        """Replaces the part of a batch that was read: some of the available records, from the first one on.
-
-        The batch keeps the archived records in front of them; the records behind them become another batch of
-        the same kind.
-        """
-        base_offset, last_offset = read[0].base_offset, read[-1].last_offset
-        index = batch.run_index(base_offset)
-        put: list[InFlightBatch] = [*read]
-        if last_offset < batch.last_offset:
-            rest = InFlightRun(last_offset + 1, batch.last_offset, AVAILABLE, 0)
-            put.append(UnreadBatch(last_offset + 1, batch.last_offset, [rest]))
-        position = self.batch_index(base_offset)
-        assert self.batches[position] is batch, (batch.base_offset, base_offset)
-        if index:  # A decision may refer to the archived part.
-            del batch.runs[index:]
-            batch.last_offset = base_offset - 1
-            put.insert(0, batch)
-        self.batches[position : position + 1] = put
-
-    def forget_unread(self) -> None:
-        """Batches that were never read become like all others, for the order of keys reads them itself."""
-        self.batches = [
-            InFlightBatch(one.base_offset, one.last_offset, one.runs) if isinstance(one, UnreadBatch) else one
-            for one in self.batches
-        ]
-
-    def take_out_of_unread(self, first_offset: int, last_offset: int) -> None:
-        """The records of the range are not delivered by producer batches any more: their states may differ.
-
-        An unread batch that holds some becomes several: the records before and behind the range stay unread.
-        """
-        first_offset = self.boundary(first_offset)
-        for batch, run in list(self.runs_between(first_offset, last_offset)):
-            if isinstance(batch, UnreadBatch) and run.state is AVAILABLE:
-                position = self.batch_index(batch.last_offset)
-                self.batches[position : position + 1] = _without_part(batch, first_offset, last_offset)
-
     def free(self, run: InFlightRun, state: RecordState, condition: Condition | None = None) -> None:
         """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
         from the count. The order of keys goes on behind a record that will not be delivered again, even
         while its dead letter is not written.
         """
         was_held, was_archiving = run.state is ACQUIRED, run.state is ARCHIVING
+        if self.delayed_count and run.is_delayed:
+            self.delayed_count -= self.control_runs.data_count(run.first_offset, run.last_offset)
         run.free(state, condition)
         order = self.key_order
         if order is not None and not was_archiving:
@@ -295,7 +285,7 @@ class InFlight:
                 order.hold_back(run.first_offset, run.last_offset)
         if state is AVAILABLE:
             if isinstance(condition, Due):
-                self.note_due(condition)
+                self.note_waiting(run, condition)
             else:
                 self.note_available(run.first_offset, run.last_offset)
         if not _is_live(run):
@@ -348,6 +338,8 @@ class InFlight:
 
     def note_available(self, first_offset: int, last_offset: int) -> None:
         """Records of this range have become available."""
+        if self.has_delayed:
+            self.available_ranges.add(first_offset, last_offset)
         if self.available_from is None:
             self.available_from, self.available_to = first_offset, last_offset
             return
@@ -358,10 +350,28 @@ class InFlight:
         if self.deadline_from_ms is None or deadline_ms < self.deadline_from_ms:
             self.deadline_from_ms = deadline_ms
 
-    def note_due(self, due: Due) -> None:
-        """Records wait until then."""
-        if self.due_from_ms is None or due.due_ms < self.due_from_ms:
-            self.due_from_ms = due.due_ms
+    def note_waiting(self, run: InFlightRun, due: Due) -> None:
+        """The run waits until then."""
+        self.wait_queue.add(Waiting(due.due_ms, run.first_offset, run.last_offset))
+        if self.wait_queue.is_swollen:
+            self.build_wait_queue()
+
+    def build_wait_queue(self) -> None:
+        """Without stale entries."""
+        self.wait_queue.build(
+            Waiting(run.condition.due_ms, run.first_offset, run.last_offset)
+            for batch in self.batches
+            for run in batch.runs
+            if run.state is AVAILABLE and isinstance(run.condition, Due)
+        )
+
+    def note_delayed(self, run: InFlightRun, due: Due) -> None:
+        """The run, which was never delivered, waits until then."""
+        if not self.has_delayed and self.available_from is not None:
+            self.available_ranges = AvailableRanges([(self.available_from, self.available_to)])
+        self.has_delayed = True
+        self.delayed_count += self.control_runs.data_count(run.first_offset, run.last_offset)
+        self.note_waiting(run, due)
 
     def advance(self) -> bool:
         """Moves the SPSO over the final records that are recorded as such; returns whether it has moved."""
@@ -378,6 +388,10 @@ class InFlight:
         del self.batches[:done]
         if self.key_order is not None:
             self.key_order.known_until = max(self.key_order.known_until, self.spso)
+        if self.has_delayed and not self.delayed_count:
+            self.has_delayed = self.live_count != self.record_count()
+            if not self.has_delayed:
+                self.available_ranges = AvailableRanges()
         return self.spso != before
 
     def drop_below(self, offset: int) -> None:
@@ -394,6 +408,8 @@ class InFlight:
             batch.runs[0].first_offset = max(batch.runs[0].first_offset, offset)
         # The control runs below are forgotten, so the number of records there is unknown.
         self.live_count = sum(map(self._live_count_of, self.batches))
+        if self.delayed_count:
+            self.delayed_count = sum(map(self._delayed_count_of, self.batches))
 
     def take_news(self) -> bool:
         """Whether records may have become available since the last call without a change of their own: their
@@ -413,7 +429,15 @@ class InFlight:
         order.known_until = max(order.known_until, offset)
 
     def record_count(self) -> int:
-        """Data offsets from SPSO to SPEO, in any state: the size of the in-flight window."""
+        """Data offsets from SPSO to SPEO, in any state."""
+        return self.control_runs.data_count(self.spso, self.speo - 1)
+
+    def window_count(self) -> int:
+        """The size of the in-flight window: all records from SPSO to SPEO. Delayed records do not count, and
+        neither do the final ones behind them, because a delayed record may hold the SPSO for days.
+        """
+        if self.has_delayed:
+            return self.live_count - self.delayed_count
         return self.control_runs.data_count(self.spso, self.speo - 1)
 
     def live_count_below(self, offset: int) -> int:
@@ -425,30 +449,16 @@ class InFlight:
                 count += self.control_runs.data_count(first_offset, last_offset)
         return count
 
+    def _delayed_count_of(self, batch: InFlightBatch) -> int:
+        delayed = [run for run in batch.runs if run.is_delayed]
+        return sum(self.control_runs.data_count(run.first_offset, run.last_offset) for run in delayed)
+
     def _live_count_of(self, batch: InFlightBatch) -> int:
         count = 0
         for run in batch.runs:
             if _is_live(run):
                 count += self.control_runs.data_count(run.first_offset, run.last_offset)
         return count
-
-
-def _without_part(batch: UnreadBatch, first_offset: int, last_offset: int) -> list[InFlightBatch]:
-    """The batch in parts, so that the records of the range are in a batch of their own."""
-    run = batch.runs.pop()
-    first_offset, last_offset = max(first_offset, run.first_offset), min(last_offset, run.last_offset)
-    parts: list[InFlightBatch] = []
-    if run.first_offset < first_offset:
-        batch.runs.append(run)
-        run = run.cut_behind(first_offset - 1)
-    if batch.runs:  # A decision may refer to the archived part.
-        batch.last_offset = first_offset - 1
-        parts.append(batch)
-    parts.append(InFlightBatch(first_offset, last_offset, [run]))
-    if last_offset < run.last_offset:
-        rest = run.cut_behind(last_offset)
-        parts.append(UnreadBatch(rest.first_offset, rest.last_offset, [rest]))
-    return parts
 
 
 def _final_prefix(runs: list[InFlightRun]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from barnabas.protocol.delivery_state import Due
 from barnabas.protocol.record_inspection import DescribedState, Wait
 from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightRun
 from barnabas.share.partition.key_order import KeyOrder, follows
@@ -25,8 +26,10 @@ class InspectionBounds(NamedTuple):
     first_offset: int
     log_start_offset: int
     upper_offset: int
-    """Exclusive: see `SharePartitionLeader.upper_offset`."""
+    """Exclusive: the end of the records that the group may read, by its isolation level."""
     high_watermark: int
+    gate: tuple[int, int] | None = None
+    """The first new record that is not due, and when it is (wall-clock time; 0 if that depends on others)."""
 
 
 class InspectedRange(NamedTuple):
@@ -40,6 +43,8 @@ class InspectedRange(NamedTuple):
     owner: str | None = None
     lock_deadline_ms: int = 0
     """Monotonic; it has a meaning only beside an owner."""
+    due_ms: int = 0
+    """With `Wait.DUE`: when the first of the records is due, in wall-clock time; 0 if that is unknown."""
 
 
 def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
@@ -82,8 +87,9 @@ def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> I
 def _of_run(
     run: InFlightRun, first_offset: int, last_offset: int, state: DescribedState, wait: Wait
 ) -> InspectedRange:
+    due_ms = run.condition.due_ms if isinstance(run.condition, Due) else 0
     return InspectedRange(
-        first_offset, last_offset, state, run.delivery_count, wait, run.owner, run.lock_deadline_ms
+        first_offset, last_offset, state, run.delivery_count, wait, run.owner, run.lock_deadline_ms, due_ms
     )
 
 
@@ -96,10 +102,16 @@ def _new(
     wait = Wait.NOTHING
     if _is_order_changing(in_flight, limits):
         wait = Wait.ORDER_CHANGE
-    elif in_flight.record_count() >= limits.record_locks_max:
+    elif in_flight.window_count() >= limits.record_locks_max:
         wait = Wait.WINDOW
     readable_end = max(first_offset, bounds.upper_offset)
-    yield InspectedRange(first_offset, readable_end - 1, DescribedState.NEW, 0, wait)
+    if bounds.gate is not None and bounds.gate[0] < readable_end:
+        gate_offset, due_ms = bounds.gate
+        gate_offset = max(first_offset, gate_offset)
+        yield InspectedRange(first_offset, gate_offset - 1, DescribedState.NEW, 0, wait)
+        yield InspectedRange(gate_offset, readable_end - 1, DescribedState.NEW, 0, Wait.DUE, due_ms=due_ms)
+    else:
+        yield InspectedRange(first_offset, readable_end - 1, DescribedState.NEW, 0, wait)
     yield InspectedRange(readable_end, bounds.high_watermark - 1, DescribedState.NEW, 0, Wait.TRANSACTION)
 
 

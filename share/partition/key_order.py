@@ -44,6 +44,18 @@ class BatchKeys(NamedTuple):
     priorities: bytes = b""
     """A byte for the priority of each record that has a key or NO_KEY here; empty if all are 0."""
 
+    def between(self, first_offset: int, last_offset: int) -> BatchKeys:
+        """The part of the batch in this range, which it overlaps; all of it if its keys are unknown."""
+        first_offset, last_offset = max(first_offset, self.base_offset), min(last_offset, self.last_offset)
+        if self.keys is None or (first_offset, last_offset) == self[:2]:
+            return self
+        deltas, hashes = self.keys
+        skipped = first_offset - self.base_offset
+        start = bisect_left(deltas, skipped)
+        end = bisect_right(deltas, last_offset - self.base_offset, start)
+        keys = KeyHashes([delta - skipped for delta in deltas[start:end]], hashes[start:end])
+        return BatchKeys(first_offset, last_offset, keys, self.priorities[start:end])
+
 
 class KeyOrder:
     """The unfinished records of the in-flight window by key.
@@ -193,9 +205,10 @@ class KeyOrder:
             self.has_news = True
 
     def note_delivered(self, ranges: Iterable[tuple[int, int]]) -> int:
-        """Members have taken these ranges; returns the number of records that have overtaken another one."""
-        if self.priorities is None:
-            return 0
+        """In a group with priorities, members have taken these ranges; returns the number of records that
+        have overtaken another one.
+        """
+        assert self.priorities is not None
         return self.priorities.note_delivered(ranges, self._heads[0] if self._heads else None)
 
     def records_behind(self, offset: int) -> list[int]:

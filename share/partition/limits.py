@@ -53,6 +53,26 @@ class PriorityLimits(NamedTuple):
 NO_PRIORITIES = PriorityLimits()
 
 
+class RecordTiming(NamedTuple):
+    """The times of records at which they are delivered and archived; see `leader/timed_reads`.
+
+    A record's time is its timestamp. All are off by default.
+    """
+
+    delay_ms: int = 0
+    """The age from which on new records are delivered (share.delivery.delay.ms)."""
+    delay_header: bytes | None = None
+    """The record header with a delay of its own for the record (share.delay.header)."""
+    delayed_records_max: int = 10_000
+    """The most delayed records in flight (share.delayed.records.max)."""
+    ttl_ms: int = 0
+    """The age from which on records are archived (share.record.ttl.ms)."""
+
+
+NO_TIMING = RecordTiming()
+"""The timing of all groups without such a setting, so that `is` tells them apart."""
+
+
 class ShareLimits(NamedTuple):
     """One group's limits at this moment."""
 
@@ -73,6 +93,7 @@ class ShareLimits(NamedTuple):
     (errors.deadletterqueue.topic.name, KIP-1191)."""
     retry_backoff: RetryBackoff = NO_BACKOFF
     priority: PriorityLimits = NO_PRIORITIES
+    timing: RecordTiming = NO_TIMING
 
 
 LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.protocol.delivery_state import Cause, Condition, LetterPlace, RecordState
+from barnabas.protocol.delivery_state import Cause, Condition, Due, LetterPlace, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -26,6 +26,7 @@ from barnabas.share.partition.in_flight import (
 )
 from barnabas.share.partition.limits import NO_BACKOFF, RetryBackoff, ShareLimits
 from barnabas.share.partition.overtaken import overtaken, take_back
+from barnabas.share.partition.unread_batches import take_out_of_unread
 
 RunInBatch = tuple[InFlightBatch, InFlightRun]
 
@@ -113,10 +114,40 @@ def give_up(
     """Archives the available and the held records of the range (data offsets), or sends them on their way to
     dead letters, if these have a place. No change of them may be pending.
     """
-    state = ARCHIVED if letter is None else ARCHIVING
-    for batch, part in in_flight.parts(
+    given_up = in_flight.parts(
         first_offset, last_offset, lambda run: run.state is AVAILABLE or run.state is ACQUIRED
-    ):
+    )
+    _give_up(in_flight, decision, given_up, cause, letter)
+
+
+def archive_unheld(
+    in_flight: InFlight,
+    decision: Decision,
+    first_offset: int,
+    last_offset: int,
+    cause: Cause,
+    letter: LetterPlace | None,
+) -> None:
+    """The same for the records of the range that no member holds, also those that wait until they are due."""
+    take_out_of_unread(in_flight, first_offset, last_offset)
+    unheld = in_flight.parts(first_offset, last_offset, _is_unheld)
+    place = None if letter is None else letter._replace(reason=cause)
+    _give_up(in_flight, decision, unheld, cause, place)
+
+
+def _is_unheld(run: InFlightRun) -> bool:
+    return run.state is AVAILABLE and (run.condition is None or isinstance(run.condition, Due))
+
+
+def _give_up(
+    in_flight: InFlight,
+    decision: Decision,
+    given_up: list[RunInBatch],
+    cause: Cause,
+    letter: LetterPlace | None,
+) -> None:
+    state = ARCHIVED if letter is None else ARCHIVING
+    for batch, part in given_up:
         _change_now(in_flight, decision, batch, part, state, cause, letter)
 
 

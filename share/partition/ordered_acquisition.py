@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Final
 
 from barnabas.protocol.delivery_state import Cause
+from barnabas.share.partition.arrival import put_in_flight
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
@@ -25,7 +26,6 @@ from barnabas.share.partition.in_flight import (
 from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows, order_of
 from barnabas.share.partition.limits import AcquireMode, ShareLimits, throttle_count_min
 from barnabas.share.partition.locks import archive
-from barnabas.share.partition.producer_batches import piece_ends
 from barnabas.share.partition.selection import (
     AvailablePart,
     Selection,
@@ -33,6 +33,7 @@ from barnabas.share.partition.selection import (
     available_parts,
     select_parts,
 )
+from barnabas.share.partition.unread_batches import forget_unread
 
 PARTS_MAX: Final = 32
 """The most ranges of neighbouring offsets in one delivery. Each range costs as much as dozens of records that
@@ -58,7 +59,7 @@ def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
         return False
     in_flight.key_order = order_of(in_flight.spso, limits)
     if in_flight.key_order is not None:
-        in_flight.forget_unread()
+        forget_unread(in_flight)
     else:
         in_flight.note_available(in_flight.spso, in_flight.speo - 1)
     return True
@@ -131,11 +132,21 @@ def room_for_keys(in_flight: InFlight, order: KeyOrder, limits: ShareLimits) -> 
         order.alone = None
     if order.waits_until_empty and not order.is_empty:
         return 0
-    window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
+    if in_flight.has_delayed:
+        window = _window_beside_delayed(in_flight, order)
+    else:
+        window = in_flight.control_runs.data_count(in_flight.spso, order.known_until - 1)
     room = limits.record_locks_max - window
     if order.priorities is None:
         return room
     return min(room, limits.priority.window_records - order.free_count)
+
+
+def _window_beside_delayed(in_flight: InFlight, order: KeyOrder) -> int:
+    """The part of the in-flight window whose keys are known. While delayed records lie in the window, the
+    keys of all others in it are read after a restart: their number was bounded when they came in flight.
+    """
+    return in_flight.window_count() if order.known_until >= in_flight.speo else 0
 
 
 def add_keys(
@@ -158,7 +169,7 @@ def add_keys(
     found = [one for one in batches if one.last_offset >= order.known_until]
     added = found[: _addable_count(order, found)]
     order.waits_until_empty = len(added) < len(found)
-    new = _put_in_flight(in_flight, added, batch_size)
+    new = put_in_flight(in_flight, [one[:2] for one in added], batch_size)
     without_effect = frozenset(aborted)
     for one in added:
         _archive(in_flight, gone, order.known_until, one.base_offset - 1, Cause.GAP)
@@ -167,7 +178,10 @@ def add_keys(
         elif one.keys is None:
             order.alone = (max(one.base_offset, in_flight.spso), one.last_offset)
         else:
-            _add_batch(in_flight, order, gone, one)
+            new_part = one
+            if one.base_offset < order.known_until:  # Reading had stopped at a record that was not due.
+                new_part = one.between(order.known_until, one.last_offset)
+            _add_batch(in_flight, order, gone, new_part)
         order.known_until = one.last_offset + 1
     return new
 
@@ -178,20 +192,6 @@ def _addable_count(order: KeyOrder, batches: Sequence[BatchKeys]) -> int:
         if one.keys is None:
             return index or int(order.is_empty)
     return len(batches)
-
-
-def _put_in_flight(in_flight: InFlight, batches: Sequence[BatchKeys], batch_size: int) -> list[InFlightBatch]:
-    """The offsets from the SPEO to the end of the batches come in flight, in batches of about this size."""
-    new: list[InFlightBatch] = []
-    if not batches or batches[-1].last_offset < in_flight.speo:
-        return new
-    bounds = [one[:2] for one in batches if one.last_offset >= in_flight.speo]
-    first_offset = max(bounds[0][0], in_flight.speo)
-    for end in piece_ends(in_flight.control_runs, bounds, first_offset, bounds[-1][1], batch_size):
-        run = InFlightRun(in_flight.speo, end, AVAILABLE, 0)
-        new.append(InFlightBatch(in_flight.speo, end, [run]))
-        in_flight.append(new[-1])
-    return new
 
 
 def _archive(in_flight: InFlight, gone: Decision, first_offset: int, last_offset: int, cause: Cause) -> None:

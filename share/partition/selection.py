@@ -101,6 +101,21 @@ def _available_batches(in_flight: InFlight, spans: Sequence[Span]) -> Iterator[l
     assert in_flight.available_from is not None
     first_offset = max(in_flight.available_from, spans[0][0])
     last_offset = min(in_flight.available_to, spans[-1][1])
+    if not in_flight.has_delayed:
+        yield from _parts_between(in_flight, first_offset, last_offset, spans)
+        return
+    for first, last in in_flight.available_ranges.between(first_offset, last_offset):
+        first_offset = max(first, first_offset)
+        if first_offset <= last:
+            for parts in _parts_between(in_flight, first_offset, min(last, last_offset), spans):
+                yield parts
+                first_offset = parts[0].batch.last_offset + 1
+
+
+def _parts_between(
+    in_flight: InFlight, first_offset: int, last_offset: int, spans: Sequence[Span]
+) -> Iterator[list[AvailablePart]]:
+    """The available parts of each batch that overlaps the range and has any."""
     for position in range(in_flight.batch_index(first_offset), len(in_flight.batches)):
         batch = in_flight.batches[position]
         if batch.base_offset > last_offset:

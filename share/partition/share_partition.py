@@ -28,9 +28,11 @@ from barnabas.share.partition import acquisition
 from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
 from barnabas.share.partition.administration import administer
+from barnabas.share.partition.arrival import TimedPart, bring_in
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
-from barnabas.share.partition.due_times import DueTimes
+from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DueTimes
+from barnabas.share.partition.finished_batches import join_finished
 from barnabas.share.partition.held_locks import HeldLock, held_locks
 from barnabas.share.partition.held_ranges import Range, held_ranges
 from barnabas.share.partition.in_flight import (
@@ -78,6 +80,7 @@ class SharePartition:
         now_ms: int = 0,
     ) -> None:
         self._in_flight = InFlight(image.start_offset, control_runs, due_times)
+        self._in_flight.clock_looked_ms = now_ms
         self._unrecorded = Unrecorded()
         wall_ms = self._in_flight.due_times.wall_ms(now_ms)
         for one in image.ranges:
@@ -141,6 +144,22 @@ class SharePartition:
         order = self._in_flight.key_order
         return None if order is None else order.known_until
 
+    @property
+    def looked_until(self) -> int:
+        """Up to where acquisitions have looked at records, exclusive."""
+        order = self._in_flight.key_order
+        return self._in_flight.speo if order is None else order.known_until
+
+    @property
+    def window_count(self) -> int:
+        """Records in the in-flight window, which bounds the acquisition of new ones."""
+        return self._in_flight.window_count()
+
+    @property
+    def delayed_count(self) -> int:
+        """Records that wait for their first delivery."""
+        return self._in_flight.delayed_count
+
     def lag(self, end_offset: int) -> int:
         """Records below an offset, usually the high watermark, that are not final; -1 while the start offset
         is undecided.
@@ -158,7 +177,7 @@ class SharePartition:
 
     @property
     def waiting_count(self) -> int:
-        """Records that were released with a delay, and are not due yet."""
+        """Records that were released with a delay, or are delayed, and are not due yet."""
         return waiting_count(self._in_flight)
 
     def follow_wall_clock(self, ahead_ms: int) -> None:
@@ -167,14 +186,21 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """When to call `expire`: never later than the first lock ends, the first waiting record is due, or
-        unrecorded changes of records in flight are tried again. None if there is nothing of that.
+        unrecorded changes of records in flight are tried again. None if there is nothing of that. While
+        records are delayed, the wall clock is looked at now and then, because it may be set.
         """
         in_flight = self._in_flight
         if not in_flight.batches:
-            in_flight.deadline_from_ms = in_flight.due_from_ms = None
-        if in_flight.due_from_ms is None:
+            in_flight.deadline_from_ms = None
+        due_wall_ms = in_flight.wait_queue.first_due_ms
+        if due_wall_ms is None:
             return in_flight.deadline_from_ms
-        due_ms = in_flight.due_times.monotonic_ms(in_flight.due_from_ms)
+        if not in_flight.batches:
+            in_flight.wait_queue.clear()
+            return None
+        due_ms = in_flight.due_times.monotonic_ms(due_wall_ms)
+        if in_flight.delayed_count:
+            due_ms = min(due_ms, in_flight.clock_looked_ms + CLOCK_LOOK_MS)
         return due_ms if in_flight.deadline_from_ms is None else min(due_ms, in_flight.deadline_from_ms)
 
     def expire_again(self, deadline_ms: int) -> None:
@@ -197,12 +223,19 @@ class SharePartition:
         return acquisition.plan_look_ahead(self._in_flight, limits)
 
     def look_ahead(
-        self, keys: Sequence[BatchKeys], batch_size: int, aborted: Sequence[tuple[int, int]] = ()
+        self,
+        batches: Sequence[tuple[int, int]],
+        keys: Sequence[BatchKeys],
+        batch_size: int,
+        limits: ShareLimits,
+        *,
+        aborted: Sequence[tuple[int, int]] = (),
+        timed: Sequence[TimedPart] | None = None,
     ) -> Acquisition:
-        """Takes over the batches that were read, as far as they can be chosen from. Nothing is acquired; the
-        result may have `gaps`.
+        """Takes over the batches that were read, as far as they can be chosen from; see `acquire`. Nothing is
+        acquired; the result may have `gaps`.
         """
-        looked = acquisition.look_ahead(self._in_flight, keys, aborted, batch_size)
+        looked = acquisition.look_ahead(self._in_flight, batches, keys, batch_size, limits, aborted, timed)
         if looked.gaps is not None:
             self._with_unrecorded(looked.gaps)
         return looked
@@ -222,17 +255,19 @@ class SharePartition:
         unreadable: Sequence[tuple[int, int]] = (),
         has_no_data: HasNoData = never,
         keys: Sequence[BatchKeys] = (),
+        timed: Sequence[TimedPart] | None = None,
     ) -> Acquisition:
         """Acquires the available ones of the records read for the member, locked from now on.
 
         `batches` are (base_offset, last_offset) of the producer batches read by the plan, ascending, each
         once, without share control batches; `aborted` those of them whose transaction was aborted,
         `unreadable` those with malformed records; `has_no_data` tells which hold nothing for a client. `keys`
-        are those of the batches that end at or behind `keys_until`, if there is an order of keys.
+        are those of the batches that end at or behind `keys_until`, if there is an order of keys. `timed` are
+        the records that may not be delivered now, None in a group without a timing.
         """
         request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
         acquired = acquisition.acquire(
-            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data, keys
+            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data, keys, timed
         )
         if acquired.gaps is not None:
             self._with_unrecorded(acquired.gaps)
@@ -275,8 +310,36 @@ class SharePartition:
 
         Includes the changes that could not be recorded before, even if no lock has expired.
         """
+        self._in_flight.clock_looked_ms = now_ms
         decision = expire_locks(self._in_flight, limits, now_ms)
         if end_waits(self._in_flight, now_ms):
+            decision.outcome = Outcome(released=True)
+        return self._with_unrecorded(decision)
+
+    def next_unheld_offset(self, offset: int) -> int:
+        """The next record at or behind `offset` that no member holds and that is not final: in flight, or the
+        first new one.
+        """
+        in_flight = self._in_flight
+        first_offset = max(offset, in_flight.spso)
+        for _, run in in_flight.runs_between(first_offset, in_flight.speo - 1):
+            if run.state is AVAILABLE:
+                return in_flight.control_runs.next_data_offset(max(run.first_offset, first_offset))
+        return in_flight.control_runs.next_data_offset(max(first_offset, in_flight.speo))
+
+    def bring_in(
+        self,
+        batches: Sequence[tuple[int, int]],
+        timed: Sequence[TimedPart],
+        batch_size: int,
+        limits: ShareLimits,
+    ) -> Decision:
+        """Gives the timed records their fate without an acquisition; immediate. The new records of the
+        producer batches come in flight for that.
+        """
+        decision = Decision()
+        new = bring_in(self._in_flight, decision, batches, timed, batch_size, limits)
+        if new:
             decision.outcome = Outcome(released=True)
         return self._with_unrecorded(decision)
 
@@ -371,7 +434,10 @@ class SharePartition:
         released = carry_out(in_flight, decision)
         for batch, run in decision.final_runs:
             batch.join(run.first_offset, run.last_offset)
-        return Outcome(in_flight.take_news() or released, in_flight.advance())
+        has_moved = in_flight.advance()
+        if in_flight.has_delayed:
+            join_finished(in_flight, decision.changes)
+        return Outcome(in_flight.take_news() or released, has_moved)
 
     def abort(self, decision: Decision) -> Outcome:
         """Handles a decision that could not be recorded.
@@ -414,13 +480,14 @@ class SharePartition:
         last_offset = in_flight.control_runs.previous_data_offset(last_offset)
         if last_offset < in_flight.speo:
             return
-        if isinstance(condition, Due):
-            in_flight.note_due(condition)
-        elif state is AVAILABLE:
-            in_flight.note_available(in_flight.speo, last_offset)
         run = InFlightRun(in_flight.speo, last_offset, state, delivery_count, condition=condition)
-        kind = UnreadBatch if state is AVAILABLE and not delivery_count else InFlightBatch
-        in_flight.append(kind(in_flight.speo, last_offset, [run]))
+        if state is AVAILABLE and not isinstance(condition, Due):
+            in_flight.note_available(run.first_offset, last_offset)
+        kind = UnreadBatch if state is AVAILABLE and not delivery_count and not run.waits else InFlightBatch
+        in_flight.append(kind(run.first_offset, last_offset, [run]))
+        if isinstance(condition, Due):
+            note = in_flight.note_delayed if run.is_delayed else in_flight.note_waiting
+            note(run, condition)
 
 
 def _live_state(recorded: StateRange) -> RecordState:

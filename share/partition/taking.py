@@ -29,6 +29,7 @@ from barnabas.share.partition.producer_batches import (
     piece_ends,
 )
 from barnabas.share.partition.selection import AvailablePart
+from barnabas.share.partition.unread_batches import replace_read
 
 _batch_of = attrgetter("batch")
 
@@ -115,7 +116,8 @@ class Taking:
                 run.lock_deadline_ms = self._deadline_ms
         if parts:
             self._in_flight.note_deadline(self._deadline_ms)
-            self.overtaking_count = order.note_delivered(part[1:3] for part in parts)
+            if order.priorities is not None:
+                self.overtaking_count = order.note_delivered(part[1:3] for part in parts)
 
     def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
         """Puts new records in flight: `wanted`, or up to the end of the producer batch that they end in."""
@@ -137,7 +139,7 @@ class Taking:
         base_offset = batch.runs[batch.run_index(first_offset)].first_offset
         last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
         read = self._cut(base_offset, first_offset, wanted_last_offset, last_offset)
-        self._in_flight.replace_read(batch, read)
+        replace_read(self._in_flight, batch, read)
 
     def _cut(
         self, base_offset: int, first_offset: int, wanted_last_offset: int, last_offset: int

@@ -1,53 +1,53 @@
-"""The ends of waits: records that were released with a delay become available when they are due.
+"""The ends of waits: records that were released with a delay, or delayed before their first delivery, become
+available when they are due.
 
-There is no timer per record: one lower bound of the due times, and a scan of the bounded in-flight list when
-it is reached. Nothing is recorded then, because a due time that has passed means the same as none.
+There is no timer per record: the first due time is the deadline of the whole share-partition. Nothing is
+recorded when it is reached, because a due time that has passed means the same as none.
 """
 
 from __future__ import annotations
 
 from barnabas.protocol.delivery_state import Condition, Due, StateRange
-from barnabas.share.partition.due_times import DELAY_MS_MAX
+from barnabas.share.partition.due_times import DELAY_MS_MAX, WAIT_MS_MAX
 from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.wait_queue import Waiting
 
 
 def end_waits(in_flight: InFlight, now_ms: int) -> bool:
-    """Makes the records available that are due at `now_ms` (monotonic), and the bound of the others exact.
-    Returns whether there are any.
-    """
-    wall_ms = in_flight.due_times.wall_ms(now_ms)
-    if in_flight.due_from_ms is None or wall_ms < in_flight.due_from_ms:
-        return False
-    in_flight.due_from_ms = None
-    due: list[tuple[InFlightBatch, InFlightRun]] = []
-    for batch in in_flight.batches:
-        for run in batch.runs:
-            if run.state is AVAILABLE and isinstance(run.condition, Due):
-                if run.condition.due_ms <= wall_ms:
-                    due.append((batch, run))
-                else:
-                    in_flight.note_due(run.condition)
-    for _, run in due:
-        in_flight.free(run, AVAILABLE)
-    for batch, run in due:
+    """Makes the records available that are due at `now_ms` (monotonic). Returns whether there are any."""
+    ended: list[tuple[InFlightBatch, InFlightRun]] = []
+    for waiting in in_flight.wait_queue.take_due(in_flight.due_times.wall_ms(now_ms)):
+        due = _runs_of(in_flight, waiting)
+        for _, run in due:
+            in_flight.free(run, AVAILABLE)
+        ended += due
+    for batch, run in ended:
         batch.join(run.first_offset, run.last_offset)
-    return bool(due)
+    return bool(ended)
+
+
+def _runs_of(in_flight: InFlight, waiting: Waiting) -> list[tuple[InFlightBatch, InFlightRun]]:
+    """The runs that still wait until the time of the entry."""
+    due = Due(waiting.due_ms)
+    runs = in_flight.runs_between(waiting.first_offset, waiting.last_offset)
+    return [one for one in runs if one[1].state is AVAILABLE and one[1].condition == due]
 
 
 def follow_wall_clock(in_flight: InFlight, ahead_ms: int) -> None:
-    """If the wall clock was set, moves the due times with it: all records wait as long as they would have.
+    """If the wall clock was set, moves the due times of retries with it: these records wait as long as they
+    would have. Delayed records are due by the clock as it is, because their times follow from timestamps.
 
     `ahead_ms` is the wall-clock time minus the monotonic time. The recorded due times stay, and later ones
     are recorded by the clock as it is now.
     """
     step_ms = in_flight.due_times.adopt(ahead_ms)
-    if not step_ms or in_flight.due_from_ms is None:
+    if not step_ms or in_flight.wait_queue.first_due_ms is None:
         return
-    in_flight.due_from_ms += step_ms
     for batch in in_flight.batches:
         for run in batch.runs:
-            if run.state is AVAILABLE and isinstance(run.condition, Due):
+            if run.state is AVAILABLE and isinstance(run.condition, Due) and not run.is_delayed:
                 run.condition = Due(run.condition.due_ms + step_ms)
+    in_flight.build_wait_queue()
 
 
 def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
@@ -55,12 +55,13 @@ def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
     due = loaded.condition
     if not isinstance(due, Due):
         return due
-    return Due(min(due.due_ms, wall_ms + DELAY_MS_MAX)) if due.due_ms > wall_ms else None
+    wait_ms_max = DELAY_MS_MAX if loaded.delivery_count else WAIT_MS_MAX
+    return Due(min(due.due_ms, wall_ms + wait_ms_max)) if due.due_ms > wall_ms else None
 
 
 def waiting_count(in_flight: InFlight) -> int:
     """The records that wait until they are due."""
-    if in_flight.due_from_ms is None:
+    if in_flight.wait_queue.first_due_ms is None:
         return 0
     data_count = in_flight.control_runs.data_count
     return sum(

@@ -22,6 +22,7 @@ ENABLE = "errors.deadletterqueue.group.enable"
 REJECTED = "Offset rejected by client."
 TOO_OFTEN = "Offset delivery count exceeded the threshold."
 ARCHIVED = "Offset rejected by an administrator."
+EXPIRED = "Offset expired before it was acknowledged."
 
 
 class Letter(NamedTuple):

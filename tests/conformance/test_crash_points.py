@@ -8,9 +8,8 @@ answers that clients had by then.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,99 +18,37 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from tests.conformance.acknowledging_in_transactions import acknowledge, initialised
 from tests.conformance.conftest import with_log_store_only
+from tests.conformance.crash_flows import TOPIC, Flow, Told, check_everywhere
 from tests.conformance.dead_lettering import offsets_of_letters, use_dead_letters
 from tests.conformance.harness import Client, Lab, settle
 from tests.conformance.share_member import ACCEPT, REJECT, ShareMember, acknowledged
 from tests.conformance.transacting import TIMEOUT_MS, Transacting, committed, ends, state
-from tests.storage.stepped_filesystem import Crash, SteppedFileSystem
 
 OK = ErrorCode.none
-GROUP, TOPIC = "billing", "t"
-PARTITIONS = 3
+GROUP = "billing"
 CHECK_MS = 20_000
 """The maximum duration of the coordinators' timed actions, except timeouts."""
 
 REBALANCE_MS = 4_000
 
-Told = Mapping[str, Any]
-"""The answers that clients got, and their requests without an answer."""
-
-
-class Flow(ABC):
-    """Actions of clients, and the conditions that hold at any moment."""
-
-    def __init__(self) -> None:
-        self.told: dict[str, Any] = {}
-        self.settings: dict[str, str] = {}
-        """Settings of the broker."""
-
-    async def prepare(self, lab: Lab) -> None:
-        """The requests before the crash points."""
-        self.told["topic_id"] = await lab.create_topic(TOPIC, PARTITIONS)
-
-    @abstractmethod
-    async def run(self, lab: Lab) -> None: ...
-
-    @abstractmethod
-    async def check(self, lab: Lab, told: Told) -> None: ...
-
-
-async def crashes_of(flow: Flow, flush: str) -> list[Crash]:
-    """All states that a crash may leave, each with the answers that clients had by then."""
-    lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0", **flow.settings})
-    filesystem = lab.filesystem = SteppedFileSystem()
-    await lab.start()
-    await flow.prepare(lab)
-    await settle()
-    filesystem.crashes.clear()
-    filesystem.note = lambda: dict(flow.told)
-    await flow.run(lab)
-    crashes = list(filesystem.crashes)
-    await lab.broker.close()
-    return list(_distinct(crashes, only_killed=flush != "always"))
-
-
-def _distinct(crashes: list[Crash], *, only_killed: bool) -> Iterator[Crash]:
-    previous: list[Crash] = []
-    for crash in crashes:
-        if only_killed and not crash.step.endswith("killed"):
-            continue
-        if not any((crash.note, crash.files) == (one.note, one.files) for one in previous[-3:]):
-            yield crash
-        previous.append(crash)
-
 
 @with_log_store_only
 @pytest.mark.parametrize("flush", ["interval", "always"])
 class TestWhereverTheBrokerEnds:
-    async def check(self, flow: Flow, flush: str) -> None:
-        crashes = await crashes_of(flow, flush)
-        assert crashes
-        for crash in crashes:
-            lab = Lab({"log.flush": flush, "group.consumer.assignment.interval.ms": "0", **flow.settings})
-            lab.filesystem = crash.filesystem()
-            await lab.start()
-            told = cast("Told", crash.note)
-            try:
-                await flow.check(lab, told)
-            except AssertionError as error:
-                raise AssertionError(f"{crash.step}, {told}") from error
-            await lab.broker.close()
-
     async def test_a_classic_group_keeps_members_generation_and_offsets(self, flush: str) -> None:
-        await self.check(ClassicRebalance(), flush)
+        await check_everywhere(ClassicRebalance(), flush)
 
     async def test_a_partition_has_one_owner_while_a_group_is_reconciled(self, flush: str) -> None:
-        await self.check(Reconciliation(), flush)
+        await check_everywhere(Reconciliation(), flush)
 
     @pytest.mark.parametrize("store", ["log", "topic"])
     async def test_each_rejected_record_has_one_dead_letter(self, flush: str, store: str) -> None:
-        await self.check(DeadLetterFlow(store), flush)
+        await check_everywhere(DeadLetterFlow(store), flush)
 
     @pytest.mark.parametrize("version", [0, 2])
     @pytest.mark.parametrize("commit", [True, False])
     async def test_a_transaction_is_all_or_nothing(self, flush: str, version: int, commit: bool) -> None:
-        await self.check(WholeTransaction(version, commit=commit), flush)
+        await check_everywhere(WholeTransaction(version, commit=commit), flush)
 
     @pytest.mark.parametrize("store", ["log", "topic"])
     @pytest.mark.parametrize("version", [0, 2])
@@ -119,7 +56,7 @@ class TestWhereverTheBrokerEnds:
     async def test_acknowledgements_follow_their_transaction(
         self, flush: str, version: int, commit: bool, store: str
     ) -> None:
-        await self.check(AcknowledgingTransaction(store, version, commit=commit), flush)
+        await check_everywhere(AcknowledgingTransaction(store, version, commit=commit), flush)
 
 
 class DeadLetterFlow(Flow):

@@ -13,9 +13,9 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from tests.conformance.conftest import with_log_store_only
+from tests.conformance.crash_flows import Flow, Told, check_everywhere
 from tests.conformance.harness import Lab, Pending, open_lab, settle
 from tests.conformance.share_member import ACCEPT, ShareMember
-from tests.conformance.test_crash_points import Flow, TestWhereverTheBrokerEnds, Told
 from tests.conformance.transacting import begun, ends
 
 OK = ErrorCode.none
@@ -331,4 +331,4 @@ class EmptyBeginning(Flow):
 async def test_no_record_is_skipped_or_delivered_again_after_a_crash_at_any_step(
     flush: str,
 ) -> None:
-    await TestWhereverTheBrokerEnds().check(EmptyBeginning(), flush)
+    await check_everywhere(EmptyBeginning(), flush)

@@ -153,6 +153,17 @@ RULES: Final = (
         "[retries](decisions/0028-delays-before-retries.md)",
     ),
     Rule(
+        "settings of delay and expiry",
+        (
+            "describe_configs: *configs{share.delivery.delay.ms}",
+            "describe_configs: *configs{share.delay*}",
+            "describe_configs: *configs{share.record.ttl.ms}",
+        ),
+        "missing",
+        "returned with a group's settings",
+        "[delay and expiry](decisions/0031-delay-and-expiry-of-records.md)",
+    ),
+    Rule(
         "settings of individual commits",
         ("describe_configs: *configs{individual.commit*}",),
         "missing",

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.batch_facts import NO_FACTS, facts_of_batch
-from barnabas.protocol.record_batch import HEADER_BYTES, Compression, log_append_time_header, read_header
+from barnabas.protocol.record_batch import (
+    HEADER_BYTES,
+    Compression,
+    ProducedBatch,
+    log_append_time_header,
+    read_header,
+)
 from barnabas.protocol.record_facts import RecordFacts
 from barnabas.protocol.records import Record, encode_records
 from barnabas.protocol.varint import RecordFormatError
@@ -42,7 +48,10 @@ def test_a_batch_beyond_a_bound_is_not_read() -> None:
 
 def test_records_with_the_time_of_the_append_have_the_largest_timestamp_of_their_batch() -> None:
     batch = encode_records(RECORDS)
-    stamped = log_append_time_header(batch, (0, read_header(batch)), 7, 0, 5_000) + batch[HEADER_BYTES:]
+    stamped = (
+        log_append_time_header(batch, ProducedBatch(0, read_header(batch)), 7, 0, 5_000)
+        + batch[HEADER_BYTES:]
+    )
     assert facts(stamped) == FACTS._replace(timestamp_deltas_ms=[4_000] * 3)
 
 

@@ -103,6 +103,7 @@ class Administrator(Asking):
         """Sets every group's limits again, so that they are known for certain."""
         for group_id in self._world.scenario.group_ids:
             await self._insistently(partial(self._set_limits, group_id))
+            await self._insistently(partial(self._set_timing, group_id))
 
     # Topics.
 
@@ -260,6 +261,12 @@ class Administrator(Asking):
             await self._set_priorities(group_id, HEADER_NAME)
         if self._world.scenario.backoff_ms:
             await self._set_backoff(group_id, self._world.scenario.backoff_ms)
+        await self._set_timing(group_id)
+
+    async def _set_timing(self, group_id: str) -> None:
+        timing = self._world.scenario.timing
+        if group_id in timing.group_ids:
+            await self._alter(32, group_id, timing.values)
 
     async def _set_backoff(self, group_id: str, backoff_ms: int) -> None:
         model = self._world.model.group(group_id).backoff_ms

@@ -226,6 +226,9 @@ class Checks:
         if why.cause is Cause.TRANSACTION_ABORTED:
             is_of_committed = key.group_id in self._world.scenario.groups_of_committed
             return is_of_committed and self._may_be_aborted(key.topic_id_partition, offset)
+        if why.cause is Cause.EXPIRED:
+            timing = self._world.scenario.timing
+            return bool(timing.ttl_ms) and key.group_id in timing.group_ids
         if why.cause is Cause.ADMIN:
             return offset in share.administered
         ack_type = _TYPE_OF_CAUSE.get(why.cause)

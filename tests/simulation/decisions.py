@@ -15,7 +15,8 @@ from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.handout import FetchDemand, Handout
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.surroundings import DecisionStore, Surroundings
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
@@ -53,7 +54,9 @@ class Decisions:
         self.topic_names: dict[UUID, str] = {}
         """The names of all topics that had a leader."""
         self.on_acquired: Callable[[SharePartitionLeader, Handout], None] = _ignore
-        """Called after each acquisition."""
+        """Called after each acquisition, with its records."""
+        self.on_decided: Callable[[SharePartitionLeader, Decision], None] = _ignore
+        """Called with each decision that is to be recorded."""
         self.on_early: Callable[[str], None] = _ignore
         """Called with a sentence about a record that a leader delivers before its due time."""
         self._due_ms: dict[SharePartitionLeader, dict[int, int]] = {}
@@ -73,12 +76,14 @@ class Decisions:
                     ended.setdefault(offset, []).append(why)
 
     def note_due(self, leader: SharePartitionLeader, decision: Decision, recorded: Completion[None]) -> None:
-        """Takes over the due times of a decision that is handed over now, once it is recorded."""
+        """Takes over the due times of a decision that is handed over now, once it is recorded. Those of
+        records that were never delivered are checked by their timestamps (`timing_checks`).
+        """
         due_times = leader.core._in_flight.due_times
         due_ms = {
             offset: due_times.monotonic_ms(change.condition.due_ms)
             for change in decision.changes
-            if isinstance(change.condition, Due)
+            if isinstance(change.condition, Due) and change.delivery_count
             for offset in range(change.base_offset, change.last_offset + 1)
         }
 
@@ -118,6 +123,7 @@ class Decisions:
 
             def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
                 decisions.note(leader.key, decision)
+                decisions.on_decided(leader, decision)
                 recorded = self._store.record(leader, decision)
                 decisions.note_due(leader, decision, recorded)
                 return recorded

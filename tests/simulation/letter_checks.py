@@ -13,14 +13,19 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.identity import SharePartitionKey
-from tests.conformance.dead_lettering import ARCHIVED, REJECTED, TOO_OFTEN, Letter
+from tests.conformance.dead_lettering import ARCHIVED, EXPIRED, REJECTED, TOO_OFTEN, Letter
 from tests.conformance.share_member import REJECT
 from tests.simulation.decisions import Decisions
 from tests.simulation.model import Violation
 from tests.simulation.world import World
 
-_CAUSES = {REJECTED: Cause.REJECT, TOO_OFTEN: Cause.DELIVERY_LIMIT, ARCHIVED: Cause.ADMIN}
-_CAUSES_OF_LETTERS = (Cause.REJECT, Cause.DELIVERY_LIMIT, Cause.DEAD_LETTER)
+_CAUSES = {
+    REJECTED: Cause.REJECT,
+    TOO_OFTEN: Cause.DELIVERY_LIMIT,
+    ARCHIVED: Cause.ADMIN,
+    EXPIRED: Cause.EXPIRED,
+}
+_CAUSES_OF_LETTERS = (Cause.REJECT, Cause.DELIVERY_LIMIT, Cause.EXPIRED, Cause.DEAD_LETTER)
 
 
 class _Original(NamedTuple):
@@ -67,6 +72,8 @@ class LetterChecks:
             )
         if cause is Cause.ADMIN:
             return letter.offset in share.administered
+        if cause is Cause.EXPIRED:
+            return key.group_id in self._world.scenario.timing.group_ids
         limit = self._world.model.group(key.group_id).delivery_count_max
         return letter.delivery_count >= min(limit.values_since(0))
 

@@ -44,6 +44,11 @@ class MachineClock:
     def wall_ms(self) -> WallMs:
         return WallMs(self._loop.now_ms + self._wall_offset_ms)
 
+    @property
+    def was_set(self) -> bool:
+        """Whether wall time was ever set to another time."""
+        return self._wall_offset_ms_max != _WALL_START_MS or self._wall_offset_ms != _WALL_START_MS
+
     def move(self, by_ms: int) -> None:
         """Sets wall time ahead by this time."""
         self.change_count += 1

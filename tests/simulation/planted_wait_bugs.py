@@ -19,7 +19,7 @@ def waits_that_end_together() -> Generator[None]:
     """When one record is due, all waiting records of the partition become available."""
 
     def end_waits(in_flight: InFlight, now_ms: int) -> bool:
-        due_ms = in_flight.due_from_ms
+        due_ms = in_flight.wait_queue.first_due_ms
         is_any_due = due_ms is not None and in_flight.due_times.wall_ms(now_ms) >= due_ms
         return _end_waits(in_flight, now_ms + DELAY_MS_MAX if is_any_due else now_ms)
 

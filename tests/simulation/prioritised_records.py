@@ -7,8 +7,7 @@ from random import Random
 from typing import NamedTuple
 from zlib import crc32
 
-from barnabas.protocol.record_batch import encode_record, read_header, reseal_batch
-from barnabas.protocol.varint import zigzag_varint
+from barnabas.protocol.records import Header
 
 HEADER_NAME = "urgency"
 _VALUES = (None, None, None, None, b"0", b"1", b"9", b"9", b"urgent")
@@ -40,15 +39,10 @@ class PrioritisedRecords:
     def __init__(self, settings: PrioritySettings) -> None:
         self._has_priorities = bool(settings.group_ids)
 
-    def stamped(self, batch: bytes, records: Sequence[tuple[bytes | None, bytes]]) -> bytes:
-        """An uncompressed batch with these keys and values, and the priorities of the values."""
-        if not self._has_priorities:
-            return batch
-        body = b"".join(
-            encode_record(delta, 0, key, value, _headers(_header_value(value)))
-            for delta, (key, value) in enumerate(records)
-        )
-        return reseal_batch(read_header(batch), body)
+    def headers_of(self, value: bytes) -> list[Header]:
+        """The headers of the record with this value."""
+        found = _header_value(value) if self._has_priorities else None
+        return [] if found is None else [(HEADER_NAME, found)]
 
     def priority_of(self, value: bytes) -> int:
         """The priority by which a group with priorities has to go."""
@@ -58,10 +52,3 @@ class PrioritisedRecords:
 
 def _header_value(value: bytes) -> bytes | None:
     return _VALUES[crc32(value) % len(_VALUES)]
-
-
-def _headers(value: bytes | None) -> bytes:
-    if value is None:
-        return zigzag_varint(0)
-    name = HEADER_NAME.encode()
-    return b"".join((zigzag_varint(1), zigzag_varint(len(name)), name, zigzag_varint(len(value)), value))

@@ -11,7 +11,6 @@ from typing import Any
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.protocol.record_batch import build_batch
 from tests.simulation.client import Disconnected
 from tests.simulation.world import World
 
@@ -45,6 +44,12 @@ class Producer:
             topics = list(self._world.topics.values())
             if topics:
                 await self._produce(self._random.choice(self._random.choice(topics).partitions))
+
+    async def produce_everywhere(self) -> None:
+        """One batch to each partition."""
+        for topic in list(self._world.topics.values()):
+            for partition in topic.partitions:
+                await self._produce(partition)
 
     async def _produce(self, partition: TopicIdPartition) -> None:
         """One batch to one partition."""
@@ -111,8 +116,7 @@ class Producer:
             }
         wall_ms = self._world.machine.clock.wall_ms()
         keyed = self._world.keys.records(values)
-        batch = build_batch(0, keyed, leader_epoch=-1, timestamp_ms=wall_ms, **options)
-        records = self._world.keys.packed(self._world.priorities.stamped(batch, keyed))
+        records = self._world.keys.packed(self._world.batches.batch(keyed, wall_ms, **options))
         data = {
             "topic_id": partition.topic_id,
             "partition_data": [{"index": partition.partition, "records": records}],

@@ -23,6 +23,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.share.leader import batch_keys
 from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.sweep import sweep
 from tests.simulation.administrator import Administrator
 from tests.simulation.checks import Checks
 from tests.simulation.client import Disconnected
@@ -38,11 +39,13 @@ from tests.simulation.order_checks import check_order
 from tests.simulation.ordinary_clients import OrdinaryClients
 from tests.simulation.prioritised_records import PrioritisedRecords
 from tests.simulation.priority_checks import PriorityCheck
+from tests.simulation.producer_batches import ProducerBatches
 from tests.simulation.producers import Producer
 from tests.simulation.record_administrator import RecordAdministrator
 from tests.simulation.simulated_disk import Disk
 from tests.simulation.simulated_network import SimulatedNetwork
 from tests.simulation.surroundings import surroundings
+from tests.simulation.timing_checks import TimingChecks
 from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import Deadlock, Killed, Livelock, VirtualLoop
 from tests.simulation.world import Scenario, World, draw_scenario
@@ -51,6 +54,7 @@ SHORT_MS = 4_000
 """The length of a run in the test suite."""
 
 _REST_SECONDS_MAX = 120.0
+_SWEEP_INTERVAL_MS = 700
 _LINES_SHOWN = 60
 
 
@@ -128,7 +132,10 @@ class _Run:
             self._build(decisions)
             hashed_records_max = self._world.scenario.order.hashed_records_max
             try:
-                with patch.object(batch_keys, "HASHED_RECORDS_MAX", hashed_records_max):
+                with (
+                    patch.object(batch_keys, "HASHED_RECORDS_MAX", hashed_records_max),
+                    patch.object(sweep, "SWEEP_INTERVAL_MS", _SWEEP_INTERVAL_MS),
+                ):
                     await self._act()
             finally:
                 await self._tear_down()
@@ -146,10 +153,15 @@ class _Run:
         machine.clock.on_set = model.set_clock
         keys = KeyedRecords(Random(f"{self._seed}/keys"), scenario.order)
         priorities = PrioritisedRecords(scenario.priorities)
-        self._world = World(self._seed, scenario, self._trace, network, machine, model, keys, priorities)
+        batches = ProducerBatches(Random(f"{self._seed}/batches"), scenario.timing, priorities)
+        self._world = World(
+            self._seed, scenario, self._trace, network, machine, model, keys, priorities, batches
+        )
         self._checks = Checks(self._world, decisions)
         decisions.on_acquired = self._check_acquired
         decisions.on_early = self._fail
+        self._timing_checks = TimingChecks(self._world, self._fail)
+        decisions.on_decided = self._timing_checks.check_decision
 
     def _check_acquired(self, leader: SharePartitionLeader, handout: Handout) -> None:
         """After an acquisition, within the broker's own code, which must not see the error."""
@@ -158,6 +170,7 @@ class _Run:
             self._check_priorities(leader, handout)
         except Violation as error:
             self._fail(str(error))
+        self._timing_checks.check_handout(leader, handout)
 
     def _check_priorities(self, leader: SharePartitionLeader, handout: Handout) -> None:
         check = self._priority_checks.get(leader)
@@ -195,10 +208,25 @@ class _Run:
         await self._until(self._start(administrator.settle_limits()))
         await self._until(self._start(ordinary.settle()))
         await self._until(self._start(letters.settle()))
+        await self._until(self._start(self._desert()))
         await self._until(self._start(self._come_to_rest(administrator)))
         await self._until(self._start(letters.read_everything()))
         self._checks.inspect()
         self._checks.account()
+
+    async def _desert(self) -> None:
+        """Groups that are to be deserted lose all of their members, once they read every partition. Then the
+        last records arrive. Only the broker can end these.
+        """
+        world = self._world
+        if not world.scenario.timing.is_deserted:
+            return
+        async with asyncio.timeout(_REST_SECONDS_MAX):
+            while not await self._reads_everything():  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+        world.leaving.update(world.scenario.timing.group_ids)
+        await asyncio.sleep(1)
+        await Producer(world, world.scenario.producer_count).produce_everywhere()
 
     async def _come_to_rest(self, administrator: Administrator) -> None:
         """Waits until every group has finished every record."""
@@ -214,8 +242,22 @@ class _Run:
                             return
         raise Violation(f"not done after {_REST_SECONDS_MAX} s without faults: {left}")
 
+    async def _reads_everything(self) -> bool:
+        """Whether each group has a start offset in each partition."""
+        with suppress(Disconnected):
+            return all(lag >= 0 for _, lag, _ in await self._progress())
+        return False
+
     async def _lags(self) -> list[str]:
-        """The groups' lags and errors, in the broker's own answer."""
+        """The groups' lags and errors, where something is left to do."""
+        return [
+            f"{name}: {lag}, {error.name}"
+            for name, lag, error in await self._progress()
+            if lag != 0 or error is not ErrorCode.none
+        ]
+
+    async def _progress(self) -> list[tuple[str, int, ErrorCode]]:
+        """Each group's lag and error in each partition, in the broker's own answer."""
         client = self._world.client("observer")
         asked = [
             {"topic_name": topic.name, "partitions": list(range(topic.partition_count))}
@@ -225,11 +267,10 @@ class _Run:
         response = await client.ask("describe_share_group_offsets", groups=groups)
         client.disconnect()
         return [
-            f"{group.group_id} {topic.topic_name}-{one.partition_index}: {one.lag}, {one.error_code.name}"
+            (f"{group.group_id} {topic.topic_name}-{one.partition_index}", one.lag, one.error_code)
             for group in response.groups
             for topic in group.topics
             for one in topic.partitions
-            if one.lag != 0 or one.error_code is not ErrorCode.none
         ]
 
     async def _inspect(self) -> None:

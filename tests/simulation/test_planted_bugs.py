@@ -46,6 +46,12 @@ from tests.simulation.planted_priority_bugs import (
     priority_of_the_first_delivery_only,
     starvation,
 )
+from tests.simulation.planted_timing_bugs import (
+    delays_forgotten_by_a_restart,
+    expiry_without_a_sweep,
+    reading_to_the_end_of_the_batch,
+    records_that_expire_early,
+)
 from tests.simulation.planted_transaction_bugs import (
     administrators_disregard_transactions,
     counted_at_abort,
@@ -85,6 +91,22 @@ def has_order_with_priorities(scenario: Scenario) -> bool:
 
 def has_backoff(scenario: Scenario) -> bool:
     return scenario.backoff_ms > 0
+
+
+def has_delays(scenario: Scenario) -> bool:
+    return bool(scenario.timing.group_ids and scenario.timing.delay_ms)
+
+
+def has_delay_headers(scenario: Scenario) -> bool:
+    return bool(scenario.timing.group_ids and scenario.timing.with_header)
+
+
+def has_expiry(scenario: Scenario) -> bool:
+    return scenario.timing.ttl_ms > 0
+
+
+def is_deserted(scenario: Scenario) -> bool:
+    return scenario.timing.is_deserted
 
 
 def has_share_groups_only(scenario: Scenario) -> bool:
@@ -254,6 +276,34 @@ def test_a_bug_of_priorities_is_found(
 )
 def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> None:
     report = first_failure(plant, has_backoff)
+    assert sign in report.splitlines()[0], report
+
+
+@pytest.mark.parametrize(
+    ("plant", "can_show_it", "sign"),
+    [
+        pytest.param(
+            delays_forgotten_by_a_restart,
+            has_delay_headers,
+            "before it is due",
+            id="delays that a restart forgets",
+        ),
+        pytest.param(
+            reading_to_the_end_of_the_batch,
+            has_delays,
+            "before it is due",
+            id="a batch that is read to its end",
+        ),
+        pytest.param(
+            records_that_expire_early, has_expiry, "expired too early", id="records that expire early"
+        ),
+        pytest.param(expiry_without_a_sweep, is_deserted, "not done after", id="expiry without a sweep"),
+    ],
+)
+def test_a_bug_of_delay_and_expiry_is_found(
+    plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
+) -> None:
+    report = first_failure(plant, can_show_it)
     assert sign in report.splitlines()[0], report
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
-from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, build_batch
+from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from tests.simulation.client import Disconnected
 from tests.simulation.group_offsets import GroupOffsets
 from tests.simulation.model import Violation
@@ -192,11 +192,9 @@ class TransactionalProducer:
 
     def _produce_request(self, partition: TopicIdPartition, values: list[bytes]) -> dict[str, Any]:
         keyed = self._world.keys.records(values)
-        batch = build_batch(
-            0,
+        records = self._world.batches.batch(
             keyed,
-            leader_epoch=-1,
-            timestamp_ms=self._world.machine.clock.wall_ms(),
+            self._world.machine.clock.wall_ms(),
             attributes=TRANSACTIONAL_FLAG,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.producer_epoch,
@@ -205,9 +203,7 @@ class TransactionalProducer:
         data = {
             "name": LEDGER_TOPIC,
             "topic_id": partition.topic_id,
-            "partition_data": [
-                {"index": partition.partition, "records": self._world.priorities.stamped(batch, keyed)}
-            ],
+            "partition_data": [{"index": partition.partition, "records": records}],
         }
         return {"transactional_id": self._id, "acks": -1, "topic_data": [data]}
 

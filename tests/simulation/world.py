@@ -27,7 +27,9 @@ from tests.simulation.prioritised_records import (
     PrioritySettings,
     draw_priorities,
 )
+from tests.simulation.producer_batches import ProducerBatches
 from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.timing import NO_TIMING, TimingSettings, draw_timing
 from tests.simulation.trace import Trace
 
 COLD_TOPIC = "cold"
@@ -89,6 +91,8 @@ class Scenario:
     """The share groups whose members acknowledge some of their records in transactions."""
     priorities: PrioritySettings = NO_PRIORITIES
     """The share groups that go by priorities."""
+    timing: TimingSettings = NO_TIMING
+    """The share groups in which records are delayed, or expire."""
 
     @property
     def keeps_state_in_log(self) -> bool:
@@ -149,14 +153,20 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     settings.update(_settings_of_ordinary_clients(random))
     ordered = _with_order(scenario(**_draw_sharing(random)), random)
     in_transactions = _with_transactions(_with_backoff(_with_letters(ordered, random), random), random)
-    return _with_priorities(in_transactions, random)
+    return _with_priorities_and_timing(in_transactions, random)
 
 
-def _with_priorities(scenario: Scenario, random: Random) -> Scenario:
-    """Not in runs with sharers, whose share groups have little time."""
+def _with_priorities_and_timing(scenario: Scenario, random: Random) -> Scenario:
+    """Each for itself, so that some groups have both. Not beside sharers, which would have less time for
+    their work.
+    """
     if scenario.sharers:
         return scenario
-    return replace(scenario, priorities=draw_priorities(random, scenario.group_ids))
+    return replace(
+        scenario,
+        priorities=draw_priorities(random, scenario.group_ids),
+        timing=draw_timing(random, scenario.group_ids),
+    )
 
 
 def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
@@ -258,6 +268,7 @@ class World:
     model: Model
     keys: KeyedRecords
     priorities: PrioritisedRecords
+    batches: ProducerBatches
     ordinary: OrdinaryModel = field(default_factory=OrdinaryModel)
     ledger: LiveTopic | None = None
     """`LEDGER_TOPIC`, if it exists."""

@@ -251,4 +251,6 @@ async def test_the_document_names_exactly_the_published_metrics() -> None:
             names |= {loop_lag.NAME, exposition.MERGED}  # they exist while HTTP is served
             # Written only once a partition of the topic was pruned.
             names.add("kafka_server_share_coordinator_metrics_last_pruned_offset")
+            # Published only while a partition is stalled: tests/conformance/test_delays.py.
+            names.add("barnabas_share_delayed_stalled")
     assert names == documented()

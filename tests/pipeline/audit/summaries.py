@@ -25,6 +25,7 @@ def group_row(number: int, group: str) -> Row:
         "gapCount": 0,
         "logStartCount": 0,
         "transactionAbortedCount": 12 * number,
+        "expiredCount": 4 * number,
         "archivedWithoutCauseCount": 0,
         "dueLetterCount": 2 * number,
         "writtenLetterCount": 9 * number,

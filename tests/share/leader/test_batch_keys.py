@@ -48,7 +48,7 @@ def test_records_have_no_keys_without_an_order_of_keys() -> None:
 def test_headers_are_not_read_without_priorities() -> None:
     got = found(KEYS)
     assert [one.priorities for one in got.keys] == [b""]
-    assert got.invalid_count == 0
+    assert not got.invalid
 
 
 def test_a_batch_in_which_all_priorities_are_0_has_none() -> None:
@@ -58,7 +58,11 @@ def test_a_batch_in_which_all_priorities_are_0_has_none() -> None:
 
 def test_invalid_priorities_are_counted() -> None:
     got = found(PRIORITIES, *RECORDS, Record(9, 0, None, None, (("priority", b"07"),)))
-    assert (got.invalid_count, got.first_invalid) == (2, InvalidPriority(6, b"high"))
+    assert got.invalid == [InvalidPriority(6, b"high"), InvalidPriority(9, b"07")]
+
+
+def test_invalid_priorities_of_records_that_were_read_before_are_not_counted_again() -> None:
+    assert found(PRIORITIES, *RECORDS, keys_until=7).invalid == []
 
 
 def test_a_batch_that_was_read_before_is_not_read_again() -> None:

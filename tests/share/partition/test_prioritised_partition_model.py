@@ -117,7 +117,7 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
         if not batches:
             return
         assert 0 < len(self.urgent.heads()) < self.limits.priority.window_records
-        looked = self.partition.look_ahead(self.keys_of_read(batches), batch_size)
+        looked = self.partition.look_ahead(batches, self.keys_of_read(batches), batch_size, self.limits)
         gone = NaiveDecision()
         self.naive.look_further(batches, batch_size, gone)
         assert (looked.gaps is not None) == bool(gone.final_offsets)

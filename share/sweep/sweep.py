@@ -1,0 +1,192 @@
+"""Looks after the share-partitions of groups whose records expire, or that have dead letters.
+
+The leaders of such groups have work although no member fetches: records grow too old, and an earlier broker
+process may have left letters that are due. So the sweep leads each of their share-partitions once after a
+start, and those with a time to live whenever a record may have expired. Leaders that it has no more use for
+are dropped as idle ones. Groups without these settings cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, ResourceType
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.share_group.share_group import TopicPartitionSet
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.logging import get_logger
+from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroupConfigs
+from barnabas.share.leader.expiry import expire_some
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log.partition_log import PartitionLog
+
+log = get_logger("share")
+
+SWEEP_INTERVAL_MS: Final = 10_000
+"""From one sweep to the next."""
+PARTITIONS_PER_SWEEP_MAX: Final = 200
+"""The share-partitions that one sweep looks at; the next sweep goes on with the others."""
+
+
+class SharedPartitions(Protocol):
+    """The share group coordinator knows them."""
+
+    def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
+        """The partitions with share state in the group."""
+        ...
+
+
+class _NextLook(NamedTuple):
+    """When a record of a share-partition may expire next (wall-clock time), by the time to live of then."""
+
+    ttl_ms: int
+    at_ms: int
+
+
+class Sweep:
+    """The sweeps of one broker, on the loop's thread (`deadlines.Expirable`)."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        deadlines: Deadlines,
+        image: MetadataImage,
+        configs: ShareGroupConfigs,
+        groups: SharedPartitions,
+        logs: PartitionLogs,
+        leaders: SharePartitions,
+        load: Callable[[SharePartitionKey], Awaitable[SharePartitionLeader]],
+    ) -> None:
+        """`load` returns the leader of a share-partition, loaded if need be; it raises ApiError or
+        StorageError.
+        """
+        self._clock = clock
+        self._deadlines = deadlines
+        self._image = image
+        self._configs = configs
+        self._groups = groups
+        self._logs = logs
+        self._leaders = leaders
+        self._load = load
+        self._next_at_ms: int | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._queue: deque[SharePartitionKey] = deque()
+        """The share-partitions that this round has not looked at."""
+        self._led: dict[SharePartitionKey, PartitionLog] = {}
+        """The log over which each share-partition was led last, so that its letters were resumed."""
+        self._next_looks: dict[SharePartitionKey, _NextLook] = {}
+        self._begin_if_needed()
+
+    def metadata_changed(self, changes: MetadataChanges) -> None:
+        """Settings may have changed."""
+        if changes.configs or changes.features:
+            self._begin_if_needed()
+
+    def next_deadline_ms(self) -> int | None:
+        """See `deadlines.Expirable`."""
+        return self._next_at_ms
+
+    def expire(self, now_ms: int) -> None:
+        """See `deadlines.Expirable`: begins a sweep, unless the last one is still under way."""
+        self._next_at_ms = now_ms + SWEEP_INTERVAL_MS if any(True for _ in self._swept_groups()) else None
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Stop. Nothing is left half done: each step is recorded as a whole."""
+        self._deadlines.cancel(self)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _begin_if_needed(self) -> None:
+        if self._next_at_ms is None and any(True for _ in self._swept_groups()):
+            self._next_at_ms = self._clock.monotonic_ms() + SWEEP_INTERVAL_MS
+            self._deadlines.schedule(self, self._next_at_ms)
+
+    def _swept_groups(self) -> Iterator[tuple[str, ShareGroupConfig]]:
+        """The groups to look after. Both settings are a group's own, so it has an entry."""
+        for group_id in self._image.configured_names(ResourceType.GROUP):
+            config = self._configs.of(group_id)
+            if config.limits.timing.ttl_ms or config.limits.letter_place is not None:
+                yield group_id, config
+
+    async def _sweep(self) -> None:
+        if not self._queue:
+            self._begin_round()
+        for _ in range(min(len(self._queue), PARTITIONS_PER_SWEEP_MAX)):
+            key = self._queue.popleft()
+            try:
+                await self._look_after(key)
+            except (ApiError, StorageError) as error:
+                # The next round tries again; a client that fetches is told the error itself.
+                log.debug("a share-partition could not be looked after", group=key.group_id, error=str(error))
+            except Exception:
+                log.exception("looking after a share-partition failed", group=key.group_id)
+            await asyncio.sleep(0)
+
+    def _begin_round(self) -> None:
+        keys = [
+            SharePartitionKey(group_id, topic_id, partition)
+            for group_id, _ in self._swept_groups()
+            for topic_id, found in self._groups.initialised_partitions(group_id).items()
+            for partition in sorted(found.partitions)
+        ]
+        self._queue.extend(keys)
+        present = set(keys)
+        for key in (self._led.keys() | self._next_looks.keys()) - present:
+            self._led.pop(key, None)
+            self._next_looks.pop(key, None)
+
+    async def _look_after(self, key: SharePartitionKey) -> None:
+        config = self._configs.of(key.group_id)
+        ttl_ms = config.limits.timing.ttl_ms
+        must_expire = bool(ttl_ms) and self._may_have_expired(key, ttl_ms)
+        if not must_expire and self._was_led(key):
+            return
+        leader = self._leaders.in_memory(key)
+        if leader is None or leader.log.offline is not None:
+            leader = await self._load(key)
+        self._led[key] = leader.log
+        if must_expire and leader.core.is_initialised:
+            self._next_looks[key] = await self._expire(leader, config)
+
+    def _was_led(self, key: SharePartitionKey) -> bool:
+        """Whether it was led since its log was opened: a log that failed ends its leaders."""
+        topic = self._image.topics_by_id.get(key.topic_id)
+        led = self._led.get(key)
+        return topic is None or (led is not None and self._logs.get(topic, key.partition) is led)
+
+    def _may_have_expired(self, key: SharePartitionKey, ttl_ms: int) -> bool:
+        look = self._next_looks.get(key)
+        return look is None or look.ttl_ms != ttl_ms or self._clock.wall_ms() >= look.at_ms
+
+    async def _expire(self, leader: SharePartitionLeader, config: ShareGroupConfig) -> _NextLook:
+        """Archives the expired records, step by step."""
+        ttl_ms = config.limits.timing.ttl_ms
+        now_ms = int(self._clock.wall_ms())
+        earliest_ms = now_ms
+        offset: int | None = leader.core.spso
+        while offset is not None and not leader.closed:
+            step = expire_some(leader, config.limits, offset, read_committed=config.read_committed)
+            offset = step.next_offset
+            if step.earliest_ms is not None:
+                earliest_ms = min(earliest_ms, step.earliest_ms)
+            await asyncio.sleep(0)
+        return _NextLook(ttl_ms, now_ms if _is_unsettled(leader) else earliest_ms + ttl_ms)
+
+
+def _is_unsettled(leader: SharePartitionLeader) -> bool:
+    """Whether more may expire by the next sweep: a record that is held now, one that waits for room among the
+    letters, or one whose expiry is not recorded.
+    """
+    return leader.closed or leader.log.offline is not None or not leader.is_idle

@@ -1,0 +1,62 @@
+"""Bugs in the delays and the expiry of records that the broker does not have, planted like those in
+`planted_bugs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from barnabas.protocol.delivery_state import Condition, Due, StateRange
+from barnabas.share.leader import group_reader, timed_reads
+from barnabas.share.leader.timed_reads import Gate
+from barnabas.share.partition import share_partition
+from barnabas.share.sweep.sweep import Sweep
+
+# pyright: reportPrivateUsage=false
+
+
+@contextmanager
+def delays_forgotten_by_a_restart() -> Generator[None]:
+    """A restarted leader does not look at the due times in the recorded state."""
+
+    def condition_at_load(loaded: StateRange, _: int) -> Condition | None:
+        return None if isinstance(loaded.condition, Due) else loaded.condition
+
+    with patch.object(share_partition, "condition_at_load", condition_at_load):
+        yield
+
+
+@contextmanager
+def reading_to_the_end_of_the_batch() -> Generator[None]:
+    """The records of a batch behind the first one that is not due are delivered with those before it."""
+
+    def batches_before(bounds: Sequence[tuple[int, int]], gate: Gate) -> list[tuple[int, int]]:
+        return [one for one in bounds if one[0] < gate.offset]
+
+    with patch.object(group_reader, "batches_before", batches_before):
+        yield
+
+
+@contextmanager
+def records_that_expire_early() -> Generator[None]:
+    """The time to live is half of the setting."""
+
+    def is_expired(look: timed_reads._Look, timestamp_ms: int) -> bool:
+        ttl_ms = look._timing.ttl_ms
+        return bool(ttl_ms) and 0 <= timestamp_ms <= look._wall_ms - ttl_ms // 2
+
+    with patch.object(timed_reads._Look, "_is_expired", is_expired):
+        yield
+
+
+@contextmanager
+def expiry_without_a_sweep() -> Generator[None]:
+    """Records expire in fetches only."""
+
+    def expire(sweep: Sweep, now_ms: int) -> None:
+        sweep._next_at_ms = now_ms + 1_000
+
+    with patch.object(Sweep, "expire", expire):
+        yield
