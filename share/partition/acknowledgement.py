@@ -201,7 +201,10 @@ def _as_one(in_flight: InFlight, batches: Sequence[AckBatch]) -> Segment | None:
     if len(set(types)) > 1 or len(types[0]) > 1 or any(map(eq, firsts[1:], lasts)):
         return None
     named_count = sum(lasts) - sum(firsts) + len(batches)
-    if lasts[0] < in_flight.spso or named_count != in_flight.control_runs.data_count(firsts[0], lasts[-1]):
+    control_runs = in_flight.control_runs
+    if lasts[0] < in_flight.spso or named_count != control_runs.data_count(firsts[0], lasts[-1]):
+        return None
+    if control_runs.is_any_in(firsts, lasts):  # Then as many records are left out.
         return None
     return max(firsts[0], in_flight.spso), lasts[-1], types[0][0]
 

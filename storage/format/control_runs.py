@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, repeat
+from operator import le
 
 Run = tuple[int, int]
 """(first, last) control offset."""
@@ -90,6 +91,19 @@ class ControlRuns:
         if self._first[bisect_left(self._last, first_offset)] > last_offset:
             return count
         return count - self._control_count_below(last_offset + 1) + self._control_count_below(first_offset)
+
+    def is_any_in(self, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
+        """Whether a control offset lies in one of these ranges. They ascend, are disjoint, and lie in a range
+        that `data_count` was called for.
+        """
+        if not self._first:
+            return False
+        begin, end = bisect_left(self._last, firsts[0]), bisect_left(self._last, lasts[-1]) + 1
+        run_ends = self._last[begin:end]
+        run_starts = [*self._first[begin:end], lasts[-1] + 1]
+        # In functions of C: an acknowledgement may have a range for each record.
+        indexes = map(bisect_left, repeat(run_ends), firsts)
+        return any(map(le, map(run_starts.__getitem__, indexes), lasts))
 
     def next_data_offset(self, offset: int) -> int:
         """`offset`, or the first one behind its run if it is in one."""

@@ -169,3 +169,14 @@ def test_older_runs_that_could_not_be_read_are_read_again() -> None:
     with pytest.raises(OSError, match="cannot read"):
         control_runs.data_count(0, 9)
     assert control_runs.data_count(0, 9) == 8
+
+
+@given(st.sets(st.integers(0, 30)), st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True))
+def test_ranges_with_a_control_offset_are_told_from_others(controls: set[int], bounds: list[int]) -> None:
+    control_runs = ControlRuns()
+    for offset in sorted(controls):
+        control_runs.append(offset, offset)
+    bounds = sorted(bounds)[: len(bounds) // 2 * 2]
+    firsts, lasts = bounds[::2], bounds[1::2]
+    named = {one for first, last in zip(firsts, lasts, strict=True) for one in range(first, last + 1)}
+    assert control_runs.is_any_in(firsts, lasts) == bool(named & controls)
