@@ -104,6 +104,12 @@ class PartitionCounts:
             if state is RecordState.ARCHIVED and cause is not Cause.GAP:
                 self.archived_records += record_count(base_offset, last_offset)
 
+    def note_expired(self, changes: Iterable[StateRange], record_count: RecordCount) -> None:
+        """These changes are in force."""
+        for one in changes:
+            if one.cause is Cause.EXPIRED:
+                self.expired_records += record_count(one.base_offset, one.last_offset)
+
     def fetched(self, began_ms: int, ended_ms: int) -> None:
         """A fetch has had the share-partition from and to these times (monotonic)."""
         took_ms = ended_ms - began_ms

@@ -8,30 +8,31 @@ next leader is loaded from the recorded state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
-from barnabas.protocol.delivery_state import Cause, LetterPlace
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
-from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_inspection import RecordAction
-from barnabas.protocol.varint import Buffer
-from barnabas.runtime.clock import ahead_ms
+from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.batches_without_data import without_data
-from barnabas.share.leader.delivered_batches import delivered_batches
+from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
+from barnabas.share.leader.handing_out import hand_out
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
+from barnabas.share.leader.look_ahead import look_ahead
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.leader.share_counts import PartitionCounts
+from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.start_offset import StartSearch
-from barnabas.share.leader.surroundings import DecisionStore, Surroundings
 from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
-from barnabas.share.leader.whole_batches import pieces_between
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
@@ -41,11 +42,58 @@ from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.reading.reader import BatchSlice
 
-LOOK_AHEAD_BYTES_MAX = 4 * 1024 * 1024
-"""The bytes that one fetch reads ahead to find urgent records, at least one batch. The next fetch reads on.
-"""
+
+class DecisionStore(Protocol):
+    """Records decisions: in the partition's log or in the state topic, see `state_store`."""
+
+    def record(self, leader: SharePartitionLeader, decision: Decision) -> Completion[None]:
+        """Have `decision` written; on success the leader's image includes it when the completion ends."""
+        ...
+
+    def last_changes(
+        self, leader: SharePartitionLeader, wanted: Sequence[tuple[int, int]]
+    ) -> list[RecordedChange]:
+        """The last recorded changes of the wanted offsets, as far as they are known: ascending, disjoint,
+        inside of the wanted ranges, which are ascending and disjoint, too, with both ends inclusive.
+        """
+        ...
+
+
+class DeadLetterWriter(Protocol):
+    """Writes the dead letters of Archiving records (KIP-1191), see `share/dead_letters`."""
+
+    def place(self, key: SharePartitionKey) -> LetterPlace:
+        """Where a dead letter that is decided now goes; an unknown place if there is no usable topic yet."""
+        ...
+
+    def write(
+        self, leader: SharePartitionLeader, letters: Sequence[StateRange], *, may_be_written: bool
+    ) -> None:
+        """Write these letters, later; `may_be_written` if an earlier leader may have written them."""
+        ...
+
+    def is_writing(self, leader: SharePartitionLeader) -> bool:
+        """Whether letters of the leader are not written yet."""
+        ...
+
+
+class Surroundings(NamedTuple):
+    """The objects that the leaders of one broker share."""
+
+    clock: Clock
+    deadlines: Deadlines
+    purgatory: Purgatory
+    counts: ShareCounts
+    delivery_limits: DeliveryLimitReports
+    limits: Callable[[str], ShareLimits]
+    """The present limits of a group."""
+    random: Callable[[], float]
+    """Numbers from 0 (inclusive) to 1 (exclusive), for the jitter of delays."""
+    reopen: Callable[[TopicIdPartition], None]
+    """Starts to reopen a log that went offline."""
+    dead_letters: DeadLetterWriter
+
 
 LOOKED_MAX = 10_000
 """The offsets that one fetch looks at while it finds no record that is due, and whose key is free. Then it is
@@ -228,28 +276,13 @@ class SharePartitionLeader:
         if not acquisition.acquired:
             return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
         kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
-        return self._hand_out(acquisition.acquired, kept, is_scattered=read.is_scattered)
+        return hand_out(acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered)
 
     def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
-        ahead = self.core.plan_look_ahead(demand.limits)
-        if not ahead.reads:
+        looked = look_ahead(self.core, self.reader, demand)
+        if looked is None:
             return plan
-        read = self.reader.read(
-            ahead,
-            demand.limits,
-            LOOK_AHEAD_BYTES_MAX,
-            demand.upper_offset,
-            read_committed=demand.read_committed,
-        )
-        looked = self.core.look_ahead(
-            read.batches,
-            read.keys,
-            demand.batch_size,
-            demand.limits,
-            aborted=read.aborted,
-            timed=None if read.timed is None else read.timed.parts,
-        )
         self._count_batches(looked.batches)
         if looked.gaps is not None:
             self._record_gaps(looked.gaps)
@@ -257,7 +290,7 @@ class SharePartitionLeader:
 
     def _record_gaps(self, gaps: Decision) -> None:
         """Records changes of records that no member gets now."""
-        self._count_expired(gaps)
+        self.counts.note_expired(gaps.changes, self.core.record_count)
         self._record_immediate(gaps)
 
     def acknowledge(
@@ -296,7 +329,7 @@ class SharePartitionLeader:
             return NOTHING
         kept = without_batches(read, unreadable_batches(self.log, read))
         is_scattered = self.core.keys_until is not None or self.limits().timing is not NO_TIMING
-        return self._hand_out(held, kept, is_scattered=is_scattered)
+        return hand_out(held, kept, self.counts, is_scattered=is_scattered)
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""
@@ -370,20 +403,6 @@ class SharePartitionLeader:
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
         return self.core.lag(self.log.high_watermark)
-
-    def _hand_out(
-        self, acquired: Sequence[tuple[int, int, int]], read: list[BatchSlice], *, is_scattered: bool
-    ) -> Handout:
-        """`is_scattered`: records between the acquired ones may not be delivered."""
-        buffers: list[Buffer] = []
-        if is_scattered:
-            buffers, undelivered_bytes = delivered_batches(read, acquired)
-            self.counts.undelivered_bytes += undelivered_bytes
-        else:
-            for slice_ in read:
-                buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
-        record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
-        return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
 
     def limits(self) -> ShareLimits:
         """The group's limits, with the place of a dead letter in this partition if the group has them."""
@@ -465,13 +484,6 @@ class SharePartitionLeader:
                 self.group_id, self.log.topic_partition, first_offset, count
             )
 
-    def _count_expired(self, decision: Decision) -> None:
-        self.counts.expired_records += sum(
-            self.core.record_count(one.base_offset, one.last_offset)
-            for one in decision.changes
-            if one.cause is Cause.EXPIRED
-        )
-
     def _announce(self, outcome: Outcome) -> None:
         """Wake the fetches that wait for records, or for space in the in-flight window."""
         self._schedule_deadline()
@@ -482,7 +494,3 @@ class SharePartitionLeader:
         deadline_ms = self.next_deadline_ms()
         if deadline_ms is not None:
             self._surroundings.deadlines.schedule(self, deadline_ms)
-
-
-_first, _last = itemgetter(0), itemgetter(1)
-"""The fields of an acquired range."""

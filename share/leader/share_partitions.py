@@ -21,9 +21,8 @@ from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_lags import IdleLags
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
-from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.leader.share_partition_leader import DeadLetterWriter, SharePartitionLeader, Surroundings
 from barnabas.share.leader.state_store import ShareStateStore
-from barnabas.share.leader.surroundings import DeadLetterWriter, Surroundings
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage

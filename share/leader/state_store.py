@@ -10,7 +10,7 @@ from typing import Protocol
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.surroundings import DecisionStore
+from barnabas.share.leader.share_partition_leader import DecisionStore
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 

@@ -173,9 +173,7 @@ def acquire(
 
     `batches` are (base_offset, last_offset) of the producer batches, ascending. `aborted` are those of them
     that belong to aborted transactions, `unreadable` those with malformed records. Both are archived instead
-    of delivered, and so is a range for the client in which no batch has data. With `share.order=key`, `keys`
-    are those of the batches whose keys are not known yet. `timed` are the records that may not be delivered
-    now; None in groups without a timing, which acquire their new records in a shorter way.
+    of delivered, and so is a range without data. `keys` and `timed`: see `SharePartition.acquire`.
     """
     if request.records_max <= 0 or not batches:
         return Acquisition([], None)
@@ -189,15 +187,13 @@ def acquire(
     if in_flight.available_from is not None or order is not None:
         _archive_gaps(in_flight, gone, planned, batches)
     if timed is not None:
-        first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
-        new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
-        taking.batches += bring_in(in_flight, gone, new, timed, request.batch_size, request.limits)
+        taking.batches += _bring_in(in_flight, gone, spans, batches, timed, request)
     if order is None:
         _take(in_flight, taking, request, spans, with_new=timed is None)
     else:
         taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
-        if planned.chosen and not (gone.is_empty and order.known_until == looked_until):
-            # Some of the chosen records are gone, or more urgent ones are known now.
+        if timed is not None and planned.chosen and not (gone.is_empty and order.known_until == looked_until):
+            # Some of the chosen records have expired, or more urgent ones are known now.
             return Acquisition([], None if gone.is_empty else gone, taking.batches, was_passed_over=True)
         _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges
@@ -208,11 +204,24 @@ def acquire(
     if order is None:
         ranges = _for_client(in_flight.control_runs, ranges)
         ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
-    is_detour = order is not None or timed is not None
-    has_looked_on = is_detour and looked_until != (in_flight.speo if order is None else order.known_until)
+    has_looked_on = looked_until != (in_flight.speo if order is None else order.known_until)
     was_passed_over = not ranges and (is_any_taken or not (gone.is_empty or has_looked_on))
     gaps = None if gone.is_empty else gone
     return Acquisition(ranges, gaps, taking.batches, was_passed_over, taking.overtaking_count)
+
+
+def _bring_in(
+    in_flight: InFlight,
+    gone: Decision,
+    spans: Sequence[Span],
+    batches: ProducerBatches,
+    timed: Sequence[TimedPart],
+    request: AcquireRequest,
+) -> list[InFlightBatch]:
+    """The new records come in flight before the selection, if the first of them was read."""
+    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+    new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
+    return bring_in(in_flight, gone, new, timed, request.batch_size, request.limits)
 
 
 def _take(

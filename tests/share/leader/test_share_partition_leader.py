@@ -18,9 +18,9 @@ from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import (
     NOTHING_TO_RECORD,
     UNRECORDED_RETRY_MS,
+    DecisionStore,
     SharePartitionLeader,
 )
-from barnabas.share.leader.surroundings import DecisionStore
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading

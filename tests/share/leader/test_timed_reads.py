@@ -124,7 +124,7 @@ def test_the_gate_closes_at_the_first_record_that_is_not_due() -> None:
     read = read_of((0, 2, batch_of(0, One(100), One(40), One(100))), (3, 3, batch_of(3, One(100))))
     found = look(read, delay_ms=100)
     assert found.gate == Gate(1, NOW_MS + 60, 100)
-    assert batches_before([(0, 2), (3, 3)], found.gate) == [(0, 0)]
+    assert batches_before([(0, 2), (3, 3)], Gate(1, NOW_MS + 60, 100)) == [(0, 0)]
 
 
 def test_the_header_takes_the_place_of_the_delay_of_the_group() -> None:
