@@ -7,7 +7,7 @@ partitions are warnings: taking the broker away from all clients would not help 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,7 @@ from barnabas.broker.http.routes import Call, NoParameters, Operation, Route, js
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 _NOTHING = NoParameters
 
@@ -32,7 +33,9 @@ class Finding(Struct):
     """A state that needs attention."""
 
     state: str
-    """`disk full`, `metadata log failed`, `groups loading`, `partitions offline`, `dead letters stalled`."""
+    """`disk full`, `metadata log failed`, `groups loading`, `partitions offline`, `dead letters stalled`,
+    `delayed records stalled`.
+    """
     detail: str
 
 
@@ -108,10 +111,24 @@ def _warnings(broker: Broker) -> Iterator[Finding]:
     if offline:
         example = offline[0].directory_name
         yield Finding("partitions offline", f"{len(offline)} after an error of the disk, such as {example}.")
-    stalled = [leader for leader in broker.share_partitions if broker.dead_letters.is_stalled(leader)]
-    if stalled:
-        groups = {leader.group_id for leader in stalled}
+    without_letters = _groups_where(broker, broker.dead_letters.is_stalled)
+    if without_letters:
         yield Finding(
             "dead letters stalled",
-            f"They cannot be written, and hold up {len(groups)} share groups, such as {min(groups)}.",
+            f"They cannot be written, and hold up {_such_as(without_letters)}.",
         )
+    full_of_delayed = _groups_where(broker, lambda leader: leader.is_full_of_delayed)
+    if full_of_delayed:
+        yield Finding(
+            "delayed records stalled",
+            f"share.delayed.records.max is reached, and no further records are read for "
+            f"{_such_as(full_of_delayed)}.",
+        )
+
+
+def _groups_where(broker: Broker, concerns: Callable[[SharePartitionLeader], bool]) -> set[str]:
+    return {leader.group_id for leader in broker.share_partitions if concerns(leader)}
+
+
+def _such_as(group_ids: set[str]) -> str:
+    return f"{len(group_ids)} share groups, such as {min(group_ids)}"

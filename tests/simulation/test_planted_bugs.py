@@ -159,7 +159,7 @@ def first_failure(
     ("plant", "sign"),
     [
         pytest.param(swapped_control_records, "by the log", id="two control records swapped"),
-        pytest.param(forgotten_back_offset, "back_offset=-1", id="a forgotten back offset"),
+        pytest.param(forgotten_back_offset, ".back_offset", id="a forgotten back offset"),
         pytest.param(
             archive_of_available_only, "confirmed", id="an archive that leaves held records as they are"
         ),

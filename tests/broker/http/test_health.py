@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.broker.http.api.working_group import working_group
 from tests.broker.http.http_lab import open_http_lab
+from tests.conformance.conftest import Stage
+from tests.conformance.timed_records import HEADER, Timed, produce_timed
 
 
 async def test_a_new_broker_is_alive_and_ready() -> None:
@@ -42,3 +45,19 @@ async def test_a_partition_that_went_offline_is_a_warning() -> None:
         assert found["status"] == "ready"
         assert [one["state"] for one in found["warnings"]] == ["partitions offline"]
         assert "t-0" in found["warnings"][0]["detail"]
+
+
+async def test_a_group_at_its_bound_of_delayed_records_is_a_warning() -> None:
+    async with working_group() as group:
+        lab = group.http.lab
+        await lab.configure_group("group", delay_header=HEADER, delayed_records_max=1)
+        await produce_timed(Stage(lab, group.partition), [Timed(delay="1000")] * 2)
+        await group.member.fetch()
+        found = await group.http.json("/readyz")
+        assert found["status"] == "ready"
+        assert [one["state"] for one in found["warnings"]] == ["delayed records stalled"]
+        assert "such as group" in found["warnings"][0]["detail"]
+        await lab.advance(1_010)
+        await group.member.fetch()
+        await lab.advance(1_010)
+        assert (await group.http.json("/readyz"))["warnings"] == []
