@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from barnabas.protocol.committed_ranges import merged
+from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightBatch, InFlightRun
 
 Span = tuple[int, int]
@@ -52,6 +53,13 @@ def left_behind(in_flight: InFlight, unchanged: Iterable[Span]) -> list[Span]:
         for offset in range(first_offset, last_offset + 1):
             available += ((one, one) for one in order.available_before(offset))
     return overtaken(in_flight, available)
+
+
+def made_available(decision: Decision) -> list[Span]:
+    """The records that become available when the decision is recorded."""
+    runs = [one.run for one in decision.targets if one.state is AVAILABLE]
+    runs += (run for _, run in decision.taken_back)
+    return [(run.first_offset, run.last_offset) for run in runs]
 
 
 def take_back(in_flight: InFlight, taken_back: Iterable[Span]) -> None:

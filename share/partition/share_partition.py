@@ -47,7 +47,7 @@ from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
-from barnabas.share.partition.overtaken import left_behind, take_back
+from barnabas.share.partition.overtaken import left_behind, made_available, overtaken, take_back
 from barnabas.share.partition.pending_acknowledgements import (
     TransactionEnd,
     decide_end,
@@ -424,14 +424,19 @@ class SharePartition:
         return decision
 
     def complete(self, decision: Decision) -> Outcome:
-        """Makes a recorded and replayed decision take effect."""
+        """Makes a recorded and replayed decision take effect.
+
+        A record behind one that becomes available is taken back, if its own change has failed meanwhile.
+        """
         in_flight = self._in_flight
         if decision.start_offset is not None and not self.is_initialised:
             in_flight.spso = in_flight.speo = decision.start_offset
             return Outcome(spso_moved=True)
         for _, run in decision.final_runs:
             run.pending = False
+        available = () if in_flight.key_order is None else made_available(decision)
         released = carry_out(in_flight, decision)
+        take_back(in_flight, overtaken(in_flight, available))
         for batch, run in decision.final_runs:
             batch.join(run.first_offset, run.last_offset)
         has_moved = in_flight.advance()

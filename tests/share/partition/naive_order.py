@@ -234,6 +234,9 @@ class NaiveOrder(NaivePartition):
             self.records[offset].delivery_count -= 1
         self.taken_back.difference_update(decision.targets)
         super().complete(decision)
+        for offset in self.held():
+            if self._is_left_behind(offset):
+                self._give_back(self.records[offset])
 
     def abort(self, decision: NaiveDecision) -> None:
         self.taken_back.difference_update(decision.targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from types import FunctionType
 
 from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.partition.in_flight import InFlight, InFlightBatch, InFlightRun
@@ -18,7 +19,7 @@ def footprint(partition: SharePartition) -> tuple[int, int, int]:
     pending: list[object] = [partition]
     while pending:
         one = pending.pop()
-        if id(one) not in found and not isinstance(one, type | RecordState | str):
+        if id(one) not in found and not isinstance(one, type | FunctionType | RecordState | str):
             found[id(one)] = one
             pending += gc.get_referents(one)
     objects = list(found.values())

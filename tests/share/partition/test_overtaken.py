@@ -65,6 +65,16 @@ def test_a_record_whose_acknowledgement_failed_is_taken_back_with_the_others(lea
     assert leader.take("member-2") == {0: 2, 1: 1, 2: 1}
 
 
+def test_a_record_whose_acknowledgement_failed_is_taken_back_by_a_release_decided_before(
+    leader: OrderedLeader,
+) -> None:
+    accepted = leader.decide(2, 2, ACCEPT)
+    released = leader.decide(0, 0, RELEASE)
+    assert leader.partition.abort(accepted) == Outcome()
+    assert leader.record(released).released
+    assert leader.take("member-2") == {0: 2, 1: 1, 2: 1}
+
+
 def test_a_failed_acknowledgement_without_a_release_before_it_changes_nothing(
     leader: OrderedLeader,
 ) -> None:
