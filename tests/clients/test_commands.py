@@ -5,38 +5,22 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
 
 from barnabas.__main__ import main
 from barnabas.cli.exit_codes import ExitCode
+from tests.clients.both_brokers import address, kafka
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll_some, share_consumer
 
+__all__ = ["address", "kafka"]
+
 pytestmark = pytest.mark.barnabas
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an Apache Kafka."""
-    broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", TEST_SETTINGS)
-    broker.start()
-    try:
-        yield broker.address
-    finally:
-        broker.kill()
-
-
-@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])
-def address(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue("bootstrap" if request.param == "barnabas" else "kafka")
-    return found
 
 
 @dataclass

@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
 from confluent_kafka import TopicPartition
 
 from barnabas.__main__ import main
 from barnabas.cli.dead_letters.content import CLOCK_DIFFERENCE_MAX_MS, RECREATED
 from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Producer, ShareConsumer
-from tests.clients.broker_process import TEST_SETTINGS
+from tests.clients.both_brokers import address, kafka
 from tests.clients.cluster import Cluster, unique
 from tests.clients.letters import (
     EXCEEDED,
@@ -36,26 +35,9 @@ from tests.clients.letters import (
 from tests.clients.polling import eventually
 from tests.clients.secured_kafka import PASSWORD, Secured, secured
 
-__all__ = ["secured"]
+__all__ = ["address", "kafka", "secured"]
 
 pytestmark = pytest.mark.barnabas
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an Apache Kafka."""
-    broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", TEST_SETTINGS)
-    broker.start()
-    try:
-        yield broker.address
-    finally:
-        broker.kill()
-
-
-@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])
-def address(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue("bootstrap" if request.param == "barnabas" else "kafka")
-    return found
 
 
 @dataclass
