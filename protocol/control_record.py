@@ -110,6 +110,7 @@ _NO_TAGS = b"\x00"
 _CONDITION_TAG = 0
 _PLAIN_CAUSE_MAX = Cause.ADMIN
 """The last cause that version 1 knows."""
+_ACQUIRED, _ARCHIVING = RecordState.ACQUIRED, RecordState.ARCHIVING
 _STATES = {int(state): state for state in RecordState if state is not RecordState.ACQUIRED}
 _CAUSES = {int(cause): cause for cause in Cause}
 
@@ -173,14 +174,11 @@ def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
 
 def _state(state: StateRange, member_index: int) -> bytes:
     base_offset, last_offset, record_state, delivery_count, cause, _, condition = state
-    assert record_state != RecordState.ACQUIRED, state
-    assert fits(record_state, condition), state
-    tag_count = 0 if condition is None else 1
-    encoded = _STATE.pack(
-        base_offset, last_offset, record_state, delivery_count, cause, member_index, tag_count
-    )
     if condition is None:
-        return encoded
+        assert record_state is not _ACQUIRED and record_state is not _ARCHIVING, state
+        return _STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, member_index, 0)
+    assert record_state is not _ACQUIRED and fits(record_state, condition), state
+    encoded = _STATE.pack(base_offset, last_offset, record_state, delivery_count, cause, member_index, 1)
     data = encode_condition(condition)
     return b"".join((encoded, unsigned_varint(_CONDITION_TAG), unsigned_varint(len(data)), data))
 

@@ -309,7 +309,7 @@ class _Fetch:
         if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
             operation.begin_when(self._open_logs_in_turns(), partial(self._wait, operation))
             return operation
-        self._count_request({one.topic_id for one in self._partitions})
+        self._count_request(self._session.topic_ids)
         opening = self._broker.open_share_logs(self._partitions)
         if opening is not None:
             operation.begin_when(opening, partial(self._wait, operation))
@@ -399,8 +399,9 @@ class _Fetch:
             turns, self._session, self._partitions, fetched, self._answer.results.result()
         )
         arguments = self._version, 0, None, lock_ms, topics
-        encode = encode_share_fetch_response
-        return EncodedBody(await self._broker.long_work.run_if(turns.passed, encode, *arguments))
+        if turns.passed:
+            return EncodedBody(await self._broker.long_work.run(encode_share_fetch_response, *arguments))
+        return EncodedBody(encode_share_fetch_response(*arguments))
 
     def _note_acquired(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
         acquired: dict[TopicIdPartition, Acquired] = {}
@@ -432,7 +433,7 @@ async def _topic_results(
     """The partitions with a result, by topic."""
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
     acknowledged = dict(results)
-    for some in some_at_a_time(partitions):
+    for some in some_at_a_time(partitions if session.owes_answers else list(fetched)):
         for one in some:
             got = fetched.get(one, NO_RECORDS)
             named = session.must_answer(

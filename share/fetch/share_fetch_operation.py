@@ -27,7 +27,7 @@ from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.acquisition import AcquirePlan
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import NO_TIMING, AcquireMode, ShareLimits
 from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
@@ -62,7 +62,9 @@ Encode = Callable[[dict[TopicIdPartition, PartitionFetch]], EncodedBody | Awaita
 """Builds the response from the partitions' results; partitions without records or error are left out."""
 
 FEW_RECORDS_MAX = 16
-"""A fetch for up to this many records looks for one partition that has them all."""
+"""A fetch for up to this many records is also content with one partition whose records may turn out to wait
+for their keys, or until they are due.
+"""
 
 _STEPS_PER_PARTITION = 3
 """The part of a turn that a look at one partition costs."""
@@ -174,16 +176,16 @@ class ShareFetchOperation(ReservingOperation):
 
     @property
     def _may_stop_early(self) -> bool:
-        """Whether one partition is likely to have all the records that the request asks for. But the group
-        must have begun everywhere: with the policy `latest` it would miss records in the other partitions.
+        """Whether one partition is enough that has all the records that the request asks for. The group must
+        have begun everywhere: with the policy `latest` it would miss records in the other partitions.
         """
         session = self._session
-        wants_few = self._spec.records_max <= FEW_RECORDS_MAX and self._spec.min_bytes <= 1
-        return wants_few and session is not None and session.has_begun_all
+        has_choice = len(self._partitions) > 1 and self._spec.min_bytes <= 1
+        return has_choice and session is not None and session.has_begun_all
 
     async def _plan(self, turns: Turns, *, stops_early: bool) -> list[_Planned]:
         """The partitions from which records could be acquired now: all of them, or with `stops_early` those
-        up to the first one that has enough.
+        up to the first one that has all records.
         """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
@@ -202,7 +204,7 @@ class ShareFetchOperation(ReservingOperation):
                 one = self._plan_one(partition)
                 if one is not None:
                     planned.append(one)
-                    if stops_early and one[3] - one[2].reads[0][0] >= self._spec.records_max:
+                    if stops_early and self._has_all(one):
                         return planned
             await turns.took(_STEPS_PER_PARTITION * len(some))
         if self._session is not None and self._has_begun_all:
@@ -229,6 +231,15 @@ class ShareFetchOperation(ReservingOperation):
         if plan.reads and plan.reads[0][0] < upper_offset:
             return partition, leader, plan, upper_offset
         return None
+
+    def _has_all(self, planned: _Planned) -> bool:
+        """Whether the partition has all the records that the request asks for."""
+        _, _, plan, upper_offset = planned
+        records_max, limits = self._spec.records_max, self._limits
+        is_certain = not limits.is_ordered and limits.timing is NO_TIMING
+        if records_max > FEW_RECORDS_MAX and not is_certain:
+            return False
+        return plan.record_count(upper_offset) >= records_max
 
     def _note_error(
         self, partition: TopicIdPartition, error: Exception, errors: dict[TopicIdPartition, PartitionFetch]

@@ -37,7 +37,7 @@ from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
-from barnabas.share.partition.in_flight import InFlightBatch
+from barnabas.share.partition.in_flight import ARCHIVED, ARCHIVING, InFlightBatch
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.share_image import ShareStateImage
@@ -437,7 +437,6 @@ class SharePartitionLeader:
             self._abort(decision, error)
             return
         self._count(decision)
-        self._note_delivery_limit(decision)
         self._announce(self.core.complete(decision))
         if decision.letters:
             self._begin_letters(decision)
@@ -471,11 +470,15 @@ class SharePartitionLeader:
             self.counts.in_flight_batch_records.observe(record_count)
 
     def _count(self, decision: Decision) -> None:
-        self._surroundings.counts.note_acknowledged(decision.acknowledged, self.core.record_count)
-        self.counts.note_archived(decision.changes, self.core.record_count)
+        record_count = self.core.record_count
+        self._surroundings.counts.note_acknowledged(decision.acknowledged, record_count)
+        given_up = [one for one in decision.changes if one.state is ARCHIVED or one.state is ARCHIVING]
+        if given_up:
+            self.counts.note_archived(given_up, record_count)
+            self._note_delivery_limit(given_up)
 
-    def _note_delivery_limit(self, decision: Decision) -> None:
-        reached = [one for one in decision.changes if one.cause is Cause.DELIVERY_LIMIT]
+    def _note_delivery_limit(self, given_up: Sequence[StateRange]) -> None:
+        reached = [one for one in given_up if one.cause is Cause.DELIVERY_LIMIT]
         if reached:
             count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
             self.counts.delivery_limit_records += count

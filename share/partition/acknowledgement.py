@@ -95,9 +95,11 @@ def acknowledge(
         check_delays(delays, limits)
     decision = Decision()
     segments, error = segments_of(in_flight, batches)
-    taken_back = overtaken(in_flight, _delivered_again(in_flight, segments, limits))
+    taken_back: Sequence[tuple[int, int]] = ()
+    if in_flight.key_order is not None:
+        taken_back = overtaken(in_flight, _delivered_again(in_flight, segments, limits))
     try:
-        for segment in _without(segments, taken_back):
+        for segment in _without(segments, taken_back) if taken_back else segments:
             if segment[2] == _RENEW:
                 _renew(in_flight, member_id, segment, limits, now_ms)
             elif not delays:

@@ -59,12 +59,20 @@ class AcquirePlan(NamedTuple):
     and may end after any of them; a batch that two reads share is read once. `last_offsets` are where the
     reads are meant to end, inclusive. With priorities, `chosen` has the ranges of the records to acquire,
     both ends inclusive: they are the most urgent ones, so a fetch with too few bytes for all of them must not
-    simply take the first ones.
+    simply take the first ones. The reads have `available_count` available records, and `new_count` new ones
+    from `new_from` on.
     """
 
     reads: list[tuple[int, int]]
     last_offsets: list[int]
     chosen: Sequence[Span] = ()
+    available_count: int = 0
+    new_count: int = 0
+    new_from: int = 0
+
+    def record_count(self, upper_offset: int) -> int:
+        """The records that can be acquired, at most: the new ones below `upper_offset` count."""
+        return self.available_count + max(min(self.new_count, upper_offset - self.new_from), 0)
 
     def chosen_count(self, last_offset: int = UNBOUNDED_OFFSET) -> int:
         """The number of chosen records up to an offset, inclusive."""
@@ -100,41 +108,45 @@ def plan(
     in_flight: InFlight, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode
 ) -> AcquirePlan:
     """The reads for `records_max` records; empty if no record can be acquired now."""
-    planned = AcquirePlan([], [])
+    reads: list[tuple[int, int]] = []
+    last_offsets: list[int] = []
     if records_max <= 0 or in_flight.spso < 0 or not follows_order(in_flight, limits):
-        return planned
+        return AcquirePlan(reads, last_offsets)
     selection = _select(in_flight, records_max, limits, acquire_mode, EVERYTHING)
     if in_flight.key_order is None and in_flight.available_from is not None:
         _note_selected(in_flight, selection, records_max)
     order = in_flight.key_order
     has_priorities = order is not None and order.priorities is not None
     reads_max = PARTS_MAX if has_priorities else READS_MAX
+    control_runs = in_flight.control_runs
     for part in selection.parts:
         if not _add_read(
-            planned, in_flight.control_runs, part.first_offset, part.last_offset, reads_max=reads_max
+            reads, last_offsets, control_runs, part.first_offset, part.last_offset, reads_max=reads_max
         ):
-            return planned
+            return AcquirePlan(reads, last_offsets)
+    available_count = selection.record_count
     if has_priorities and selection.parts:
         is_alone = order is not None and order.alone is not None
-        return planned if is_alone else planned._replace(chosen=[part[1:3] for part in selection.parts])
+        chosen = () if is_alone else [part[1:3] for part in selection.parts]
+        return AcquirePlan(reads, last_offsets, chosen, available_count)
     wanted = _new_records_max(in_flight, records_max, limits, selection)
-    if wanted > 0:
-        end_offset = in_flight.speo if order is None else order.known_until
-        first_offset = in_flight.control_runs.next_data_offset(end_offset)
-        _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, wanted)
-    return planned
+    if wanted <= 0:
+        return AcquirePlan(reads, last_offsets, (), available_count)
+    new_from = control_runs.next_data_offset(in_flight.speo if order is None else order.known_until)
+    _add_read(reads, last_offsets, control_runs, new_from, UNBOUNDED_OFFSET, wanted)
+    return AcquirePlan(reads, last_offsets, (), available_count, wanted, new_from)
 
 
 def plan_look_ahead(in_flight: InFlight, limits: ShareLimits) -> AcquirePlan:
     """The read for more records to choose from, if the group has priorities and the window has room."""
     planned = AcquirePlan([], [])
-    order = in_flight.key_order
+    order, control_runs = in_flight.key_order, in_flight.control_runs
     if order is None or order.priorities is None or not order.free_count or in_flight.awaits_locks:
         return planned
     room = room_for_keys(in_flight, order, limits)
     if room > 0:
-        first_offset = in_flight.control_runs.next_data_offset(order.known_until)
-        _add_read(planned, in_flight.control_runs, first_offset, UNBOUNDED_OFFSET, room)
+        first_offset = control_runs.next_data_offset(order.known_until)
+        _add_read(*planned[:2], control_runs, first_offset, UNBOUNDED_OFFSET, room)
     return planned
 
 
@@ -305,7 +317,8 @@ def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits,
 
 
 def _add_read(
-    planned: AcquirePlan,
+    reads: list[tuple[int, int]],
+    last_offsets: list[int],
     control_runs: ControlRuns,
     first_offset: int,
     last_offset: int,
@@ -314,7 +327,6 @@ def _add_read(
     reads_max: int = READS_MAX,
 ) -> bool:
     """Adds a range of `count` records, or all in it, to the last read or as one more; whether it fits."""
-    reads, last_offsets, _ = planned
     count = count or control_runs.data_count(first_offset, last_offset)
     if reads:
         passed_over = control_runs.data_count(last_offsets[-1] + 1, first_offset - 1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from barnabas.protocol.delivery_state import Condition, Due, RecordState, is_final
+from barnabas.protocol.delivery_state import Condition, Due, RecordState
 from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.key_order import KeyOrder
@@ -469,7 +469,7 @@ def _final_prefix(runs: list[InFlightRun]) -> int:
 
 
 def _is_live(run: InFlightRun) -> bool:
-    return not is_final(run.state)
+    return run.state is not ACKNOWLEDGED and run.state is not ARCHIVED
 
 
 def _batch_last_offset(batch: InFlightBatch) -> int:

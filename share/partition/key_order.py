@@ -409,6 +409,6 @@ def order_of(known_until: int, limits: ShareLimits) -> KeyOrder | None:
 def follows(order: KeyOrder | None, limits: ShareLimits) -> bool:
     """Whether this is the order of the group's limits."""
     if order is None:
-        return not (limits.key_run_max or limits.priority.header_name)
+        return not limits.is_ordered
     header_name = "" if order.priorities is None else order.priorities.header_name
     return order.key_run_max == limits.key_run_max and header_name == limits.priority.header_name

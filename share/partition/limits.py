@@ -95,6 +95,11 @@ class ShareLimits(NamedTuple):
     priority: PriorityLimits = NO_PRIORITIES
     timing: RecordTiming = NO_TIMING
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether records are delivered in an order of their keys or priorities."""
+        return bool(self.key_run_max or self.priority.header_name)
+
 
 LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
 """A record archived for one of these causes gets a dead letter, if the group has them."""

@@ -434,9 +434,12 @@ class SharePartition:
             return Outcome(spso_moved=True)
         for _, run in decision.final_runs:
             run.pending = False
-        available = () if in_flight.key_order is None else made_available(decision)
-        released = carry_out(in_flight, decision)
-        take_back(in_flight, overtaken(in_flight, available))
+        if in_flight.key_order is None:
+            released = carry_out(in_flight, decision)
+        else:
+            available = made_available(decision)
+            released = carry_out(in_flight, decision)
+            take_back(in_flight, overtaken(in_flight, available))
         for batch, run in decision.final_runs:
             batch.join(run.first_offset, run.last_offset)
         has_moved = in_flight.advance()

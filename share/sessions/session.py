@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -36,6 +37,8 @@ class ShareSession:
 
     __slots__ = (
         "_owes_answer",
+        "_owing_count",
+        "_topic_ids",
         "connection_id",
         "has_begun_all",
         "key",
@@ -52,6 +55,8 @@ class ShareSession:
         self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
         self._owes_answer = dict.fromkeys(partitions, True)
         """For each partition, whether the next response must name it even without records or error."""
+        self._owing_count = len(self._owes_answer)
+        self._topic_ids: frozenset[UUID] | None = None
         self.has_begun_all = False
         """Whether the group has a start offset in every partition."""
         self.lock_duration_ms: int | None = None
@@ -70,16 +75,32 @@ class ShareSession:
         """All partitions, in session order."""
         return list(self._owes_answer)
 
+    @property
+    def topic_ids(self) -> Collection[UUID]:
+        """The topics of all partitions."""
+        if self._topic_ids is None:
+            self._topic_ids = frozenset([one.topic_id for one in self._owes_answer])
+        return self._topic_ids
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether the next response must name some partitions even without records or error."""
+        return self._owing_count > 0
+
     def update(self, added: Collection[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         """Adds partitions, then forgets some; those that are forgotten keep their records' locks."""
         if added:
             # Whole dicts are put together without a look at each partition: a request may add thousands.
             owes_answer = self._owes_answer
             self._owes_answer = owes_answer | dict.fromkeys(added, True) | owes_answer
-            if len(self._owes_answer) > len(owes_answer):
+            added_count = len(self._owes_answer) - len(owes_answer)
+            if added_count:
+                self._owing_count += added_count
+                self._topic_ids = None
                 self.has_begun_all = False
         for partition in forgotten:
-            self._owes_answer.pop(partition, None)
+            self._owing_count -= self._owes_answer.pop(partition, False)
+            self._topic_ids = None
 
     def note_begun(self, partitions: Collection[TopicIdPartition]) -> None:
         """The group has a start offset in these partitions, which are all of an earlier request at least."""
@@ -109,4 +130,5 @@ class ShareSession:
         if has_records and len(self._owes_answer) > 1:
             del self._owes_answer[partition]
         self._owes_answer[partition] = has_error
+        self._owing_count += has_error - owed
         return owed or has_records or has_error

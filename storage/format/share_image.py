@@ -14,11 +14,13 @@ from itertools import pairwise
 from typing import Final
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.delivery_state import StateRange, is_final
+from barnabas.protocol.delivery_state import Cause, StateRange, is_final
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNDECIDED_OFFSET = -1
 """The start offset of a share-partition before its first fetch."""
+
+_NO_CAUSE: Final = Cause.NONE
 
 _SINGLY_MAX: Final = 4
 """More changes than this are laid over the ranges in one pass."""
@@ -156,9 +158,9 @@ class ShareStateImage:
     def _lay_over(self, states: Iterable[StateRange]) -> None:
         changes = [
             StateRange(
-                max(base_offset, self.start_offset), last_offset, state, delivery_count, condition=condition
+                max(base_offset, self.start_offset), last_offset, state, count, _NO_CAUSE, None, condition
             )
-            for base_offset, last_offset, state, delivery_count, _cause, _member, condition in states
+            for base_offset, last_offset, state, count, _cause, _member, condition in states
             if last_offset >= self.start_offset
         ]
         if changes:
@@ -220,11 +222,12 @@ def overlay_range(ranges: list[StateRange], change: StateRange) -> None:
     high = bisect_right(ranges, last_offset, lo=low, key=_base_offset)
     pieces: list[StateRange] = []
     if low < high:
-        if ranges[low].base_offset < base_offset:
-            pieces.append(ranges[low]._replace(last_offset=base_offset - 1))
+        first, last = ranges[low], ranges[high - 1]
+        if first.base_offset < base_offset:
+            pieces.append(StateRange(first.base_offset, base_offset - 1, *first[2:]))
         pieces.append(change)
-        if ranges[high - 1].last_offset > last_offset:
-            pieces.append(ranges[high - 1]._replace(base_offset=last_offset + 1))
+        if last.last_offset > last_offset:
+            pieces.append(StateRange(last_offset + 1, *last[1:]))
     else:
         pieces.append(change)
     low = max(low - 1, 0)

@@ -16,6 +16,7 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
 from barnabas.share.leader.acknowledgements import Results
 from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.sessions.session import ShareSession, ShareSessionKey
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
 
@@ -40,6 +41,7 @@ class Stage(NamedTuple):
         *partitions: TopicIdPartition,
         acknowledged: Completion[Results] | None = None,
         member_id: str = "member",
+        session: ShareSession | None = None,
         **changes: Any,
     ) -> ShareFetchOperation:
         spec = ShareFetchSpec(GROUP, member_id, 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
@@ -49,6 +51,7 @@ class Stage(NamedTuple):
             partitions or (self.zero, self.one),
             acknowledged or Completion.of({}),
             as_it_is,
+            session=session,
         )
 
     async def produce(self, partition: TopicIdPartition, *batch_sizes: int) -> None:
@@ -116,6 +119,41 @@ async def test_the_second_partition_gets_the_rest_of_the_budget(stage: Stage) ->
     operation = stage.operation(records_max=5)
     assert operation.try_complete()
     assert counts(answered(operation)) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("records_max", "min_bytes", "has_begun", "is_enough"),
+    [
+        (40, 1, True, True),
+        (41, 1, True, False),
+        (40, 2, True, False),
+        (40, 1, False, False),
+    ],
+)
+async def test_the_other_partitions_are_left_alone_if_one_has_all_records_and_the_group_has_begun(
+    stage: Stage, records_max: int, min_bytes: int, has_begun: bool, is_enough: bool
+) -> None:
+    await stage.produce(stage.zero, 40)
+    unknown = TopicIdPartition(stage.zero.topic_id, 9)
+    partitions = stage.zero, unknown
+    session = ShareSession(ShareSessionKey(GROUP, "member"), partitions, connection_id=1)
+    if has_begun:
+        session.note_begun(partitions)
+    operation = stage.operation(*partitions, session=session, records_max=records_max, min_bytes=min_bytes)
+    assert operation.try_complete()
+    assert set(answered(operation)) == ({stage.zero} if is_enough else {stage.zero, unknown})
+
+
+async def test_a_partition_in_the_order_of_keys_is_not_sure_to_have_all_records(stage: Stage) -> None:
+    await stage.lab.configure_group(GROUP, order="key")
+    await stage.produce(stage.zero, 40)
+    unknown = TopicIdPartition(stage.zero.topic_id, 9)
+    partitions = stage.zero, unknown
+    session = ShareSession(ShareSessionKey(GROUP, "member"), partitions, connection_id=1)
+    session.note_begun(partitions)
+    operation = stage.operation(*partitions, session=session, records_max=40)
+    assert operation.try_complete()
+    assert unknown in answered(operation)
 
 
 async def test_an_error_ends_the_wait_and_goes_with_the_records(stage: Stage) -> None:

@@ -74,6 +74,30 @@ def test_a_response_names_partitions_that_are_new_or_have_records_or_have_or_had
     assert answered(session) == [3]
 
 
+def test_a_session_knows_whether_it_owes_answers() -> None:
+    session = session_of(P0, P1)
+    owes = [session.owes_answers]
+    answered(session)
+    owes.append(session.owes_answers)
+    answered(session, errors=(P1,))
+    owes.append(session.owes_answers)
+    session.update([], [P1])
+    owes.append(session.owes_answers)
+    session.update([P2], [])
+    owes.append(session.owes_answers)
+    assert owes == [True, False, True, False, True]
+
+
+def test_the_topics_of_a_session_follow_its_partitions() -> None:
+    other = TopicIdPartition(UUID(int=2), 0)
+    session = session_of(P0, other)
+    assert set(session.topic_ids) == {TOPIC, other.topic_id}
+    session.update([], [other])
+    assert set(session.topic_ids) == {TOPIC}
+    session.update([other], [])
+    assert set(session.topic_ids) == {TOPIC, other.topic_id}
+
+
 def test_a_partition_that_gave_records_goes_to_the_end() -> None:
     session = session_of(P0, P1, P2)
     answered(session, records=(P0,))
