@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, TextIO, cast
 
-import structlog
-from structlog.types import FilteringBoundLogger, Processor
+from barnabas.runtime.light_structlog import FilteringBoundLogger, Processor, structlog
 
 LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
