@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Final, Unpack
 
+from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.async_client import AsyncClient
 from barnabas.client.common_options import ClientOptions
+from barnabas.client.group_consumer import named
 from barnabas.client.inspect.browsing import BrowsedRecord, browse
-from barnabas.client.inspect.group_connection import GroupConnection
 from barnabas.client.inspect.record_range import GroupProgress, RecordRange
-from barnabas.client.inspect.record_requests import PAGE_RANGES
+from barnabas.client.inspect.record_requests import PAGE_RANGES, RecordRequests
 from barnabas.client.share_group_offsets import fetch_known_partitions
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topic_reader import ReadSettings, TopicReader
@@ -37,8 +38,9 @@ class ShareBrowser(AsyncClient):
         self, bootstrap: str | Sequence[str], *, group: str, **options: Unpack[ClientOptions]
     ) -> None:
         """`bootstrap` is `host:port`, or several; `options` are those of `ClientSettings`."""
-        self._group_id = group
-        self._connection = GroupConnection(bootstrap, group, options)
+        self._connection = AdminConnection(bootstrap, **options)
+        self._group_id = named("group", group)
+        self._requests = RecordRequests(self._connection, self._group_id)
         settings = ReadSettings(fetch_bytes=READ_BYTES, retries=self._connection.retries)
         self._reader = TopicReader(self._connection.cluster, settings)
 
@@ -47,6 +49,7 @@ class ShareBrowser(AsyncClient):
 
     async def close(self) -> None:
         self._reader.close()
+        self._requests.close()
         await self._connection.close()
 
     async def partitions(self) -> list[TopicPartition]:
@@ -55,7 +58,7 @@ class ShareBrowser(AsyncClient):
 
     async def progress(self, topic: str, partition: int) -> GroupProgress:
         """The offsets of the group. Raises the errors of `ranges`."""
-        page = await self._connection.requests.page(TopicPartition(topic, partition), FROM_START_OFFSET, 1)
+        page = await self._requests.page(TopicPartition(topic, partition), FROM_START_OFFSET, 1)
         return page.progress
 
     async def ranges(
@@ -94,7 +97,7 @@ class ShareBrowser(AsyncClient):
         """
         name = TopicPartition(topic, partition)
         async for page in self._pages(name, first_offset, last_offset, states):
-            found = await self._connection.requests.find(name)
+            found = await self._requests.find(name)
             async for record in browse(self._reader, found, page):
                 yield record
 
@@ -105,7 +108,7 @@ class ShareBrowser(AsyncClient):
         A first delivery has no step of its own. A checkpoint is a step even if it changes nothing. Raises the
         errors of `ranges`.
         """
-        return await self._connection.requests.history(TopicPartition(topic, partition), offset)
+        return await self._requests.history(TopicPartition(topic, partition), offset)
 
     async def _pages(
         self,
@@ -116,7 +119,7 @@ class ShareBrowser(AsyncClient):
     ) -> AsyncGenerator[list[RecordRange]]:
         offset = FROM_START_OFFSET if first_offset is None else first_offset
         while True:
-            page = await self._connection.requests.page(partition, offset, PAGE_RANGES)
+            page = await self._requests.page(partition, offset, PAGE_RANGES)
             yield [
                 one if last_offset is None else one._replace(last_offset=min(one.last_offset, last_offset))
                 for one in page.ranges

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
+from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.async_client import AsyncClient
 from barnabas.client.common_options import ClientOptions
-from barnabas.client.inspect.group_connection import GroupConnection
+from barnabas.client.group_consumer import named
+from barnabas.client.inspect.record_requests import RecordRequests
 from barnabas.client.share_group_offsets import SharePosition, fetch_positions
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.record_inspection import RecordAction
@@ -34,13 +36,15 @@ class ShareGroupAdmin(AsyncClient):
         self, bootstrap: str | Sequence[str], *, group: str, **options: Unpack[ClientOptions]
     ) -> None:
         """`bootstrap` is `host:port`, or several; `options` are those of `ClientSettings`."""
-        self._group_id = group
-        self._connection = GroupConnection(bootstrap, group, options)
+        self._connection = AdminConnection(bootstrap, **options)
+        self._group_id = named("group", group)
+        self._requests = RecordRequests(self._connection, self._group_id)
 
     async def start(self) -> None:
         await self._connection.start()
 
     async def close(self) -> None:
+        self._requests.close()
         await self._connection.close()
 
     async def positions(self) -> dict[TopicPartition, SharePosition]:
@@ -76,6 +80,4 @@ class ShareGroupAdmin(AsyncClient):
         self, action: RecordAction, topic: str, partition: int, first_offset: int, last_offset: int | None
     ) -> int:
         last = first_offset if last_offset is None else last_offset
-        return await self._connection.requests.alter(
-            TopicPartition(topic, partition), action, first_offset, last
-        )
+        return await self._requests.alter(TopicPartition(topic, partition), action, first_offset, last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.connection import Connection
 from barnabas.client.errors import (
     BrokerUnavailableError,
@@ -21,7 +21,7 @@ from barnabas.client.inspect.record_range import RangePage, page_of, step_of
 from barnabas.client.leaders import Leaders
 from barnabas.client.patience import Patience
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import TOPIC_GONE_MS, Retries, Topics
+from barnabas.client.topics import TOPIC_GONE_MS
 from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.client.inspection_apis import (
     ALTER_SHARE_RECORDS,
@@ -54,17 +54,16 @@ _Response = TypeVar("_Response", DescribeShareRecordsResponse, DescribeShareReco
 
 
 class RecordRequests:
-    """The requests for one group. Call `close` once; the cluster stays open."""
+    """The requests for one group. Call `close` once; the `AdminConnection` stays open."""
 
-    def __init__(self, cluster: Cluster, retries: Retries, group_id: str) -> None:
-        self._retries = retries
+    def __init__(self, connection: AdminConnection, group_id: str) -> None:
+        self._retries = connection.retries
+        self._topics = connection.topics
+        self._leaders = Leaders(connection.cluster)
         self._group_id = group_id
-        self._topics = Topics(cluster, retries)
-        self._leaders = Leaders(cluster)
         self._found: dict[TopicPartition, TopicIdPartition] = {}
 
     def close(self) -> None:
-        self._topics.close()
         self._leaders.close()
 
     async def find(self, partition: TopicPartition) -> TopicIdPartition:
