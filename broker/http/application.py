@@ -14,13 +14,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
-from starlette.routing import Route as StarletteRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from barnabas.broker.http.problem import Problem, problem_of, problem_response
 from barnabas.broker.http.protection import AccessRules, RequestHead, check_access
-from barnabas.broker.http.routes import Operation, Received
+from barnabas.broker.http.routes import Call, Operation, Received
 from barnabas.protocol.errors import ApiError
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import StorageError
@@ -58,7 +57,7 @@ def _route(path: str, operations: Mapping[str, Operation]) -> BaseRoute:
         method = "GET" if request.method == "HEAD" else request.method
         return await _serve(operations[method], request)
 
-    return StarletteRoute(path, serve, methods=list(operations))
+    return Route(path, serve, methods=list(operations))
 
 
 async def _serve(operation: Operation, request: Request) -> Response:
@@ -82,7 +81,8 @@ async def _receive(request: Request) -> Received:
         query[name].append(value)
     path = {name: unquote(str(value)) for name, value in request.path_params.items()}
     client = "" if request.client is None else request.client.host
-    return Received(path, query, await _read_body(request), request.headers, client)
+    call = Call(path, request.headers, client)
+    return Received(call, query, await _read_body(request))
 
 
 async def _read_body(request: Request) -> bytes:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from starlette.responses import Response
 
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route, json_response
+from barnabas.broker.http.routes import Call, Operation, json_response, without_parameters
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-
-_NOTHING = NoParameters
 
 
 class Alive(Struct):
@@ -55,35 +53,29 @@ class HealthRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path="/healthz",
-                handle=self._live,
+                handler=without_parameters(self._live),
                 name="getLiveness",
                 summary="Whether the process answers",
                 tag="health",
-                query=_NOTHING,
-                body=_NOTHING,
                 answer=Alive,
             ),
-            Route(
-                method="GET",
+            Operation(
                 path="/readyz",
-                handle=self._ready,
+                handler=without_parameters(self._ready),
                 name="getReadiness",
                 summary="Whether the broker can serve clients: 503 if it cannot",
                 tag="health",
-                query=_NOTHING,
-                body=_NOTHING,
                 answer=Readiness,
                 failures=(HTTPStatus.SERVICE_UNAVAILABLE,),
             ),
         )
 
-    async def _live(self, _: Call[NoParameters, NoParameters]) -> Alive:
+    async def _live(self, _: Call) -> Alive:
         return Alive()
 
-    async def _ready(self, _: Call[NoParameters, NoParameters]) -> Response:
+    async def _ready(self, _: Call) -> Response:
         readiness = look(self._broker)
         is_ready = readiness.status == "ready"
         return json_response(readiness, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from barnabas.broker.http.routes import TEXT_TYPE, Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import TEXT_TYPE, Call, Operation, without_parameters
 from barnabas.runtime.metrics import Metrics
 
 
@@ -18,20 +18,17 @@ class MetricsRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path="/metrics",
-                handle=self._metrics_now,
+                handler=without_parameters(self._metrics_now),
                 name="getMetrics",
                 summary="All metrics, as OpenMetrics or in Prometheus's text format",
                 tag="health",
-                query=NoParameters,
-                body=NoParameters,
                 media_type=TEXT_TYPE,
             ),
         )
 
-    async def _metrics_now(self, call: Call[NoParameters, NoParameters]) -> Response:
+    async def _metrics_now(self, call: Call) -> Response:
         from barnabas.broker.http.exposition import expose
 
         body, content_type = await expose(self._metrics, call.headers.get("accept", ""))

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from barnabas.broker.http.problem import PROBLEM_TYPE, ProblemDetails
 from barnabas.broker.http.protection import JSON_TYPE
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route, json_response
+from barnabas.broker.http.routes import Call, NoParameters, Operation, json_response, without_parameters
 
 Node = dict[str, object]
 """An object of the document, as JSON has it."""
@@ -37,19 +37,16 @@ class DocumentRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=OPENAPI_PATH,
-                handle=self._show,
+                handler=without_parameters(self._show),
                 name="getDocument",
                 summary="This document",
                 tag="document",
-                query=NoParameters,
-                body=NoParameters,
             ),
         )
 
-    async def _show(self, _: Call[NoParameters, NoParameters]) -> Response:
+    async def _show(self, _: Call) -> Response:
         return json_response(describe(self._version, (*self._described, *self.operations())))
 
 
@@ -95,7 +92,7 @@ def _schemas(operations: Iterable[Operation]) -> Mapping[str, Node]:
     """The schemas of all structs by name."""
     kinds: dict[type[Struct], None] = {ProblemDetails: None}
     for operation in operations:
-        for kind in (operation.query, operation.body, operation.answer):
+        for kind in (operation.handler.query, operation.handler.body, operation.answer):
             if kind is not None and kind is not NoParameters:
                 kinds[kind] = None
     _, schemas = json.schema_components(kinds, ref_template=_REFERENCE)
@@ -111,8 +108,9 @@ def _operation(operation: Operation, schemas: Mapping[str, Node]) -> Node:
         "responses": _responses(operation),
         "security": [{_TOKEN: []}] if operation.is_change else [],
     }
-    if operation.has_body:
-        described["requestBody"] = {"required": True, "content": _content(JSON_TYPE, operation.body)}
+    if operation.handler.has_body:
+        content = _content(JSON_TYPE, operation.handler.body)
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 
@@ -122,9 +120,10 @@ def _path_parameters(operation: Operation) -> Iterable[Node]:
 
 
 def _query_parameters(operation: Operation, schemas: Mapping[str, Node]) -> Iterable[Node]:
-    if operation.query is NoParameters:
+    query = operation.handler.query
+    if query is NoParameters:
         return
-    properties = cast("Mapping[str, Node]", schemas[operation.query.__name__]["properties"])
+    properties = cast("Mapping[str, Node]", schemas[query.__name__]["properties"])
     for name, one in properties.items():
         yield {"name": name, "in": "query", "required": False, "schema": one}
 
@@ -150,7 +149,7 @@ def _failures(operation: Operation) -> set[HTTPStatus]:
     failures = {*_ANY_FAILURES, *_STORAGE_FAILURES, *operation.failures}
     if operation.is_change:
         failures.update(_CHANGE_FAILURES)
-    if operation.has_body:
+    if operation.handler.has_body:
         failures.update(_BODY_FAILURES)
     return failures
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar, get_origin
+from typing import Final, Literal, NamedTuple, TypeVar, get_origin
 
 from msgspec import DecodeError, Struct, ValidationError, convert, json
 from msgspec.structs import fields
@@ -24,94 +24,98 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 TEXT_TYPE: Final = "text/plain"
 
 
-class NoParameters(Struct, forbid_unknown_fields=True):
-    """The query of an operation without parameters, or the body of one that takes none."""
-
+Answer = Struct | Response | None
 
 QueryT = TypeVar("QueryT", bound=Struct)
 BodyT = TypeVar("BodyT", bound=Struct)
 
 
-class Received(NamedTuple):
-    """A request as it was received."""
+class NoParameters(Struct, forbid_unknown_fields=True):
+    """The query of an operation without parameters, and the body of one that takes none."""
+
+
+class Call(NamedTuple):
+    """The parts of a request that any operation may use."""
 
     path: Mapping[str, str]
     """The parameters of the path, without percent-encoding."""
-    query: Mapping[str, Sequence[str]]
-    """Each parameter's values."""
-    body: bytes
     headers: Mapping[str, str]
     client: str
     """The client's address."""
 
 
+class Received(NamedTuple):
+    """A request as it was received."""
+
+    call: Call
+    query: Mapping[str, Sequence[str]]
+    """Each parameter's values."""
+    body: bytes
+
+
 @dataclass(frozen=True, slots=True)
-class Call(Generic[QueryT, BodyT]):
-    """One decoded request."""
+class Handler:
+    """The function of an operation, and the structs that it takes: made by `without_parameters`, `with_query`
+    or `with_body`.
+    """
 
-    path: Mapping[str, str]
-    """The parameters of the path."""
-    query: QueryT
-    body: BodyT
-    headers: Mapping[str, str]
-    client: str
-
-
-class Operation(Protocol):
-    """An operation as the application and the OpenAPI document see it; `Route` has the fields' meanings."""
+    query: type[Struct]
+    body: type[Struct]
+    respond: Callable[[Received], Awaitable[Answer]]
+    """Checks the query and the body before it calls the function. Raises Problem, ApiError, StorageError."""
 
     @property
-    def method(self) -> Method: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def tag(self) -> str: ...
-    @property
-    def query(self) -> type[Struct]: ...
-    @property
-    def body(self) -> type[Struct]: ...
-    @property
-    def answer(self) -> type[Struct] | None: ...
-    @property
-    def media_type(self) -> str: ...
-    @property
-    def status(self) -> HTTPStatus: ...
-    @property
-    def failures(self) -> Sequence[HTTPStatus]: ...
-    @property
-    def is_change(self) -> bool: ...
-    @property
-    def has_body(self) -> bool: ...
-    async def serve(self, received: Received) -> Response: ...
+    def has_body(self) -> bool:
+        return self.body is not NoParameters
+
+
+def without_parameters(handle: Callable[[Call], Awaitable[Answer]]) -> Handler:
+    """For an operation that takes neither a query nor a body."""
+    return with_query(NoParameters, lambda call, _: handle(call))
+
+
+def with_query(kind: type[QueryT], handle: Callable[[Call, QueryT], Awaitable[Answer]]) -> Handler:
+    """For an operation that takes the parameters of a query."""
+
+    def respond(received: Received) -> Awaitable[Answer]:
+        query = _decode_query(kind, received.query)
+        _decode_body(NoParameters, received.body)
+        return handle(received.call, query)
+
+    return Handler(kind, NoParameters, respond)
+
+
+def with_body(kind: type[BodyT], handle: Callable[[Call, BodyT], Awaitable[Answer]]) -> Handler:
+    """For an operation that takes a body in JSON."""
+
+    def respond(received: Received) -> Awaitable[Answer]:
+        _decode_query(NoParameters, received.query)
+        return handle(received.call, _decode_body(kind, received.body))
+
+    return Handler(NoParameters, kind, respond)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route(Generic[QueryT, BodyT]):
+class Operation:
     """One operation.
 
-    `handle` answers with a struct, which is sent as JSON, with None (204), or with a complete response of
+    Its handler answers with a struct, which is sent as JSON, with None (204), or with a complete response of
     `media_type`. It may raise Problem, ApiError or StorageError.
     """
 
-    method: Method
+    method: Method = "GET"
     path: str
     """With parameters in braces: /api/v1/topics/{topic}."""
-    handle: Callable[[Call[QueryT, BodyT]], Awaitable[Struct | Response | None]]
+    handler: Handler
     name: str
     """The operation's id in the OpenAPI document; unique."""
     summary: str
     tag: str
-    query: type[QueryT]
-    body: type[BodyT]
     answer: type[Struct] | None = None
     """The struct of an answer in JSON."""
     media_type: str = JSON_TYPE
     status: HTTPStatus = HTTPStatus.OK
-    """The status of success; NO_CONTENT if `handle` answers with None."""
+    """The status of success; NO_CONTENT if the handler answers with None."""
     failures: tuple[HTTPStatus, ...] = ()
     """The errors of this operation, besides those that any request may get."""
 
@@ -120,20 +124,9 @@ class Route(Generic[QueryT, BodyT]):
         """Whether it needs the token."""
         return self.method not in SAFE_METHODS
 
-    @property
-    def has_body(self) -> bool:
-        return self.body is not NoParameters
-
     async def serve(self, received: Received) -> Response:
         """The response. Raises Problem, ApiError, StorageError."""
-        call = Call(
-            received.path,
-            _decode_query(self.query, received.query),
-            _decode_body(self.body, received.body),
-            received.headers,
-            received.client,
-        )
-        answer = await self.handle(call)
+        answer = await self.handler.respond(received)
         if isinstance(answer, Response):
             return answer
         if answer is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from barnabas.broker.http.api.pages import Page, PageQuery, next_keys
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_query, without_parameters
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.logging import get_logger
 
@@ -80,57 +80,45 @@ class GroupRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=_PATH,
-                handle=self._list,
+                handler=with_query(GroupQuery, self._list),
                 name="listGroups",
                 summary="All groups",
                 tag=_TAG,
-                query=GroupQuery,
-                body=NoParameters,
                 answer=GroupPage,
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=_GROUP,
-                handle=self._show,
+                handler=without_parameters(self._show),
                 name="getGroup",
                 summary="One group",
                 tag=_TAG,
-                query=NoParameters,
-                body=NoParameters,
                 answer=GroupEntry,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=f"{_GROUP}/members",
-                handle=self._members,
+                handler=with_query(PageQuery, self._members),
                 name="listMembers",
                 summary="The members of a group with their partitions",
                 tag=_TAG,
-                query=PageQuery,
-                body=NoParameters,
                 answer=MemberPage,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
-            Route(
+            Operation(
                 method="DELETE",
                 path=_GROUP,
-                handle=self._delete,
+                handler=without_parameters(self._delete),
                 name="deleteGroup",
                 summary="Delete a group without members, with its offsets or share state",
                 tag=_TAG,
-                query=NoParameters,
-                body=NoParameters,
                 status=HTTPStatus.NO_CONTENT,
                 failures=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
             ),
         )
 
-    async def _list(self, call: Call[GroupQuery, NoParameters]) -> GroupPage:
-        query = call.query
+    async def _list(self, call: Call, query: GroupQuery) -> GroupPage:
         listed = self._broker.groups.list_groups(query.state, query.type)
         groups = {group.group_id: group for group in listed}
         ids, has_more = next_keys(groups, query.cursor or None, query.limit)
@@ -138,18 +126,18 @@ class GroupRoutes:
             groups=[_entry(groups[group_id]) for group_id in ids], next_cursor=ids[-1] if has_more else None
         )
 
-    async def _show(self, call: Call[NoParameters, NoParameters]) -> GroupEntry:
+    async def _show(self, call: Call) -> GroupEntry:
         return _entry(self._find(call.path["group"]))
 
-    async def _members(self, call: Call[PageQuery, NoParameters]) -> MemberPage:
+    async def _members(self, call: Call, query: PageQuery) -> MemberPage:
         group = self._find(call.path["group"])
         members = {member.member_id: member for member in self._members_of(group)}
-        ids, has_more = next_keys(members, call.query.cursor or None, call.query.limit)
+        ids, has_more = next_keys(members, query.cursor or None, query.limit)
         return MemberPage(
             members=[members[member_id] for member_id in ids], next_cursor=ids[-1] if has_more else None
         )
 
-    async def _delete(self, call: Call[NoParameters, NoParameters]) -> None:
+    async def _delete(self, call: Call) -> None:
         group_id = call.path["group"]
         await self._broker.groups.delete_group(group_id)
         log.info("a client of HTTP deletes a group", group=group_id, client=call.client)

@@ -14,7 +14,7 @@ from barnabas.broker.http.api.pages import PAGE_ENTRIES
 from barnabas.broker.http.api.record_states import RecordRange
 from barnabas.broker.http.api.share_groups import ShareProgress, progress_of
 from barnabas.broker.http.api.share_records import RECORDS_PATH, find_leader, page_of
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_query
 from barnabas.broker.http.streams import EVENT_STREAM_TYPE, Streams
 
 if TYPE_CHECKING:
@@ -61,23 +61,20 @@ class LiveRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=f"{RECORDS_PATH}/live",
-                handle=self._follow,
+                handler=with_query(LiveQuery, self._follow),
                 name="followRecords",
                 summary="The states of a share group's records as server-sent events",
                 tag="records of share groups",
-                query=LiveQuery,
-                body=NoParameters,
                 media_type=EVENT_STREAM_TYPE,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
         )
 
-    async def _follow(self, call: Call[LiveQuery, NoParameters]) -> Response:
-        look = partial(self._look, call.path, call.query.limit)
-        return await self._streams.begin(look, call.query.interval_ms / _MS_PER_SECOND)
+    async def _follow(self, call: Call, query: LiveQuery) -> Response:
+        look = partial(self._look, call.path, query.limit)
+        return await self._streams.begin(look, query.interval_ms / _MS_PER_SECOND)
 
     async def _look(self, path: Mapping[str, str], limit: int) -> LiveState:
         leader = await find_leader(self._broker, path)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from barnabas.broker.http.api.pages import Page, PageQuery, next_keys, number_in
 from barnabas.broker.http.problem import Problem
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_query, without_parameters
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
@@ -76,33 +76,27 @@ class ShareGroupRoutes:
 
     def operations(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=f"{GROUP_PATH}/lag",
-                handle=self._lag,
+                handler=without_parameters(self._lag),
                 name="getLag",
                 summary="The lag of a share group over all partitions",
                 tag=_TAG,
-                query=NoParameters,
-                body=NoParameters,
                 answer=Lag,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=f"{GROUP_PATH}/partitions",
-                handle=self._partitions,
+                handler=with_query(PageQuery, self._partitions),
                 name="listProgress",
                 summary="The partitions that a share group reads, with its progress",
                 tag=_TAG,
-                query=PageQuery,
-                body=NoParameters,
                 answer=ProgressPage,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
         )
 
-    async def _lag(self, call: Call[NoParameters, NoParameters]) -> Lag:
+    async def _lag(self, call: Call) -> Lag:
         group_id = call.path["group"]
         lag = partition_count = unknown_count = 0
         for place, topic_id in sorted(self._places(group_id).items()):
@@ -119,10 +113,10 @@ class ShareGroupRoutes:
             )
         return Lag(group_id=group_id, lag=lag, partition_count=partition_count, unknown_count=unknown_count)
 
-    async def _partitions(self, call: Call[PageQuery, NoParameters]) -> ProgressPage:
+    async def _partitions(self, call: Call, query: PageQuery) -> ProgressPage:
         group_id = call.path["group"]
         places = self._places(group_id)
-        chosen, has_more = next_keys(places, _place_in(call.query.cursor), call.query.limit)
+        chosen, has_more = next_keys(places, _place_in(query.cursor), query.limit)
         return ProgressPage(
             partitions=[await self._progress(group_id, places[place], place) for place in chosen],
             next_cursor=f"{chosen[-1][0]}:{chosen[-1][1]}" if has_more else None,

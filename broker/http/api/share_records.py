@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from itertools import takewhile
@@ -16,7 +16,7 @@ from barnabas.broker.http.api.record_states import PastChange, RecordRange, past
 from barnabas.broker.http.api.share_groups import GROUP_PATH
 from barnabas.broker.http.api.topics import find_topic
 from barnabas.broker.http.problem import Problem
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_body, with_query
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import NO_NEXT_PAGE, DescribedState, RecordAction
 from barnabas.runtime.logging import get_logger
@@ -103,27 +103,21 @@ class ShareRecordRoutes:
 
     def _reads(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=RECORDS_PATH,
-                handle=self._list,
+                handler=with_query(RecordQuery, self._list),
                 name="listRecords",
                 summary="The states of a share group's records in a partition",
                 tag=_TAG,
-                query=RecordQuery,
-                body=NoParameters,
                 answer=RecordPage,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=f"{_RECORD_PATH}/history",
-                handle=self._history,
+                handler=with_query(HistoryQuery, self._history),
                 name="getRecordHistory",
                 summary="The state of one record, and its recorded changes",
                 tag=_TAG,
-                query=HistoryQuery,
-                body=NoParameters,
                 answer=RecordHistory,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
@@ -139,31 +133,25 @@ class ShareRecordRoutes:
         )
 
     def _change(self, verb: str, name: str, summary: str, action: RecordAction) -> Operation:
-        handle: Callable[[Call[NoParameters, RecordsToChange]], Awaitable[ChangedRecords]] = partial(
-            self._administer, action
-        )
-        return Route(
+        return Operation(
             method="POST",
             path=f"{RECORDS_PATH}/{verb}",
-            handle=handle,
+            handler=with_body(RecordsToChange, partial(self._administer, action)),
             name=name,
             summary=summary,
             tag=_TAG,
-            query=NoParameters,
-            body=RecordsToChange,
             answer=ChangedRecords,
             failures=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
         )
 
-    async def _list(self, call: Call[RecordQuery, NoParameters]) -> RecordPage:
-        query = call.query
+    async def _list(self, call: Call, query: RecordQuery) -> RecordPage:
         leader = await find_leader(self._broker, call.path)
         after = number_in(query.cursor)
         first_offset = query.first_offset if after is None else after
         first_offset = leader.core.spso if first_offset is None else first_offset
         return page_of(self._broker, leader, first_offset, query.limit)
 
-    async def _history(self, call: Call[HistoryQuery, NoParameters]) -> RecordHistory:
+    async def _history(self, call: Call, query: HistoryQuery) -> RecordHistory:
         offset = _number(call.path, "offset")
         leader = await find_leader(self._broker, call.path)
         record = self._record(leader, offset)
@@ -171,9 +159,9 @@ class ShareRecordRoutes:
             return RecordHistory(
                 record=record, changes=(), source="none", is_complete=False, next_cursor=None
             )
-        before = number_in(call.query.cursor)
+        before = number_in(query.cursor)
         position = FROM_NEWEST if before is None else before
-        page = find_history(leader.log, leader.group_id, offset, position, call.query.limit)
+        page = find_history(leader.log, leader.group_id, offset, position, query.limit)
         steps = list(takewhile(_is_acquired_before, page.steps))
         is_begun = len(steps) < len(page.steps)
         is_last = is_begun or page.next_offset is None
@@ -194,12 +182,10 @@ class ShareRecordRoutes:
         ranges[0].last_offset = offset
         return ranges[0]
 
-    async def _administer(
-        self, action: RecordAction, call: Call[NoParameters, RecordsToChange]
-    ) -> ChangedRecords:
+    async def _administer(self, action: RecordAction, call: Call, asked: RecordsToChange) -> ChangedRecords:
         leader = await find_leader(self._broker, call.path)
-        first_offset = call.body.first_offset
-        last_offset = first_offset if call.body.last_offset is None else call.body.last_offset
+        first_offset = asked.first_offset
+        last_offset = first_offset if asked.last_offset is None else asked.last_offset
         recorded = leader.administer(action, first_offset, last_offset)
         record_count = leader.core.record_count(first_offset, last_offset)
         log.info(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct, field
 
 from barnabas.broker.http.api.pages import Page, PageQuery, next_keys, number_in
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_body, with_query, without_parameters
 from barnabas.coordinator.metadata.topic_decisions import DEFAULT, NewTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.logging import get_logger
@@ -78,38 +78,29 @@ class TopicRoutes:
 
     def _reads(self) -> Sequence[Operation]:
         return (
-            Route(
-                method="GET",
+            Operation(
                 path=_PATH,
-                handle=self._list,
+                handler=with_query(PageQuery, self._list),
                 name="listTopics",
                 summary="All topics",
                 tag=_TAG,
-                query=PageQuery,
-                body=NoParameters,
                 answer=TopicPage,
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=_TOPIC,
-                handle=self._show,
+                handler=without_parameters(self._show),
                 name="getTopic",
                 summary="One topic",
                 tag=_TAG,
-                query=NoParameters,
-                body=NoParameters,
                 answer=TopicEntry,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
-            Route(
-                method="GET",
+            Operation(
                 path=f"{_TOPIC}/partitions",
-                handle=self._partitions,
+                handler=with_query(PageQuery, self._partitions),
                 name="listPartitions",
                 summary="The partitions of a topic with their offsets",
                 tag=_TAG,
-                query=PageQuery,
-                body=NoParameters,
                 answer=PartitionPage,
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
@@ -117,47 +108,43 @@ class TopicRoutes:
 
     def _changes(self) -> Sequence[Operation]:
         return (
-            Route(
+            Operation(
                 method="POST",
                 path=_PATH,
-                handle=self._create,
+                handler=with_body(TopicRequest, self._create),
                 name="createTopic",
                 summary="Create a topic",
                 tag=_TAG,
-                query=NoParameters,
-                body=TopicRequest,
                 answer=TopicEntry,
                 status=HTTPStatus.CREATED,
                 failures=(HTTPStatus.CONFLICT,),
             ),
-            Route(
+            Operation(
                 method="DELETE",
                 path=_TOPIC,
-                handle=self._delete,
+                handler=without_parameters(self._delete),
                 name="deleteTopic",
                 summary="Delete a topic with its records",
                 tag=_TAG,
-                query=NoParameters,
-                body=NoParameters,
                 status=HTTPStatus.NO_CONTENT,
                 failures=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
             ),
         )
 
-    async def _list(self, call: Call[PageQuery, NoParameters]) -> TopicPage:
+    async def _list(self, call: Call, query: PageQuery) -> TopicPage:
         topics = self._broker.metadata.image.topics_by_name
-        names, has_more = next_keys(topics, call.query.cursor or None, call.query.limit)
+        names, has_more = next_keys(topics, query.cursor or None, query.limit)
         return TopicPage(
             topics=[_entry(topics[name]) for name in names], next_cursor=names[-1] if has_more else None
         )
 
-    async def _show(self, call: Call[NoParameters, NoParameters]) -> TopicEntry:
+    async def _show(self, call: Call) -> TopicEntry:
         return _entry(find_topic(self._broker, call.path))
 
-    async def _partitions(self, call: Call[PageQuery, NoParameters]) -> PartitionPage:
+    async def _partitions(self, call: Call, query: PageQuery) -> PartitionPage:
         topic = find_topic(self._broker, call.path)
-        after = number_in(call.query.cursor)
-        indexes, has_more = next_keys(range(len(topic.partitions)), after, call.query.limit)
+        after = number_in(query.cursor)
+        indexes, has_more = next_keys(range(len(topic.partitions)), after, query.limit)
         opening = self._broker.logs.open_all((topic, index) for index in indexes)
         if opening is not None:
             await opening
@@ -178,8 +165,7 @@ class TopicRoutes:
             last_stable_offset=opened.last_stable_offset,
         )
 
-    async def _create(self, call: Call[NoParameters, TopicRequest]) -> TopicEntry:
-        asked = call.body
+    async def _create(self, call: Call, asked: TopicRequest) -> TopicEntry:
         partition_count = DEFAULT if asked.partition_count is None else asked.partition_count
         new_topic = NewTopic(asked.name, partition_count, configs=dict(asked.settings))
         completed = self._broker.internal_topics.completed(new_topic)
@@ -189,7 +175,7 @@ class TopicRoutes:
         log.info("a client of HTTP creates a topic", topic=asked.name, client=call.client)
         return _entry(self._broker.metadata.image.topics_by_name[asked.name])
 
-    async def _delete(self, call: Call[NoParameters, NoParameters]) -> None:
+    async def _delete(self, call: Call) -> None:
         topic = find_topic(self._broker, call.path)
         if not self._broker.config.flag("delete.topic.enable"):
             raise ApiError(ErrorCode.topic_deletion_disabled, "delete.topic.enable=false forbids it.")

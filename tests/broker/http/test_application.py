@@ -9,7 +9,7 @@ from msgspec import Struct
 from structlog.typing import EventDict
 
 from barnabas.broker.http.application import BODY_BYTES_MAX
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, with_body, with_query
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.broker.http.http_lab import TOKEN, open_http_lab
 
@@ -35,37 +35,32 @@ class Echo(Struct):
     limit: int
 
 
-async def echo(call: Call[Filter, NoParameters]) -> Echo:
-    return Echo(call.path["name"], call.query.state, call.query.limit)
+async def echo(call: Call, query: Filter) -> Echo:
+    return Echo(call.path["name"], query.state, query.limit)
 
 
-async def order(call: Call[NoParameters, Order]) -> None:
-    if call.body.amount == 13:
+async def order(call: Call, body: Order) -> None:
+    if body.amount == 13:
         raise ApiError(ErrorCode.unknown_topic_or_partition, "There is no topic 13.")
-    if call.body.amount == 14:
+    if body.amount == 14:
         raise ZeroDivisionError
 
 
-ECHO = Route(
-    method="GET",
+ECHO = Operation(
     path="/echo/{name}/end",
-    handle=echo,
+    handler=with_query(Filter, echo),
     name="echo",
     summary="Echo",
     tag="test",
-    query=Filter,
-    body=NoParameters,
     answer=Echo,
 )
-ORDER = Route(
+ORDER = Operation(
     method="POST",
     path="/orders",
-    handle=order,
+    handler=with_body(Order, order),
     name="order",
     summary="Order",
     tag="test",
-    query=NoParameters,
-    body=Order,
     status=HTTPStatus.NO_CONTENT,
 )
 MORE: tuple[Operation, ...] = (ECHO, ORDER)

@@ -15,7 +15,7 @@ from barnabas.broker.http.application import make_application
 from barnabas.broker.http.connections import CONNECTIONS_MAX, HEAD_BYTES_MAX, HttpServer
 from barnabas.broker.http.opening import open_http
 from barnabas.broker.http.protection import AccessRules
-from barnabas.broker.http.routes import Call, NoParameters, Route
+from barnabas.broker.http.routes import Call, Operation, without_parameters
 from tests.conformance.harness import open_lab
 
 RULES = AccessRules(frozenset(), None)
@@ -29,22 +29,19 @@ class Gate:
         self.entered = asyncio.Event()
         self.opened = asyncio.Event()
 
-    async def wait(self, _: Call[NoParameters, NoParameters]) -> None:
+    async def wait(self, _: Call) -> None:
         self.entered.set()
         await self.opened.wait()
 
 
 @asynccontextmanager
 async def served(gate: Gate) -> AsyncGenerator[HttpServer]:
-    operation = Route(
-        method="GET",
+    operation = Operation(
         path="/wait",
-        handle=gate.wait,
+        handler=without_parameters(gate.wait),
         name="wait",
         summary="Wait",
         tag="test",
-        query=NoParameters,
-        body=NoParameters,
         status=HTTPStatus.NO_CONTENT,
     )
     server = HttpServer(make_application((operation,), RULES))

@@ -10,7 +10,7 @@ from pathlib import Path
 from httpx import AsyncClient
 
 from barnabas.broker.http.opening import open_http
-from barnabas.broker.http.routes import Call, NoParameters, Operation, Route
+from barnabas.broker.http.routes import Call, Operation, without_parameters
 from tests.conformance.harness import open_lab
 
 LIBRARIES = ("h11", "msgspec", "opentelemetry", "prometheus_client", "starlette", "uvicorn")
@@ -35,20 +35,18 @@ async def test_a_program_that_embeds_the_broker_adds_operations(tmp_path: Path) 
     token.write_text("a-token-of-the-kit")
     resets: list[str] = []
 
-    async def reset(call: Call[NoParameters, NoParameters]) -> None:
+    async def reset(call: Call) -> None:
         resets.append(call.client)
 
     def more_operations() -> tuple[Operation, ...]:
         return (
-            Route(
+            Operation(
                 method="POST",
                 path="/kit/reset",
-                handle=reset,
+                handler=without_parameters(reset),
                 name="reset",
                 summary="Reset the broker",
                 tag="kit",
-                query=NoParameters,
-                body=NoParameters,
                 status=HTTPStatus.NO_CONTENT,
             ),
         )
