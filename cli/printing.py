@@ -87,7 +87,7 @@ class Printer:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a user sees the output as it is written."""
+        """Whether the output goes to a terminal."""
         return self._out.isatty()
 
     def update(self, text: str) -> None:

@@ -142,5 +142,5 @@ def _escaped(value: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def _le(bound: str) -> str:
-    """OpenMetrics writes the bounds as decimal numbers, and the last one as it is."""
+    """A bound as OpenMetrics writes it: with a decimal point, except the last one, +Inf."""
     return f'"{bound}"' if bound == "+Inf" else f'"{bound}.0"'

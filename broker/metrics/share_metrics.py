@@ -122,7 +122,8 @@ def _oldest_lock_age_ms(
 ) -> float:
     """The time since the oldest lock was acquired or last renewed; 0 without a lock.
 
-    Only the ends of locks are kept. Their begin follows from the duration of the member's locks as it is now.
+    Only the ends of locks are kept. The begin of a lock is computed from the present duration of the member's
+    locks.
     """
     now_ms = partitions.clock.monotonic_ms()
     of_group = partitions.limits(leader.group_id).lock_duration_ms

@@ -35,10 +35,10 @@ def _runs_of(in_flight: InFlight, waiting: Waiting) -> list[tuple[InFlightBatch,
 
 def follow_wall_clock(in_flight: InFlight, ahead_ms: int) -> None:
     """If the wall clock was set, moves the due times of retries with it: these records wait as long as they
-    would have. Delayed records are due by the clock as it is, because their times follow from timestamps.
+    would have. Delayed records follow the new clock, because their due times follow from timestamps.
 
-    `ahead_ms` is the wall-clock time minus the monotonic time. The recorded due times stay, and later ones
-    are recorded by the clock as it is now.
+    `ahead_ms` is the wall-clock time minus the monotonic time. The recorded due times stay; times that are
+    recorded from now on are of the new clock.
     """
     step_ms = in_flight.due_times.adopt(ahead_ms)
     if not step_ms or in_flight.wait_queue.first_due_ms is None:

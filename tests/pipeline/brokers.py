@@ -18,7 +18,7 @@ KINDS: Final = ("barnabas", "kafka")
 
 
 class InstalledBarnabas(LocalBroker):
-    """`barnabas serve`, as it is installed beside this Python."""
+    """The `barnabas serve` that is installed beside this Python."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__("barnabas", directory)

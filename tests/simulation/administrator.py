@@ -225,7 +225,7 @@ class Administrator(Asking):
         await self._set_order(group_id, self._random.choice((0, 1, 1, 3)))
 
     async def alter_priorities(self) -> None:
-        """Most changes leave the name of the header as it is."""
+        """Two of three changes name the usual header."""
         group_id = self._random.choice(self._world.scenario.priorities.group_ids)
         await self._set_priorities(group_id, self._random.choice(("", HEADER_NAME, HEADER_NAME)))
 
