@@ -14,40 +14,23 @@ from tests.client.consumer_world import (
     BytesConsumer,
     Records,
     all_that_come,
-    consumer,
     producer,
     take,
+    values,
 )
+from tests.client.copier import OUT, Copier, committed_copies
 from tests.client.sharing import drain, sharer, stable_and_ranges, until_shared, write_keyed
 from tests.client.virtual_world import TOPIC, World, virtually
-from tests.simulation.virtual_loop import Process
 
-OUT = "results"
 KEYS = [b"k%d" % number for number in range(10)]
 
 
-class Copier:
-    """Copies records to another topic in transactions, in a process that can be killed."""
-
-    def __init__(self, world: World, name: str, random: Random) -> None:
-        self._world = world
-        self._name = name
-        self._random = random
-        self._is_leaving = False
-        self._process = Process(name)
-        self._copying = asyncio.create_task(self._process.run(self._copy()))
-        self._copying.add_done_callback(lambda task: task.exception())
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    async def leave(self) -> None:
-        self._is_leaving = True
-        await self._copying
+class RangeCopier(Copier):
+    """Commits ranges of offsets in the transactions of the copies."""
 
     async def _copy(self) -> None:
         async with (
-            producer(self._world, transactional_id=self._name, transaction_timeout_ms=15_000) as writer,
+            self._writer() as writer,
             sharer(
                 self._world, enable_auto_commit=False, isolation_level="read_committed", max_records=4
             ) as reader,
@@ -66,9 +49,7 @@ class Copier:
                 place = f"{record.partition}-{record.offset}".encode()
                 await writer.send(OUT, place, key=record.key, partition=0)
             await writer.send_offsets_to_transaction(reader.take_ranges(), reader.group_metadata())
-            await asyncio.sleep(self._random.random() * 0.5)
-            if self._random.random() < 0.2:
-                raise ZeroDivisionError
+            await self._pause_or_fail(0.2)
 
 
 @pytest.mark.parametrize("order", ["none", "partition"])
@@ -81,11 +62,11 @@ async def test_each_record_is_copied_once_in_the_order_of_its_key_despite_aborts
     await world.topic(TOPIC, partition_count=2)
     await world.topic(OUT)
     await world.set_group_configs(GROUP, {"individual.commit.order": order})
-    copiers, names = list[Copier](), iter(range(100))
+    copiers, names = list[RangeCopier](), iter(range(100))
     written = {0: list[bytes](), 1: list[bytes]()}
     for _ in range(12):
         if len(copiers) < 4:
-            copiers.append(Copier(world, f"c{next(names)}", random))
+            copiers.append(RangeCopier(world, f"c{next(names)}", random))
         elif random.random() < 0.5:
             copiers.pop(random.randrange(len(copiers))).kill()
         index, keys = random.randrange(2), [random.choice(KEYS) for _ in range(random.randint(1, 12))]
@@ -99,9 +80,8 @@ async def test_each_record_is_copied_once_in_the_order_of_its_key_despite_aborts
 
 
 async def check_copies(world: World, written: dict[int, list[bytes]]) -> None:
-    async with consumer(world, OUT, group="checks", isolation_level="read_committed") as one:
-        copies = await all_that_come(one)
-    places = [tuple(map(int, (copy.value or b"").decode().split("-"))) for copy in copies]
+    copies = values(await committed_copies(world))
+    places = [tuple(map(int, copy.split("-"))) for copy in copies]
     expected = [(index, offset) for index, keys in written.items() for offset in range(len(keys))]
     assert sorted(places) == expected
     last: dict[tuple[int, bytes], int] = {}

@@ -21,12 +21,11 @@ from barnabas.client import (
     UnsupportedBrokerError,
 )
 from barnabas.coordinator.metadata import features
-from tests.client.consumer_world import all_that_come, producer
-from tests.client.consumer_world import consumer as reader
+from tests.client.consumer_world import producer
+from tests.client.consumer_world import values as copied_values
+from tests.client.copier import OUT, Copier, committed_copies
 from tests.client.virtual_world import TOPIC, Consumer, Records, World, eventually, take, values, virtually
-from tests.simulation.virtual_loop import Process
 
-OUT = "results"
 LOCK_MS = 30_000
 
 
@@ -141,8 +140,7 @@ async def test_a_lost_answer_leads_to_an_abort_and_a_new_epoch(world: World, is_
                 await writer.send(OUT, record.value)
             await writer.acknowledge(again)
         await lag_is(world, 0)
-    async with reader(world, OUT, group="checks", isolation_level="read_committed") as checks:
-        assert values(await all_that_come(checks)) == list("abcd")  # type: ignore[arg-type]
+    assert copied_values(await committed_copies(world)) == list("abcd")
 
 
 @virtually
@@ -199,30 +197,11 @@ async def test_a_broker_without_the_feature_is_refused(world: World) -> None:
         assert all(record.is_held for record in records)
 
 
-class Copier:
-    """Copies records to another topic, in a process that can be killed."""
-
-    def __init__(self, world: World, name: str, random: Random) -> None:
-        self._world = world
-        self._name = name
-        self._random = random
-        self._is_leaving = False
-        self._process = Process(name)
-        self._copying = asyncio.create_task(self._process.run(self._copy()))
-        self._copying.add_done_callback(lambda task: task.exception())
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    async def leave(self) -> None:
-        self._is_leaving = True
-        await self._copying
+class ShareCopier(Copier):
+    """Acknowledges the records of a share group in the transactions of their copies."""
 
     async def _copy(self) -> None:
-        async with (
-            producer(self._world, transactional_id=self._name, transaction_timeout_ms=15_000) as writer,
-            self._world.consumer(max_records=4) as one,
-        ):
+        async with self._writer() as writer, self._world.consumer(max_records=4) as one:
             await writer.init_transactions()
             while not self._is_leaving:
                 records = await one.poll(timeout=1)
@@ -238,9 +217,7 @@ class Copier:
         for record in records:
             await writer.send(OUT, record.value)
         await writer.acknowledge(records)
-        await asyncio.sleep(self._random.random() * 0.5)
-        if self._random.random() < 0.1:
-            raise ZeroDivisionError
+        await self._pause_or_fail(0.1)
 
 
 async def copied_once(world: World, seed: int) -> None:
@@ -249,7 +226,7 @@ async def copied_once(world: World, seed: int) -> None:
     await world.topic(TOPIC, partition_count=2)
     await world.topic(OUT)
     await world.group(delivery_count_limit="10")
-    copiers = [Copier(world, f"c{number}", random) for number in range(3)]
+    copiers = [ShareCopier(world, f"c{number}", random) for number in range(3)]
     written: list[str] = []
     for kill in range(25):
         new = [f"{kill}-{number}" for number in range(random.randint(1, 20))]
@@ -262,13 +239,11 @@ async def copied_once(world: World, seed: int) -> None:
         else:
             number = random.randrange(3)
             copiers[number].kill()
-            copiers[number] = Copier(world, f"c{number}", random)
+            copiers[number] = ShareCopier(world, f"c{number}", random)
     await asyncio.sleep(240)
     for copier in copiers:
         await copier.leave()
-    async with reader(world, OUT, group="checks", isolation_level="read_committed") as checks:
-        copies = await all_that_come(checks)
-    assert Counter((copy.value or b"").decode() for copy in copies) == Counter(written)
+    assert Counter(copied_values(await committed_copies(world))) == Counter(written)
     for partition in range(2):
         assert await world.lag(partition=partition) <= 0
 
