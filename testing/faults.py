@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self, cast
+from typing import Self, TypedDict, Unpack, cast
 
 from barnabas.testing.control import Control, ControlError
 
@@ -54,9 +54,17 @@ class Fault:
         self.remove()
 
 
+class MetRequests(TypedDict, total=False):
+    """The requests that a fault meets: of a group, or of a topic, and their number. None is no limit."""
+
+    group: str | None
+    topic: str | None
+    times: int | None
+
+
 class Faults:
-    """Plans faults. Each concerns the requests of an API (Kafka's name, such as "ShareFetch"), a group or a
-    topic; all requests without these. `times` is the number of requests that meet it; None for no limit.
+    """Plans faults. Each meets the requests of an API (Kafka's name, such as "ShareFetch"), or of all APIs;
+    `MetRequests` has the options.
 
     Every method raises ControlError for an unknown name. The oldest fault that fits a request counts.
     """
@@ -64,65 +72,24 @@ class Faults:
     def __init__(self, control: Control) -> None:
         self._control = control
 
-    def refuse(
-        self,
-        api: str | None = None,
-        *,
-        group: str | None = None,
-        topic: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def refuse(self, api: str | None = None, **options: Unpack[MetRequests]) -> Fault:
         """The request is not carried out, and its connection is closed."""
-        return self._add({"kind": "refuse", "api": api, "group": group, "topic": topic, "times": times})
+        return self._add({**options, "kind": "refuse", "api": api})
 
-    def cut(
-        self,
-        api: str | None = None,
-        *,
-        group: str | None = None,
-        topic: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def cut(self, api: str | None = None, **options: Unpack[MetRequests]) -> Fault:
         """The request is carried out, but its connection is closed instead of an answer."""
-        return self._add({"kind": "cut", "api": api, "group": group, "topic": topic, "times": times})
+        return self._add({**options, "kind": "cut", "api": api})
 
-    def delay(
-        self,
-        seconds: float,
-        api: str | None = None,
-        *,
-        group: str | None = None,
-        topic: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def delay(self, seconds: float, api: str | None = None, **options: Unpack[MetRequests]) -> Fault:
         """The request is carried out after this time of the broker's clock, so `Clock.advance` ends it."""
         delay_ms = round(seconds * _MS_PER_SECOND)
-        return self._add(
-            {
-                "kind": "delay",
-                "delay_ms": delay_ms,
-                "api": api,
-                "group": group,
-                "topic": topic,
-                "times": times,
-            }
-        )
+        return self._add({**options, "kind": "delay", "api": api, "delay_ms": delay_ms})
 
-    def error(
-        self,
-        error: str,
-        api: str | None = None,
-        *,
-        group: str | None = None,
-        topic: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def error(self, error: str, api: str | None = None, **options: Unpack[MetRequests]) -> Fault:
         """The request is not carried out, and answered with Kafka's error of this name, such as
         "NOT_LEADER_OR_FOLLOWER".
         """
-        return self._add(
-            {"kind": "error", "error": error, "api": api, "group": group, "topic": topic, "times": times}
-        )
+        return self._add({**options, "kind": "error", "api": api, "error": error})
 
     def clear(self) -> None:
         """End all faults."""
