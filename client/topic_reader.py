@@ -91,6 +91,10 @@ class TopicReader:
         self._settings = settings or ReadSettings()
         self._leaders = Leaders(cluster)
 
+    @property
+    def isolation(self) -> Isolation:
+        return self._settings.isolation
+
     def close(self) -> None:
         self._leaders.close()
 

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from barnabas.client.address import Address
 from barnabas.client.cluster import Cluster
-from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.security import Security
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
+from barnabas.client.topic_reader import ReadSettings, TopicReader
+from barnabas.client.topic_records import read_records
 from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topic, Topics
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Record
@@ -21,8 +21,6 @@ CLIENT_ID: Final = "barnabas-dlq"
 GIVE_UP_MS: Final = 10_000
 """How long temporary errors are retried; the broker may still be starting."""
 REQUEST_TIMEOUT_MS: Final = 10_000
-
-_RECORDS_AT_ONCE: Final = 1_000
 
 
 class Bounds(NamedTuple):
@@ -61,27 +59,12 @@ class Session:
     ) -> AsyncGenerator[Record]:
         """The records of a partition in these ranges, and perhaps some between two of them.
 
-        A range is its first and its last offset. Raises `RecordsGoneError`, `UnreadableRecordError` and the
-        other errors of `TopicReader.read`.
+        A range is its first and its last offset. Raises the errors of `read_records`.
         """
-        first_offset, last_offset = ranges[0][0], ranges[-1][1]
         place, name = TopicIdPartition(topic.topic_id, partition), TopicPartition(topic.name, partition)
-        async with aclosing(self._readers[isolation].read(place, ranges)) as answers:
-            async for answer in answers:
-                for record in _records(name, answer, isolation):
-                    if first_offset <= record.offset <= last_offset:
-                        yield record
-
-
-def _records(name: TopicPartition, answer: FetchedRecords, isolation: Isolation) -> list[Record]:
-    """All records of an answer. Raises `UnreadableRecordError`."""
-    aborted = answer.aborted if isolation is Isolation.READ_COMMITTED else None
-    fetched = FetchedSlice[bytes | None, bytes | None](name, answer.records, aborted, None)
-    records: list[Record] = []
-    while not fetched.is_exhausted:
-        taken, _ = fetched.take(0, _RECORDS_AT_ONCE)
-        records += [Record(one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in taken]
-    return records
+        async with aclosing(read_records(self._readers[isolation], name, place, ranges)) as records:
+            async for one in records:
+                yield Record(one.offset, one.timestamp_ms, one.key, one.value, one.headers)
 
 
 @asynccontextmanager

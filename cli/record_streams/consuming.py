@@ -18,11 +18,10 @@ from barnabas.cli.target import NotFoundError, Target
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.group_positions import Bounds
 from barnabas.client.consume.consumer_options import AutoOffsetReset
-from barnabas.client.consume.consumer_record import ConsumerRecord
-from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.consumer import Consumer
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
+from barnabas.client.topic_reader import ReadSettings, TopicReader
+from barnabas.client.topic_records import BytesRecord, read_records
 from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topic
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -32,10 +31,7 @@ FOLLOW_MS: Final = 1 << 40
 """How long a reader waits for records that do not exist yet: longer than any process runs."""
 FOLLOW_BACKOFF_MS: Final = 50
 
-_RECORDS_AT_ONCE: Final = 1_000
 _OFFSET_MAX: Final = (1 << 63) - 2
-
-BytesRecord = ConsumerRecord[bytes | None, bytes | None]
 
 
 class Start(NamedTuple):
@@ -209,8 +205,9 @@ async def _present_records(
         for partition, (first_offset, end_offset) in bounds.items():
             if first_offset == end_offset:
                 continue
-            async for record in _read(admin, reader, partition, first_offset, end_offset - 1, isolation):
-                yield record
+            async with aclosing(_records(admin, reader, partition, first_offset, end_offset - 1)) as records:
+                async for record in records:
+                    yield record
     finally:
         reader.close()
 
@@ -224,7 +221,7 @@ async def _followed_records(
     arrived: asyncio.Queue[BytesRecord] = asyncio.Queue(QUEUED_MAX)
 
     async def follow(partition: TopicIdPartition, position: int) -> None:
-        async for record in _read(admin, reader, partition, position, _OFFSET_MAX, isolation):
+        async for record in _records(admin, reader, partition, position, _OFFSET_MAX):
             await arrived.put(record)
 
     async with asyncio.TaskGroup() as group:
@@ -238,31 +235,15 @@ async def _followed_records(
             reader.close()
 
 
-async def _read(
+def _records(
     admin: AdminConnection,
     reader: TopicReader,
     partition: TopicIdPartition,
     first_offset: int,
     last_offset: int,
-    isolation: Isolation,
 ) -> AsyncGenerator[BytesRecord]:
-    """The records of the range. Raises `RecordsGoneError`, `UnreadableRecordError` and others."""
+    """The records of the range, both ends inclusive. Raises the errors of `read_records`."""
     topic = admin.cluster.view.topic_name(partition.topic_id)
     assert topic is not None, "the topic was found by its name"
     name = TopicPartition(topic, partition.partition)
-    async with aclosing(reader.read(partition, [(first_offset, last_offset)])) as answers:
-        async for answer in answers:
-            for record in _records(name, answer, isolation):
-                if first_offset <= record.offset <= last_offset:
-                    yield record
-
-
-def _records(name: TopicPartition, answer: FetchedRecords, isolation: Isolation) -> list[BytesRecord]:
-    """All records of an answer. Raises `UnreadableRecordError`."""
-    aborted = answer.aborted if isolation is Isolation.READ_COMMITTED else None
-    fetched = FetchedSlice[bytes | None, bytes | None](name, answer.records, aborted, None)
-    records: list[BytesRecord] = []
-    while not fetched.is_exhausted:
-        taken, _ = fetched.take(0, _RECORDS_AT_ONCE)
-        records += taken
-    return records
+    return read_records(reader, name, partition, [(first_offset, last_offset)])
