@@ -12,15 +12,15 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas.client.address import Address
-from barnabas.client.cluster import Cluster
 from barnabas.client.common_options import GroupSettings
 from barnabas.client.errors import WakeupError
 from barnabas.client.loop_turn import LoopTurn
 from barnabas.client.missing_topics import warn_of_missing_topics
+from barnabas.client.opening import find_cluster, new_cluster, retries_of
 from barnabas.client.poll_watch import PollWatch
-from barnabas.client.tasks import Tasks, find_cluster
+from barnabas.client.tasks import Tasks
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Isolation, Retries, Topics
+from barnabas.client.topics import Isolation, Topics
 from barnabas.protocol.identity import TopicIdPartition
 
 log = logging.getLogger(__name__)
@@ -43,26 +43,16 @@ class GroupParts(ABC, Generic[RecordT]):
 
     def __init__(self, identity: Identity, settings: GroupSettings) -> None:
         self.group_id = identity.group_id
-        self.cluster = self._new_cluster(identity, settings)
-        retries = Retries(backoff_ms=settings.retry_backoff_ms, backoff_max_ms=settings.retry_backoff_max_ms)
+        self.cluster = new_cluster(identity.bootstrap, settings)
         # A cluster of its own, because a view keeps only the leaders of the topics asked for last.
-        self._queries = self._new_cluster(identity, settings)
-        self.topics = Topics(self._queries, retries)
+        self._queries = new_cluster(identity.bootstrap, settings)
+        self.topics = Topics(self._queries, retries_of(settings))
         self._group_settings = settings
         self._watch = PollWatch(settings.max_poll_interval_ms, self._leave_for_now)
         self._turn = LoopTurn()
         self._is_woken = False
         self._tasks = Tasks(self._end)
         self._background: list[asyncio.Task[None]] = []
-
-    @staticmethod
-    def _new_cluster(identity: Identity, settings: GroupSettings) -> Cluster:
-        return Cluster(
-            identity.bootstrap,
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
 
     async def start(self) -> None:
         """Find the cluster and start reading.

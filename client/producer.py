@@ -20,7 +20,6 @@ from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.address import parse_bootstrap
 from barnabas.client.async_client import AsyncClient
 from barnabas.client.batch_delivery import BatchDelivery
-from barnabas.client.cluster import Cluster
 from barnabas.client.errors import (
     ConsumerClosedError,
     ConsumerError,
@@ -30,6 +29,7 @@ from barnabas.client.group_offsets import GroupMetadata, OffsetToCommit, with_me
 from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.loop_turn import LoopTurn
 from barnabas.client.open_batch import NO_HEADERS
+from barnabas.client.opening import find_cluster, new_cluster, retries_of
 from barnabas.client.partitioner import KeylessTurns, partition_of_key
 from barnabas.client.produce.producer_options import ProducerOptions, producer_settings_of
 from barnabas.client.produce.producer_transaction import Phase, ProducerTransaction
@@ -37,9 +37,8 @@ from barnabas.client.produce.record_queue import RecordMetadata, RecordQueue
 from barnabas.client.produce.record_sender import RecordSender
 from barnabas.client.produce.topic_cache import TopicCache
 from barnabas.client.record import ClaimedRecord
-from barnabas.client.tasks import find_cluster
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Retries, Topic
+from barnabas.client.topics import Topic
 from barnabas.client.transactions import Transactions, Writer
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Header, encode_headers
@@ -59,12 +58,7 @@ class Producer(AsyncClient):
         """`bootstrap` is `host:port`, or several; `options` are those of `ProducerSettings`."""
         self._settings = settings = producer_settings_of(options)
         self._bootstrap = parse_bootstrap(bootstrap)
-        self._cluster = Cluster(
-            self._bootstrap,
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
+        self._cluster = new_cluster(self._bootstrap, settings)
         self._turns = KeylessTurns(int(settings.random() * 0x7FFFFFFF))
         self._sender: RecordSender | None = None
         self._is_closed = False
@@ -78,13 +72,11 @@ class Producer(AsyncClient):
         if self._sender is not None or self._is_closed:
             raise MisuseError("A producer can be started only once.")
         settings = self._settings
-        retries = Retries(
-            backoff_ms=settings.retry_backoff_ms,
-            backoff_max_ms=settings.retry_backoff_max_ms,
-            give_up_ms=settings.delivery_timeout_ms,
-        )
+        retries = retries_of(settings, give_up_ms=settings.delivery_timeout_ms)
         self._transactions = Transactions(self._cluster)
-        self._topics = TopicCache(self._new_query_cluster(), retries, settings.metadata_max_age_ms)
+        # A cluster of its own, because a view keeps only the leaders of the topics asked for last.
+        topics_of = new_cluster(self._bootstrap, settings)
+        self._topics = TopicCache(topics_of, retries, settings.metadata_max_age_ms)
         try:
             await find_cluster(self._cluster, settings)
             writer = Writer(settings.transactional_id, -1, -1)
@@ -338,16 +330,6 @@ class Producer(AsyncClient):
         await sender.flush()
         await self._transaction.abort(needs_new_epoch=sender.needs_new_id)
         sender.needs_new_id = False
-
-    def _new_query_cluster(self) -> Cluster:
-        """For look-ups of topics: a view keeps only the leaders of the topics asked for last."""
-        settings = self._settings
-        return Cluster(
-            self._bootstrap,
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
 
     def _close_connections(self) -> None:
         self._topics.close()

@@ -1,19 +1,10 @@
-"""The background tasks of one client, and its start: the search for a broker that answers."""
+"""The background tasks of one client."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Coroutine
-from typing import Any, Final
-
-from barnabas.client.cluster import Cluster
-from barnabas.client.common_options import ClientSettings
-from barnabas.client.errors import BrokerUnavailableError
-
-log = logging.getLogger(__name__)
-
-_MS_PER_SECOND: Final = 1000
+from typing import Any
 
 
 class Tasks:
@@ -42,22 +33,3 @@ class Tasks:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_failure(error)
-
-
-async def find_cluster(cluster: Cluster, settings: ClientSettings) -> None:
-    """Return once a broker has answered.
-
-    Raises `BrokerUnavailableError` after `connect_timeout_ms`, and `SecurityError` immediately.
-    """
-    loop, backoff = asyncio.get_running_loop(), settings.backoff()
-    deadline = loop.time() + settings.connect_timeout_ms / _MS_PER_SECOND
-    while True:
-        try:
-            await cluster.refresh(())
-            return
-        except BrokerUnavailableError as error:
-            pause = backoff.next_ms() / _MS_PER_SECOND
-            if loop.time() + pause >= deadline:
-                raise
-            log.info("No broker answers yet: %s", error)
-        await asyncio.sleep(pause)

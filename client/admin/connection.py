@@ -1,4 +1,5 @@
-"""An administrator's access to a cluster: any broker, each broker, one broker, or the coordinator of a group.
+"""A cluster for clients that administer or inspect it: any broker, each broker, one broker, or the
+coordinator of a group.
 
 Temporary errors are retried for `connect_timeout_ms`, the time that the search for a broker may take. A
 change that was sent before its connection was lost may be sent again; the broker's answer then is about the
@@ -13,12 +14,11 @@ from typing import TypeVar, Unpack
 
 from barnabas.client.address import parse_bootstrap
 from barnabas.client.async_client import AsyncClient
-from barnabas.client.cluster import Cluster
 from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
 from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, MisuseError, broker_error
-from barnabas.client.tasks import find_cluster
-from barnabas.client.topics import Retries, Topics
+from barnabas.client.opening import find_cluster, new_cluster, retries_of
+from barnabas.client.topics import Topics
 from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.errors import ErrorCode
 
@@ -37,17 +37,8 @@ class AdminConnection(AsyncClient):
         """
         check_option_names(options, ClientOptions.__annotations__)
         self._settings = settings = ClientSettings(**options)
-        self.retries = Retries(
-            backoff_ms=settings.retry_backoff_ms,
-            backoff_max_ms=settings.retry_backoff_max_ms,
-            give_up_ms=settings.connect_timeout_ms,
-        )
-        self.cluster = Cluster(
-            parse_bootstrap(bootstrap),
-            client_id=settings.client_id,
-            request_timeout_ms=settings.request_timeout_ms,
-            security=settings.security,
-        )
+        self.retries = retries_of(settings, give_up_ms=settings.connect_timeout_ms)
+        self.cluster = new_cluster(parse_bootstrap(bootstrap), settings)
         self.topics = Topics(self.cluster, self.retries)
         self.coordinators = Coordinators(self.cluster, self.retries)
 

@@ -36,6 +36,7 @@ from barnabas.client.group_parts import GroupParts, Identity
 from barnabas.client.group_ranges import TakenRanges
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.leader_tasks import LeaderTasks
+from barnabas.client.opening import retries_of
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.topic_partition import TopicPartition
@@ -92,7 +93,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     def _make_offset_parts(self) -> None:
         settings = self._settings
-        retries = Retries(backoff_ms=settings.retry_backoff_ms, backoff_max_ms=settings.retry_backoff_max_ms)
+        retries = retries_of(settings)
         self._coordinators = Coordinators(self.cluster, retries)
         self.commits = OffsetCommits(
             self._coordinators,
