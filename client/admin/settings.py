@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
-from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
 from barnabas.client.admin.connection import AdminConnection, check_code
 from barnabas.client.errors import MisuseError, UnknownTopicError
 from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8
 
 ALL_BROKERS: Final = ""
 """As the name of a resource of type BROKER: the defaults of all brokers."""
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
 
 
 class ResourceType(IntEnum):
@@ -85,12 +88,7 @@ async def describe_settings(connection: AdminConnection, resource: Resource) -> 
     request = DescribeConfigsRequest(resources=(asked,), include_synonyms=False)
 
     async def step() -> list[Setting]:
-        response: DescribeConfigsResponse
-        if (node_id := _node_id(resource)) is None:
-            response = await connection.cluster.ask(DESCRIBE_CONFIGS, request)
-        else:
-            response = await connection.ask_broker(node_id, DESCRIBE_CONFIGS, request)
-        (result,) = response.results
+        (result,) = (await _ask(connection, resource, DESCRIBE_CONFIGS, request)).results
         _check(resource, result.error_code, result.error_message)
         return sorted(map(_setting, result.configs))
 
@@ -119,15 +117,19 @@ async def alter_settings(
     request = IncrementalAlterConfigsRequest(resources=(altered,), validate_only=False)
 
     async def step() -> None:
-        response: IncrementalAlterConfigsResponse
-        if (node_id := _node_id(resource)) is None:
-            response = await connection.cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)
-        else:
-            response = await connection.ask_broker(node_id, INCREMENTAL_ALTER_CONFIGS, request)
-        (result,) = response.responses
+        (result,) = (await _ask(connection, resource, INCREMENTAL_ALTER_CONFIGS, request)).responses
         _check(resource, result.error_code, result.error_message)
 
     await connection.patiently(step)
+
+
+async def _ask(
+    connection: AdminConnection, resource: Resource, api: ClientApi[_Request, _Response], request: _Request
+) -> _Response:
+    """The response of a broker that knows the settings."""
+    if (node_id := _node_id(resource)) is None:
+        return await connection.cluster.ask(api, request)
+    return await connection.ask_broker(node_id, api, request)
 
 
 def _node_id(resource: Resource) -> int | None:
