@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.coordinator.group.description import DescribedGroup, DescribedTopic, MemberT
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import GroupId, TopicName, i32
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 
     from barnabas.broker.node.broker import Broker
-    from barnabas.coordinator.consumer.description import DescribedGroup as ConsumerGroup
     from barnabas.coordinator.metadata.image import MetadataImage
-    from barnabas.coordinator.share_group.description import DescribedGroup as ShareGroup
 
 ResultT = TypeVar("ResultT")
 
@@ -38,9 +36,9 @@ def describe_each(
     broker: Broker,
     request: ConsumerGroupDescribeRequest | ShareGroupDescribeRequest,
     require: Callable[[MetadataImage], None],
-    describe: Callable[[str], ConsumerGroup | ShareGroup],
+    describe: Callable[[str], DescribedGroup[MemberT]],
     result: Callable[..., ResultT],
-    member: Callable[..., object],
+    member: Callable[[MemberT], object],
 ) -> tuple[ResultT, ...]:
     """One `result` for each group; `require` and `describe` raise `ApiError`."""
     operations = authorized_operations(asked_for=request.include_authorized_operations)
@@ -71,10 +69,10 @@ def _failed(group_id: str, error: ApiError, result: Callable[..., ResultT]) -> R
 
 
 def _described(
-    group: ConsumerGroup | ShareGroup,
+    group: DescribedGroup[MemberT],
     operations: i32,
     result: Callable[..., ResultT],
-    member: Callable[..., object],
+    member: Callable[[MemberT], object],
 ) -> ResultT:
     return result(
         error_code=ErrorCode.none,

@@ -9,7 +9,7 @@ from uuid import UUID
 from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
-from barnabas.coordinator.consumer.description import PROTOCOL_TYPE, DescribedGroup, describe_group
+from barnabas.coordinator.consumer.description import PROTOCOL_TYPE, DescribedMember, describe_group
 from barnabas.coordinator.consumer.handover import Handover
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult, validate_heartbeat
 from barnabas.coordinator.consumer.interfaces import ClassicGroups, PendingCommits, TopicDirectory
@@ -21,7 +21,7 @@ from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.configs import GroupConfigs
-from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.description import DescribedGroup, ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.records import AnyGroupRecord
@@ -147,7 +147,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
 
     # Administration
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> DescribedGroup[DescribedMember]:
         """ConsumerGroupDescribe of one group: INVALID_GROUP_ID (empty id), COORDINATOR_LOAD_IN_PROGRESS,
         GROUP_ID_NOT_FOUND."""
         if not group_id:

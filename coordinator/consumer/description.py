@@ -11,7 +11,7 @@ from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.target_assignment import described_assignor
-from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.coordinator.group.description import DescribedGroup, DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 
 PROTOCOL_TYPE = "consumer"
@@ -38,18 +38,9 @@ class DescribedMember(NamedTuple):
     """Whether it uses the classic protocol."""
 
 
-class DescribedGroup(NamedTuple):
-    """A group; `state` is one of `ConsumerGroupState`."""
-
-    group_id: str
-    state: str
-    group_epoch: int
-    assignment_epoch: int
-    assignor_name: str
-    members: list[DescribedMember]
-
-
-def describe_group(group: ConsumerGroup, catalog: TopicCatalog, default_assignor: str) -> DescribedGroup:
+def describe_group(
+    group: ConsumerGroup, catalog: TopicCatalog, default_assignor: str
+) -> DescribedGroup[DescribedMember]:
     return DescribedGroup(
         group.group_id,
         group.state.value,

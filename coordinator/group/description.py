@@ -2,8 +2,10 @@
 requests.
 """
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
+
+MemberT = TypeVar("MemberT")
 
 
 class ListedGroup(NamedTuple):
@@ -21,3 +23,14 @@ class DescribedTopic(NamedTuple):
     topic_id: UUID
     topic_name: str
     partitions: tuple[int, ...]
+
+
+class DescribedGroup(NamedTuple, Generic[MemberT]):
+    """A share group or a consumer group; `state` is the name of its state."""
+
+    group_id: str
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor_name: str
+    members: list[MemberT]

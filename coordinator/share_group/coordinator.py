@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
-from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.group.description import DescribedGroup, ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.record_names import checked_group_id
@@ -16,7 +16,7 @@ from barnabas.coordinator.group.timers import Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
 from barnabas.coordinator.share_group import deletion, offsets
-from barnabas.coordinator.share_group.description import PROTOCOL_TYPE, DescribedGroup, describe_group
+from barnabas.coordinator.share_group.description import PROTOCOL_TYPE, DescribedMember, describe_group
 from barnabas.coordinator.share_group.empty_groups import EmptyGroups
 from barnabas.coordinator.share_group.heartbeat import (
     HeartbeatRequest,
@@ -179,7 +179,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
 
     # Administration
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> DescribedGroup[DescribedMember]:
         """ShareGroupDescribe of one group: INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS,
         GROUP_ID_NOT_FOUND.
         """

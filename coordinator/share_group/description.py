@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from barnabas.coordinator.group.description import DescribedTopic
+from barnabas.coordinator.group.description import DescribedGroup, DescribedTopic
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import ShareGroup, ShareGroupMember
 
@@ -21,18 +21,9 @@ class DescribedMember(NamedTuple):
     assignment: list[DescribedTopic]
 
 
-class DescribedGroup(NamedTuple):
-    """A group; `state` is "Empty" or "Stable"."""
-
-    group_id: str
-    state: str
-    group_epoch: int
-    assignment_epoch: int
-    assignor_name: str
-    members: list[DescribedMember]
-
-
-def describe_group(group: ShareGroup, catalog: TopicCatalog, assignor_name: str) -> DescribedGroup:
+def describe_group(
+    group: ShareGroup, catalog: TopicCatalog, assignor_name: str
+) -> DescribedGroup[DescribedMember]:
     return DescribedGroup(
         group.group_id,
         group.state.value,

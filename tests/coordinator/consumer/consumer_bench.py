@@ -12,9 +12,10 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.classic.requests import JoinResult, SyncResult
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
-from barnabas.coordinator.consumer.description import DescribedGroup, DescribedMember
+from barnabas.coordinator.consumer.description import DescribedMember
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.description import DescribedGroup
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import AnyGroupRecord, decode_record
 from barnabas.protocol.consumer_protocol import decode_assignment
@@ -104,7 +105,7 @@ class ConsumerBench(classic_bench.Bench):
 
     # Questions
 
-    def described(self) -> DescribedGroup:
+    def described(self) -> DescribedGroup[DescribedMember]:
         return self.consumer.describe(GROUP)
 
     def member(self, member_id: str) -> DescribedMember:
