@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from contextlib import closing
 
@@ -17,7 +15,7 @@ from tests.clients.confluent_polling import share_consumer
 from tests.clients.java_build import PROJECT
 from tests.clients.java_polling import accept, poll_some, wait_for_lag
 from tests.clients.share_probe import ShareProbe
-from tests.clients.test_readme import ADDRESS, blocks
+from tests.clients.test_readme import blocks, output_of
 
 pytestmark = pytest.mark.barnabas
 
@@ -77,13 +75,4 @@ def test_a_delay_in_a_header_survives_a_kill_of_the_broker(own_broker: BrokerPro
 def test_the_program_of_the_page_gets_the_delayed_record_last(own_broker: BrokerProcess) -> None:
     Cluster(own_broker.address).topic(name="reminders")
     (program,) = blocks(PROJECT / "docs" / "delays.md", "python")
-    assert ADDRESS in program
-    done = subprocess.run(
-        [sys.executable, "-u", "-c", program.replace(ADDRESS, own_broker.address)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["now", "in two seconds"]
+    assert output_of(program, own_broker) == ["now", "in two seconds"]

@@ -43,6 +43,20 @@ def running(program: str, broker: BrokerProcess, output: Path) -> Generator[None
         process.wait(30)
 
 
+def output_of(program: str, broker: BrokerProcess) -> list[str]:
+    """The lines that the program prints before it ends by itself."""
+    assert ADDRESS in program
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def printed(output: Path) -> list[str]:
     """Complete lines up to now; the last one may be cut."""
     return output.read_text().splitlines()[:-1]
