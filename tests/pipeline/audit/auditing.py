@@ -66,6 +66,12 @@ class Audited:
         return [row for batch in replay(self._task, answer) for row in batch.to_pylist()]
 
 
+def outcomes(audited: Audited) -> list[tuple[object, ...]]:
+    """The deliveries, without their times and their letters."""
+    names = ("firstOffset", "lastOffset", "deliveryCount", "outcome", "cause", "member", "controlOffset")
+    return [tuple(row[name] for name in names) for row in audited.deliveries]
+
+
 def offsets_of(rows: Sequence[Row], **wanted: object) -> list[int]:
     """Every offset of the ranges whose columns are as wanted, ascending."""
     return sorted(

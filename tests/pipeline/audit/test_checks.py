@@ -160,14 +160,6 @@ PLANTED = [
 ]
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> WrittenLog:
-    """A log of 20 records."""
-    written = WrittenLog(tmp_path, "orders")
-    written.produce(20)
-    return written
-
-
 @pytest.mark.parametrize(
     ("plant", "check", "first", "last"), PLANTED, ids=[plant.__name__ for plant, *_ in PLANTED]
 )

@@ -31,14 +31,6 @@ Steps = list[tuple[str, int, int]]
 """The kind of a step, and the first offset and the size of its range."""
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> WrittenLog:
-    """A log of 20 records."""
-    written = WrittenLog(tmp_path, "orders")
-    written.produce(20)
-    return written
-
-
 def outcomes(audited: Audited) -> list[tuple[object, ...]]:
     names = ("firstOffset", "lastOffset", "outcome", "cause", "letter", "member", "controlOffset")
     return [tuple(row[name] for name in names) for row in audited.deliveries]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from barnabas.client import ShareConsumer
 from barnabas.pipeline.audit.tables import HISTORY, OPEN, VIOLATION
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.polling import eventually
 from tests.pipeline.audit.auditing import Audited, Row, offsets_of
@@ -33,28 +33,16 @@ Tables = Callable[[str], Audited | AuditedStateTopic]
 """The tables of a group, while the broker goes on."""
 
 
-@pytest.fixture(params=["log", "topic"])
-def store(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def broker(store: str, tmp_path: Path) -> Iterator[BrokerProcess]:
-    settings = {**TEST_SETTINGS, "share.state.store": store}
-    with started(BrokerProcess(installed_barnabas(), tmp_path / "data", settings)) as running:
-        yield running
-
-
-@pytest.fixture
-def tables(store: str, broker: BrokerProcess, tmp_path: Path) -> Tables:
+def tables(store: str, broker_with_store: BrokerProcess, tmp_path: Path) -> Tables:
     """After each group has rejected some of the records, and accepted the others."""
-    cluster = Cluster(broker.address)
+    cluster = Cluster(broker_with_store.address)
     cluster.topic(name=CLOSED_TOPIC)
     topic = cluster.topic(name="orders")
     cluster.produce(topic, [str(number) for number in range(RECORD_COUNT)])
     for group, settings in SETTINGS.items():
         cluster.set_group(group, {"share.auto.offset.reset": "earliest", **settings})
-        asyncio.run(_reject_some(broker.address, group))
+        asyncio.run(_reject_some(broker_with_store.address, group))
 
     def audited(group: str) -> Audited | AuditedStateTopic:
         if store == "topic":

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.pipeline.audit.tables import OPEN, VIOLATION
 from barnabas.protocol.delivery_state import Cause, PendingAcknowledgement, StateRange, encode_condition
-from tests.pipeline.audit.auditing import Audited
+from tests.pipeline.audit.auditing import Audited, outcomes
 from tests.pipeline.audit.test_state_topic import ACKNOWLEDGED, AVAILABLE, WrittenStateTopic
 from tests.pipeline.audit.test_state_topic import outcomes as outcomes_in_topic
 from tests.pipeline.audit.written_logs import WrittenGroup, WrittenLog, accepted, released
@@ -20,19 +20,6 @@ CONDITION = encode_condition(PENDING)
 def pending(first: int, last: int, count: int = 1) -> StateRange:
     """Records that a member has accepted in a transaction that is open."""
     return released(first, last, count, Cause.NONE)._replace(condition=PENDING)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> WrittenLog:
-    """A log of 20 records."""
-    written = WrittenLog(tmp_path, "orders")
-    written.produce(20)
-    return written
-
-
-def outcomes(audited: Audited) -> list[tuple[object, ...]]:
-    names = ("firstOffset", "lastOffset", "deliveryCount", "outcome", "cause", "member", "controlOffset")
-    return [tuple(row[name] for name in names) for row in audited.deliveries]
 
 
 def test_an_open_transaction_has_no_outcome(log: WrittenLog, tmp_path: Path) -> None:

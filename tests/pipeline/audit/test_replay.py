@@ -9,7 +9,7 @@ import pytest
 from barnabas.pipeline.audit.tables import CHECKPOINT, OPEN, OUTCOME, POISON
 from barnabas.pipeline.log_source.errors import CorruptLog
 from barnabas.protocol.delivery_state import Cause, StateRange
-from tests.pipeline.audit.auditing import Audited, offsets_of
+from tests.pipeline.audit.auditing import Audited, offsets_of, outcomes
 from tests.pipeline.audit.written_logs import (
     AVAILABLE,
     WrittenGroup,
@@ -18,19 +18,6 @@ from tests.pipeline.audit.written_logs import (
     archived,
     released,
 )
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> WrittenLog:
-    """A log of 20 records."""
-    written = WrittenLog(tmp_path, "orders")
-    written.produce(20)
-    return written
-
-
-def outcomes(audited: Audited) -> list[tuple[object, ...]]:
-    names = ("firstOffset", "lastOffset", "deliveryCount", "outcome", "cause", "member", "controlOffset")
-    return [tuple(row[name] for name in names) for row in audited.deliveries]
 
 
 def test_every_outcome_has_its_cause_and_member(log: WrittenLog, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from barnabas.pipeline.audit.tables import OPEN, OUTCOME
 from barnabas.protocol.delivery_state import Cause, Due, RecordState, StateRange
 from tests.pipeline.audit.auditing import Audited
@@ -18,14 +16,6 @@ from tests.pipeline.audit.written_logs import (
     archiving,
     lettered,
 )
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> WrittenLog:
-    """A log of 20 records."""
-    written = WrittenLog(tmp_path, "orders")
-    written.produce(20)
-    return written
 
 
 def delayed(first: int, last: int) -> StateRange:

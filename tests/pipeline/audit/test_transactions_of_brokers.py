@@ -5,14 +5,13 @@ delivery.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.client import Producer, ShareConsumer, ShareRecord
 from barnabas.pipeline.audit.tables import VIOLATION
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.pipeline.audit.auditing import Audited, offsets_of
 from tests.pipeline.audit.state_topic import AuditedStateTopic
@@ -24,18 +23,6 @@ GROUP = "copiers"
 ALL = list(range(RECORD_COUNT))
 
 Record = ShareRecord[bytes | None, bytes | None]
-
-
-@pytest.fixture(params=["log", "topic"])
-def store(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def broker(store: str, tmp_path: Path) -> Iterator[BrokerProcess]:
-    settings = {**TEST_SETTINGS, "share.state.store": store}
-    with started(BrokerProcess(installed_barnabas(), tmp_path / "data", settings)) as running:
-        yield running
 
 
 def audited(data_directory: Path, store: str) -> Audited | AuditedStateTopic:
@@ -52,9 +39,9 @@ async def poll_all(consumer: ShareConsumer[bytes | None, bytes | None]) -> list[
 
 
 def test_an_aborted_and_a_committed_transaction_are_one_outcome_each(
-    broker: BrokerProcess, store: str, tmp_path: Path
+    broker_with_store: BrokerProcess, store: str, tmp_path: Path
 ) -> None:
-    cluster = Cluster(broker.address)
+    cluster = Cluster(broker_with_store.address)
     topic = cluster.topic(name="orders")
     cluster.produce(topic, [str(number) for number in ALL])
     cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
@@ -62,8 +49,8 @@ def test_an_aborted_and_a_committed_transaction_are_one_outcome_each(
 
     async def run() -> None:
         async with (
-            Producer(broker.address, transactional_id="copier") as producer,
-            ShareConsumer(broker.address, group=GROUP, topics=[topic]) as consumer,
+            Producer(broker_with_store.address, transactional_id="copier") as producer,
+            ShareConsumer(broker_with_store.address, group=GROUP, topics=[topic]) as consumer,
         ):
             await producer.init_transactions()
             for commit in (False, True):
