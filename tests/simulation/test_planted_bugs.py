@@ -155,6 +155,12 @@ def first_failure(
     pytest.fail(f"not found in {_SEEDS_MAX} seeds")
 
 
+def check_found(sign: str, plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda _: True) -> None:
+    """The first line of the report has this sign."""
+    report = first_failure(plant, can_show_it)
+    assert sign in report.splitlines()[0], report
+
+
 @pytest.mark.parametrize(
     ("plant", "sign"),
     [
@@ -175,8 +181,7 @@ def first_failure(
     ],
 )
 def test_a_planted_bug_is_found(plant: Plant, sign: str) -> None:
-    report = first_failure(plant)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +226,7 @@ def test_a_planted_bug_is_found(plant: Plant, sign: str) -> None:
 def test_a_bug_of_shared_partitions_is_found(
     plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
 ) -> None:
-    report = first_failure(plant, can_show_it)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, can_show_it)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +244,7 @@ def test_a_bug_of_shared_partitions_is_found(
     ],
 )
 def test_a_bug_of_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
-    report = first_failure(plant, has_order)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, has_order)
 
 
 @pytest.mark.parametrize(
@@ -260,8 +263,7 @@ def test_a_bug_of_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
 def test_a_bug_of_priorities_is_found(
     plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
 ) -> None:
-    report = first_failure(plant, can_show_it)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, can_show_it)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +274,7 @@ def test_a_bug_of_priorities_is_found(
     ],
 )
 def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> None:
-    report = first_failure(plant, has_backoff)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, has_backoff)
 
 
 @pytest.mark.parametrize(
@@ -294,8 +295,7 @@ def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> Non
 def test_a_bug_of_delay_and_expiry_is_found(
     plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
 ) -> None:
-    report = first_failure(plant, can_show_it)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, can_show_it)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,7 @@ def test_a_bug_of_delay_and_expiry_is_found(
 def test_a_bug_of_dead_letters_is_found(
     plant: Plant, can_show_it: Callable[[Scenario], bool], sign: str
 ) -> None:
-    report = first_failure(plant, can_show_it)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, can_show_it)
 
 
 @pytest.mark.parametrize(
@@ -334,8 +333,7 @@ def test_a_bug_of_dead_letters_is_found(
     ],
 )
 def test_a_bug_of_acknowledgements_in_transactions_is_found(plant: Plant, sign: str) -> None:
-    report = first_failure(plant, acknowledges_in_transactions)
-    assert sign in report.splitlines()[0], report
+    check_found(sign, plant, acknowledges_in_transactions)
 
 
 def test_a_run_that_is_kept_after_an_expiry_is_found() -> None:
