@@ -3,7 +3,6 @@ Apache Kafka.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
@@ -18,10 +17,10 @@ from barnabas.client import (
     ShareConsumer,
     TopicPartition,
 )
+from tests.clients.asyncio_polling import WITHIN_SECONDS, eventually, take, values
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
 
-WITHIN_SECONDS = 60.0
 KILLS = 3
 
 Records = list[ConsumerRecord[bytes | None, bytes | None]]
@@ -33,31 +32,12 @@ def open_consumer(bootstrap: str, group: str, *topics: str, **options: Any) -> B
     return Consumer(bootstrap, group=group, topics=topics, **given)
 
 
-async def take(consumer: BytesConsumer, count: int) -> Records:
-    """Reads this number of records, with any number of polls."""
-    records: Records = []
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while len(records) < count:
-            records += await consumer.poll(max_records=count - len(records))
-    return records
-
-
 async def all_committed(consumer: BytesConsumer) -> Records:
     """The committed records of the topic, from its start to its end."""
     records = await take(consumer, 1)
     while polled := await consumer.poll(timeout=2):
         records += polled
     return records
-
-
-def values(records: Records) -> list[str]:
-    return [(record.value or b"").decode() for record in records]
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while not await holds():  # noqa: ASYNC110  the awaited change happens in another process
-            await asyncio.sleep(0.02)
 
 
 async def test_records_that_were_sent_are_read_with_all_their_fields(

@@ -3,18 +3,17 @@ Kafka.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from barnabas.client import Outcome, ShareConsumer, ShareRecord
 from barnabas.protocol.errors import ErrorCode
+from tests.clients.asyncio_polling import eventually, take, values
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, confluent_admin, numbered, unique
 
 LOCK_MS = 1000
-WITHIN_SECONDS = 30.0
 KILLS = 3
 
 Records = list[ShareRecord[bytes | None, bytes | None]]
@@ -23,25 +22,6 @@ Consumer = ShareConsumer[bytes | None, bytes | None]
 
 def open_consumer(bootstrap: str, group: str, topic: str, **options: Any) -> Consumer:
     return ShareConsumer(bootstrap, group=group, topics=[topic], **options)
-
-
-async def take(consumer: Consumer, count: int) -> Records:
-    """Reads this number of records, with any number of polls."""
-    records: Records = []
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while len(records) < count:
-            records += await consumer.poll(max_records=count - len(records))
-    return records
-
-
-def values(records: Records) -> list[str]:
-    return [(record.value or b"").decode() for record in records]
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while not await holds():  # noqa: ASYNC110  the awaited change happens in another process
-            await asyncio.sleep(0.02)
 
 
 async def test_accept_release_and_reject_each_have_their_effect(bootstrap: str, cluster: Cluster) -> None:
