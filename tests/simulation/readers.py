@@ -14,7 +14,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
-from tests.simulation.client import Disconnected
+from tests.simulation.client import Disconnected, SimulatedClient
 from tests.simulation.group_offsets import GroupOffsets
 from tests.simulation.model import Violation
 from tests.simulation.world import World
@@ -74,7 +74,9 @@ class Reader:
         clock, model = self._world.machine.clock, self._world.model.partition(partition)
         sent_ms, generation = self._world.now_ms, model.generation
         confirmed = {offset: value for offset, value in model.confirmed.items() if offset >= first_offset}
-        answer = await self._fetch(partition, first_offset, max_bytes)
+        answer = await fetch_committed(self._client, partition, first_offset, max_bytes)
+        if answer is None:
+            raise Disconnected
         if model.generation != generation or model.is_deleted:
             self._positions.pop(partition, None)
             return True
@@ -98,23 +100,6 @@ class Reader:
         if self._random.random() < 0.3:
             del self._positions[partition]
         return True
-
-    async def _fetch(self, partition: TopicIdPartition, first_offset: int, max_bytes: int) -> Any:
-        asked = {
-            "partition": partition.partition,
-            "fetch_offset": first_offset,
-            "partition_max_bytes": max_bytes,
-        }
-        response = await self._client.ask(
-            "fetch",
-            min_bytes=0,
-            max_bytes=1 << 20,
-            isolation_level=READ_COMMITTED,
-            topics=[{"topic_id": partition.topic_id, "partitions": [asked]}],
-        )
-        if response.error_code is not ErrorCode.none:
-            raise Disconnected
-        return response.responses[0].partitions[0]
 
     def _check(self, partition: TopicIdPartition, committed: Committed, confirmed: dict[int, bytes]) -> None:
         """`confirmed` are the records that were confirmed before the fetch was sent."""
@@ -165,6 +150,25 @@ class Reader:
         ledger = self._world.ledger
         topics = [*self._world.topics.values(), *((ledger,) if ledger is not None else ())]
         return [partition for topic in topics for partition in topic.partitions]
+
+
+async def fetch_committed(
+    client: SimulatedClient, partition: TopicIdPartition, first_offset: int, max_bytes: int
+) -> Any | None:
+    """The partition's part of the response; None if the response has an error."""
+    asked = {
+        "partition": partition.partition,
+        "fetch_offset": first_offset,
+        "partition_max_bytes": max_bytes,
+    }
+    response = await client.ask(
+        "fetch",
+        min_bytes=0,
+        max_bytes=1 << 20,
+        isolation_level=READ_COMMITTED,
+        topics=[{"topic_id": partition.topic_id, "partitions": [asked]}],
+    )
+    return response.responses[0].partitions[0] if response.error_code is ErrorCode.none else None
 
 
 def committed_records(answer: Any, first_offset: int) -> Committed:

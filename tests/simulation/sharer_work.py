@@ -18,7 +18,7 @@ from barnabas.protocol.record_keys import NO_KEY, key_hash
 from barnabas.protocol.record_keys.hash_range import HashRange
 from tests.simulation.client import Disconnected
 from tests.simulation.orders import key_of
-from tests.simulation.readers import READ_COMMITTED, Committed, committed_records
+from tests.simulation.readers import Committed, committed_records, fetch_committed
 from tests.simulation.shared_offsets import START_OFFSET, SharedOffsets
 from tests.simulation.sharer_member import JOIN_EPOCH, Committer, Member, Position
 from tests.simulation.sharer_transactions import SharerTransactions
@@ -149,22 +149,11 @@ class SharerWork:
             member.positions[partition] = Position(found.next_offset, done)
 
     async def _read(self, partition: TopicIdPartition, first_offset: int) -> Committed | None:
-        asked = {
-            "partition": partition.partition,
-            "fetch_offset": first_offset,
-            "partition_max_bytes": self._random.choice((1, 500, 1 << 20)),
-        }
-        response = await self._client.ask(
-            "fetch",
-            min_bytes=0,
-            max_bytes=1 << 20,
-            isolation_level=READ_COMMITTED,
-            topics=[{"topic_id": partition.topic_id, "partitions": [asked]}],
-        )
-        if response.error_code is not ErrorCode.none:
+        max_bytes = self._random.choice((1, 500, 1 << 20))
+        answer = await fetch_committed(self._client, partition, first_offset, max_bytes)
+        if answer is None or answer.error_code is not ErrorCode.none:
             return None
-        answer = response.responses[0].partitions[0]
-        return None if answer.error_code is not ErrorCode.none else committed_records(answer, first_offset)
+        return committed_records(answer, first_offset)
 
     def _choose(self, hashes: HashRange, position: Position, found: Committed) -> _Take:
         """The next records of the member's hashes, at most some."""
