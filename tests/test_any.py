@@ -10,19 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.folders import FOLDERS
+
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = (
-    "broker",
-    "cli",
-    "client",
-    "coordinator",
-    "pipeline",
-    "protocol",
-    "runtime",
-    "share",
-    "storage",
-    "testing",
-)
 UNTYPED = {
     "barnabas.pipeline.columnar.Array",
     "barnabas.pipeline.columnar.RecordBatch",

@@ -11,19 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.folders import FOLDERS
+
 PROJECT = Path(__file__).resolve().parents[1]
-FOLDERS = (
-    "broker",
-    "cli",
-    "client",
-    "coordinator",
-    "pipeline",
-    "protocol",
-    "runtime",
-    "share",
-    "storage",
-    "testing",
-)
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 50

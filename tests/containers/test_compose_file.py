@@ -18,7 +18,7 @@ from barnabas.broker.config.sources import DEFAULTS_VARIABLE
 from tests.clients.broker_process import BrokerProcess, free_port, installed_barnabas, started
 from tests.containers.buildah import BASES, PROJECT
 from tests.containers.compose_file import interpolate, read_services, read_yaml
-from tests.test_layout import FOLDERS
+from tests.folders import FOLDERS
 
 DOCKER = PROJECT / "docker"
 COMPOSE = DOCKER / "compose.yml"

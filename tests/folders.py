@@ -1,0 +1,14 @@
+"""The folders of the product."""
+
+FOLDERS = (
+    "broker",
+    "cli",
+    "client",
+    "coordinator",
+    "pipeline",
+    "protocol",
+    "runtime",
+    "share",
+    "storage",
+    "testing",
+)
