@@ -43,19 +43,19 @@ def publish_share_offsets(metrics: Metrics, log_directory: LogDirectory) -> None
 
 
 def _earliest_share_offsets(log_directory: LogDirectory) -> Labelled[float]:
-    return [(_labels(log), log.earliest_share_offset) for log in _with_share_state(log_directory)]
+    return [(_labels(log), log.share_records.earliest_offset) for log in _with_share_state(log_directory)]
 
 
 def _share_checkpoint_offsets(log_directory: LogDirectory) -> Labelled[float]:
     return [
         (_labels(log) | {"group": group_id}, offset)
         for log in _with_share_state(log_directory)
-        for group_id, offset in log.share_checkpoint_offsets.items()
+        for group_id, offset in log.share_records.checkpoint_offsets.items()
     ]
 
 
 def _with_share_state(log_directory: LogDirectory) -> Iterator[PartitionLog]:
-    return (log for log in log_directory.logs if log.share_checkpoint_offsets)
+    return (log for log in log_directory.logs if log.share_records.checkpoint_offsets)
 
 
 def _labels(log: PartitionLog) -> dict[str, str]:

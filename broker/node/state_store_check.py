@@ -69,7 +69,7 @@ class StateStoreCheck(NamedTuple):
 
 def _has_state(log: PartitionLog, group_id: str) -> bool:
     """Whether the group has a record in the log, and its newest one is not a tombstone."""
-    if not log.may_have_share_state(group_id):
+    if not log.share_records.may_have_state(group_id):
         return False
-    newest = next(log.newest_control_entries(group_hash(group_id)), None)
+    newest = next(log.share_records.newest(group_hash(group_id)), None)
     return newest is not None and not newest.tombstone

@@ -87,13 +87,13 @@ def _newest_first(
     read_count = read_bytes = 0
     if not missing:
         return
-    for entry in log.newest_control_entries(group_hash(group_id), down_to_offset=missing.first_offset):
+    for entry in log.share_records.newest(group_hash(group_id), down_to_offset=missing.first_offset):
         is_at_limit = read_count >= SEARCHED_RECORDS_MAX or read_bytes >= SEARCHED_BYTES_MAX
         if is_at_limit or not missing or entry.offset < missing.first_offset:
             return
         read_count += 1
         read_bytes += entry.length_bytes
-        _, record = log.read_control_record(entry)
+        _, record = log.share_records.read(entry)
         if record.group_id != group_id:
             continue
         if record.group_incarnation != group_incarnation:

@@ -41,7 +41,7 @@ def find_history(
     """
     steps: list[HistoryStep] = []
     read_count = read_bytes = 0
-    for entry in log.newest_control_entries(group_hash(group_id), down_to_offset=offset):
+    for entry in log.share_records.newest(group_hash(group_id), down_to_offset=offset):
         if entry.offset < offset:
             break
         if 0 <= before_offset <= entry.offset:
@@ -51,7 +51,7 @@ def find_history(
             return HistoryPage(steps, entry.offset + 1)
         read_count += 1
         read_bytes += entry.length_bytes
-        control_offset, record = log.read_control_record(entry)
+        control_offset, record = log.share_records.read(entry)
         if record.group_id == group_id:
             step = history_step(offset, control_offset, record)
             if step is not None:

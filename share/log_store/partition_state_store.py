@@ -45,11 +45,11 @@ class PartitionStateStore:
         Reads the newest checkpoint and the deltas behind it, at most `deltas_per_checkpoint` of them. Raises
         StorageError, ShareStateLost.
         """
-        if not self.log.may_have_share_state(group_id):
+        if not self.log.share_records.may_have_state(group_id):
             return None
         chain: list[tuple[int, Record, int]] = []
-        for entry in self.log.newest_control_entries(group_hash(group_id)):
-            offset, record = self.log.read_control_record(entry)
+        for entry in self.log.share_records.newest(group_hash(group_id)):
+            offset, record = self.log.share_records.read(entry)
             if record.group_id != group_id:
                 continue
             if record.group_incarnation != group_incarnation:
@@ -68,9 +68,9 @@ class PartitionStateStore:
 
     def newest_checkpoint_epoch(self, group_id: str) -> int:
         """That of the newest of its records that can be read; 0 without any. Raises StorageError."""
-        for entry in self.log.newest_control_entries(group_hash(group_id)):
+        for entry in self.log.share_records.newest(group_hash(group_id)):
             with suppress(ShareStateLost):
-                _, record = self.log.read_control_record(entry)
+                _, record = self.log.share_records.read(entry)
                 if record.group_id == group_id:
                     return record.checkpoint_epoch
         return 0

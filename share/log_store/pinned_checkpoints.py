@@ -55,9 +55,9 @@ class PinnedCheckpoints:
 
 def _newest_checkpoint(log: PartitionLog, group_id: str) -> ShareCheckpoint | None:
     """The one that the group's state begins with; None if there is none, or the group was deleted."""
-    for entry in log.newest_control_entries(group_hash(group_id)):
+    for entry in log.share_records.newest(group_hash(group_id)):
         if entry.kind == ControlType.SHARE_CHECKPOINT:
-            _, record = log.read_control_record(entry)
+            _, record = log.share_records.read(entry)
             assert isinstance(record, ShareCheckpoint), entry
             if record.group_id == group_id:
                 return None if record.deleted else record

@@ -2,18 +2,17 @@
 
 A log is a sequence of record batches in Kafka's format, in segments with indexes. Together with all its share
 partitions it is one append domain. Clients see it up to the high watermark: the end of the last batch that is
-not share state. Share state is appended, indexed and read here, and cut out of all reads by consumers. The
-log does not interpret it. All methods, coroutines too, are called on the loop's thread.
+not share state. Share state is appended and indexed here, and cut out of all reads by consumers. The log does
+not interpret it; `share_records` reads it. All methods, coroutines too, are called on the loop's thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
-from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
@@ -37,7 +36,7 @@ from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.reading.range_reader import RangeReader
 from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
-from barnabas.storage.reading.share_lookup import newest_entries, read_share_record
+from barnabas.storage.reading.share_record_reader import ShareRecordReader
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable
 from barnabas.storage.recovery.log_recovery import load_log
@@ -64,6 +63,7 @@ class PartitionLog:
         )
         self._reads = Reads(state)
         self.key_ranges: Final = RangeReader(state, self._reader, self._reads)
+        self.share_records: Final = ShareRecordReader(state, self._reader.verification, self._reads)
         self._removal = SegmentRemoval(
             state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
         )
@@ -189,20 +189,6 @@ class PartitionLog:
     def control_runs(self) -> ControlRuns:
         """The runs of share state, which are holes in the offsets that clients see."""
         return self._state.control_runs
-
-    @property
-    def share_checkpoint_offsets(self) -> Mapping[str, int]:
-        """The share checkpoint offset (SCO) of each live share group, by group id."""
-        return self._state.share_heads.live()
-
-    def may_have_share_state(self, group_id: str) -> bool:
-        """Whether the group may have state here; if False, the share indexes need not be searched."""
-        return self._state.share_heads.may_have_state(group_id)
-
-    @property
-    def earliest_share_offset(self) -> int:
-        """The lowest SCO (ESO), or the log's end without any. No group needs control records below it."""
-        return self._state.share_heads.earliest_offset(self._state.log_end_offset)
 
     @property
     def corrupt_batch_count(self) -> int:
@@ -336,18 +322,6 @@ class PartitionLog:
         """The bytes that a Fetch at `offset` could get, counted up to `enough`. Raises as `read` does."""
         with self._reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
-
-    def newest_control_entries(self, group_hash: int, down_to_offset: int = 0) -> Iterator[ShareIndexEntry]:
-        """The share index's entries of the groups with this hash, the newest first; see `newest_entries`."""
-        self._state.check_online()
-        return newest_entries(self._state.segments, group_hash, down_to_offset)
-
-    def read_control_record(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
-        """(offset, record) of an entry; the record names its group. StorageError, ShareStateLost."""
-        self._state.check_online()
-        segment = self._state.segments.floor(entry.offset)
-        with self._reads:
-            return read_share_record(segment, entry, self._reader.verification)
 
     async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none.

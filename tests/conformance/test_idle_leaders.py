@@ -25,7 +25,7 @@ def log_of(stage: Stage) -> PartitionLog:
 
 def newest_kind(stage: Stage) -> int:
     """The type of the group's newest control record."""
-    return next(log_of(stage).newest_control_entries(group_hash(GROUP))).kind
+    return next(log_of(stage).share_records.newest(group_hash(GROUP))).kind
 
 
 async def test_an_idle_leader_is_dropped_and_loaded_again(stage: Stage) -> None:

@@ -139,7 +139,7 @@ async def test_a_deleted_group_never_comes_back(stage: Stage, what: str) -> None
     first, _, count = (await stage.member().take())[0]
     assert (first, count) == (0, 1), "a group of that name begins anew"
     await retained(stage)
-    assert log_of(stage).share_checkpoint_offsets.keys() == {GROUP}
+    assert log_of(stage).share_records.checkpoint_offsets.keys() == {GROUP}
 
 
 async def test_records_go_although_the_snapshot_names_a_deleted_group(stage: Stage) -> None:
@@ -152,7 +152,7 @@ async def test_records_go_although_the_snapshot_names_a_deleted_group(stage: Sta
     await stage.lab.crash()
     await stage.lab.produce(stage.partition.topic_id, 1)
     await retained(stage)
-    assert log_of(stage).earliest_share_offset == log_of(stage).log_end_offset
+    assert log_of(stage).share_records.earliest_offset == log_of(stage).log_end_offset
     assert log_of(stage).log_start_offset > before.checkpoint_offsets[GROUP]
 
 
@@ -163,7 +163,7 @@ async def test_segments_stay_for_a_group_that_is_missing_in_the_snapshot(stage: 
     await stage.produce(1)
     await retained(stage)
     assert log_of(stage).log_start_offset == 0, "the group's only checkpoint was in the first segment"
-    assert log_of(stage).share_checkpoint_offsets[GROUP] > snapshot.checkpoint_offsets[GROUP]
+    assert log_of(stage).share_records.checkpoint_offsets[GROUP] > snapshot.checkpoint_offsets[GROUP]
     await stage.lab.broker.log_directory.retain()
     assert log_of(stage).log_start_offset > 0
 

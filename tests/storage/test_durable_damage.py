@@ -53,10 +53,10 @@ async def test_the_index_still_lists_damaged_share_state() -> None:
     spoil(filesystem, 2)
     log = await reopened(filesystem, SPARSE)
     assert control_offsets(log) == [2, 3]
-    newest, damaged = log.newest_control_entries(group_hash("group"))
-    assert log.read_control_record(newest)[0] == 3
+    newest, damaged = log.share_records.newest(group_hash("group"))
+    assert log.share_records.read(newest)[0] == 3
     with pytest.raises(StorageError, match="The share state at offset 2 is lost"):
-        log.read_control_record(damaged)
+        log.share_records.read(damaged)
     assert values_read(log) == VALUES
 
 

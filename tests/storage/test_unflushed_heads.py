@@ -70,7 +70,7 @@ async def test_a_checkpoint_that_replaced_removed_ones_is_durable(
     await remove(log)
     assert log.size_bytes < size_bytes
     left = await after_power_loss(filesystem, log)
-    assert left.share_checkpoint_offsets == {"group": 13}
+    assert left.share_records.checkpoint_offsets == {"group": 13}
 
 
 @REMOVALS
@@ -84,8 +84,8 @@ async def test_deltas_behind_the_flush_keep_their_checkpoint(
     append_checkpoint(log)
     await remove(log)
     left = await after_power_loss(filesystem, log)
-    assert left.share_checkpoint_offsets == {"group": 14}
-    assert next(left.newest_control_entries(group_hash("group"))).offset == 14
+    assert left.share_records.checkpoint_offsets == {"group": 14}
+    assert next(left.share_records.newest(group_hash("group"))).offset == 14
 
 
 @REMOVALS
@@ -97,7 +97,7 @@ async def test_a_tombstone_that_replaced_removed_state_is_durable(
     append_checkpoint(log, deleted=True)
     await remove(log)
     left = await after_power_loss(filesystem, log)
-    assert (left.log_end_offset, left.share_checkpoint_offsets) == (14, {})
+    assert (left.log_end_offset, left.share_records.checkpoint_offsets) == (14, {})
 
 
 class InterruptedFileSystem(MemoryFileSystem):
@@ -119,9 +119,9 @@ async def test_checkpoints_during_the_flush_remove_nothing_more() -> None:
     append(log, timestamp_ms=LATE_MS)
     filesystem.meanwhile = lambda: append_checkpoint(log)
     assert await log.enforce_retention(LATE_MS) == 0
-    assert (await after_power_loss(filesystem, log)).share_checkpoint_offsets == {"group": 2}
+    assert (await after_power_loss(filesystem, log)).share_records.checkpoint_offsets == {"group": 2}
     assert await log.enforce_retention(LATE_MS) == 1
-    assert (await after_power_loss(filesystem, log)).share_checkpoint_offsets == {"group": 15}
+    assert (await after_power_loss(filesystem, log)).share_records.checkpoint_offsets == {"group": 15}
 
 
 @REMOVALS
@@ -153,7 +153,7 @@ async def test_a_retention_round_leaves_the_state_of_an_idle_group() -> None:
     await directory.retain()
     assert log.log_start_offset == 4
     left = await left_of(filesystem)
-    assert left.share_checkpoint_offsets == {"group": 5}
+    assert left.share_records.checkpoint_offsets == {"group": 5}
 
 
 async def test_the_log_start_is_not_ahead_of_the_durable_records() -> None:
@@ -171,7 +171,7 @@ async def test_the_log_start_is_not_ahead_of_the_durable_records() -> None:
     await Checkpoints(filesystem, "/data").write([log, other])
     left = await left_of(filesystem)
     assert (left.log_start_offset, left.log_end_offset) == (501, 501)
-    assert left.share_checkpoint_offsets == {"group": 500}
+    assert left.share_records.checkpoint_offsets == {"group": 500}
 
 
 async def left_of(filesystem: MemoryFileSystem) -> PartitionLog:

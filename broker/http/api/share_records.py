@@ -169,7 +169,7 @@ class ShareRecordRoutes:
             record=record,
             changes=[past_change(one) for one in steps if one.is_change],
             source="log",
-            is_complete=is_last and (is_begun or offset >= leader.log.earliest_share_offset),
+            is_complete=is_last and (is_begun or offset >= leader.log.share_records.earliest_offset),
             next_cursor=None if is_last else str(page.next_offset),
         )
 

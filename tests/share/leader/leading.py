@@ -130,8 +130,8 @@ class Leading:
 
     def records(self, group_id: str = "group") -> list[tuple[int, ShareCheckpoint | ShareDelta]]:
         """(offset, record) of all that the group has recorded, oldest first."""
-        entries = list(self.log.newest_control_entries(group_hash(group_id)))
-        return [self.log.read_control_record(entry) for entry in reversed(entries)]
+        entries = list(self.log.share_records.newest(group_hash(group_id)))
+        return [self.log.share_records.read(entry) for entry in reversed(entries)]
 
 
 async def leading(

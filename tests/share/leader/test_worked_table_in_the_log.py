@@ -253,7 +253,7 @@ async def test_consumers_read_none_of_the_control_records() -> None:
 async def test_the_earliest_share_offset_is_the_offset_of_the_newest_checkpoint() -> None:
     """Control records before it may be cleaned; those at or after it may not."""
     played = await play()
-    assert dict(played.stage.log.share_checkpoint_offsets) == {"G1": 130}
-    assert played.stage.log.earliest_share_offset == 130
+    assert dict(played.stage.log.share_records.checkpoint_offsets) == {"G1": 130}
+    assert played.stage.log.share_records.earliest_offset == 130
     played = await play(deltas_per_checkpoint=6)
-    assert played.stage.log.earliest_share_offset == 137
+    assert played.stage.log.share_records.earliest_offset == 137

@@ -84,7 +84,7 @@ async def test_the_search_ends_at_its_limits(limit: str, monkeypatch: pytest.Mon
     stage = await held()
     for offset in (1, 2, 3):
         settle(stage, offset, ACCEPT)
-    newest = next(stage.log.newest_control_entries(group_hash("group")))
+    newest = next(stage.log.share_records.newest(group_hash("group")))
     bound = 2 if limit == "SEARCHED_RECORDS_MAX" else newest.length_bytes + 1
     monkeypatch.setattr(change_search, limit, bound)
     assert found(stage, (0, 5)) == [(2, 2, Cause.ACCEPT), (3, 3, Cause.ACCEPT)]
@@ -106,7 +106,7 @@ async def test_changes_before_a_damaged_record_are_unknown() -> None:
     stage = await held()
     settle(stage, 1, ACCEPT)
     settle(stage, 2, ACCEPT)
-    entries = list(stage.log.newest_control_entries(group_hash("group")))
+    entries = list(stage.log.share_records.newest(group_hash("group")))
     settle(stage, 3, ACCEPT)
     log_file = next(name for name in stage.filesystem.files if name.endswith(".log"))
     stage.filesystem.files[log_file][entries[0].position + 80] ^= 1

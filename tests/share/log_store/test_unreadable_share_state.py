@@ -97,7 +97,7 @@ async def test_the_partition_serves_and_the_group_alone_stops(
 
 async def test_an_unreadable_checkpoint_keeps_records_that_may_be_its_groups() -> None:
     log = await open_log(await log_with(checkpoint_batch, without_group, flushed=True), recovery_point=7)
-    assert log.may_have_share_state("anybody's")
+    assert log.share_records.may_have_state("anybody's")
 
 
 async def test_a_new_checkpoint_ends_it() -> None:

@@ -115,7 +115,7 @@ def kept_of(log: PartitionLog) -> Kept:
         log.log_end_offset,
         log.high_watermark,
         log.control_runs.data_ranges(log.log_start_offset, log.log_end_offset - 1),
-        dict(log.share_checkpoint_offsets),
+        dict(log.share_records.checkpoint_offsets),
     )
 
 

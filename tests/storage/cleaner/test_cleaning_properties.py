@@ -164,8 +164,8 @@ class History:
     def loaded(self, group_id: str) -> ShareStateImage | None:
         """The group's image, replayed from the log."""
         chain: list[tuple[int, ShareCheckpoint | ShareDelta]] = []
-        for entry in self.log.newest_control_entries(group_hash(group_id)):
-            offset, record = self.log.read_control_record(entry)
+        for entry in self.log.share_records.newest(group_hash(group_id)):
+            offset, record = self.log.share_records.read(entry)
             chain.append((offset, record))
             if isinstance(record, ShareCheckpoint):
                 return None if record.deleted else self._replayed(chain)
@@ -183,7 +183,7 @@ class History:
             "latest": latest_by_key(records_read(log, log.log_start_offset)),
             "offsets": (log.log_start_offset, log.high_watermark, log.log_end_offset),
             "images": {group_id: _plain(self.loaded(group_id)) for group_id in GROUPS},
-            "heads": dict(log.share_checkpoint_offsets),
+            "heads": dict(log.share_records.checkpoint_offsets),
             "data_counts": [runs.data_count(offset, log.log_end_offset - 1) for offset in bounds],
             "next_data": [runs.next_data_offset(offset) for offset in bounds],
             "producer": None

@@ -107,13 +107,13 @@ async def test_state_at_or_above_the_earliest_share_offset_stays() -> None:
     append_deltas(log, 3, "busy")
     await roll(log)
     append_checkpoint(log, "busy")
-    assert log.earliest_share_offset == 4
+    assert log.share_records.earliest_offset == 4
     await clean(log)
     left = [one for one in batches_on_disk(filesystem) if one.is_control]
     assert [(one.base_offset, is_mark(one)) for one in left][:2] == [(0, True), (4, False)]
     assert len(left) == 1 + 5 + 1
-    entry = next(log.newest_control_entries(group_hash("idle")))
-    assert log.read_control_record(entry)[0] == 4
+    entry = next(log.share_records.newest(group_hash("idle")))
+    assert log.share_records.read(entry)[0] == 4
     await log.close()
 
 
@@ -130,7 +130,7 @@ async def test_a_deleted_group_goes_with_its_tombstone() -> None:
     assert [is_mark(one) for one in batches_on_disk(filesystem)] == [False, True, False]
     await log.close()
     again = await open_log(filesystem, config=SMALL)
-    assert not again.share_checkpoint_offsets
+    assert not again.share_records.checkpoint_offsets
     assert base_offsets_read(again) == [0, 7]
     await again.close()
 
@@ -151,7 +151,7 @@ async def test_a_deleted_group_does_not_come_back() -> None:
     await log.close()
     filesystem.files.pop(f"{DIRECTORY}/{SHARE_SNAPSHOT_FILE}", None)
     again = await open_log(filesystem, config=SMALL, recovery_point=11)
-    assert not again.share_checkpoint_offsets
+    assert not again.share_records.checkpoint_offsets
     await again.close()
 
 
@@ -185,9 +185,9 @@ async def test_a_tombstone_stays_with_its_groups_state_even_if_other_groups_wrot
     await log.flush()
     assert await log.clean(plan, NOW_MS) is not None
     again = await reopened_without_hint(filesystem, log)
-    assert set(again.share_checkpoint_offsets) == {"busy"}
+    assert set(again.share_records.checkpoint_offsets) == {"busy"}
     await clean(again)
-    assert set(again.share_checkpoint_offsets) == {"busy"}
+    assert set(again.share_records.checkpoint_offsets) == {"busy"}
     await again.close()
 
 
@@ -218,7 +218,7 @@ async def test_a_tombstone_stays_with_its_groups_state_even_if_other_groups_writ
     monkeypatch.setattr(filesystem, "rename", meanwhile)
     await log.clean(plan._replace(worth=[True, True]), NOW_MS)
     again = await reopened_without_hint(filesystem, log)
-    assert set(again.share_checkpoint_offsets) == {"busy"}
+    assert set(again.share_records.checkpoint_offsets) == {"busy"}
     await again.close()
 
 
@@ -316,9 +316,9 @@ async def test_a_state_record_is_found_behind_a_swap() -> None:
     filesystem = MemoryFileSystem()
     log = await worked_log(filesystem)
     await clean(log)
-    entry = next(log.newest_control_entries(group_hash("group")))
+    entry = next(log.share_records.newest(group_hash("group")))
     assert (entry.offset, entry.kind) == (15, ControlType.SHARE_CHECKPOINT)
-    assert log.read_control_record(entry)[0] == 15
+    assert log.share_records.read(entry)[0] == 15
     await log.close()
 
 

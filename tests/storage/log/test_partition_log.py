@@ -148,19 +148,19 @@ class TestShareState:
             append(log)
             append_deltas(log, group_id="ab"[number % 2])
         assert log.segment_count > 2
-        entries = list(log.newest_control_entries(group_hash("a")))
+        entries = list(log.share_records.newest(group_hash("a")))
         assert [(entry.offset, entry.kind) for entry in entries] == [(10, 6), (6, 6), (2, 6), (0, 5)]
-        records = [log.read_control_record(entry) for entry in entries]
+        records = [log.share_records.read(entry) for entry in entries]
         assert [offset for offset, _ in records] == [10, 6, 2, 0]
         assert [type(record) for _, record in records] == [ShareDelta] * 3 + [ShareCheckpoint]
         assert {record.group_id for _, record in records} == {"a"}
-        assert list(log.newest_control_entries(group_hash("unknown"))) == []
+        assert list(log.share_records.newest(group_hash("unknown"))) == []
 
     async def test_tombstone_is_marked(self, filesystem: MemoryFileSystem) -> None:
         log = await open_log(filesystem)
         append_checkpoint(log)
         append_checkpoint(log, deleted=True)
-        entries = log.newest_control_entries(group_hash("group"))
+        entries = log.share_records.newest(group_hash("group"))
         assert [entry.tombstone for entry in entries] == [True, False]
 
     async def test_runs_hold_the_control_offsets(self, filesystem: MemoryFileSystem) -> None:
@@ -271,12 +271,12 @@ async def test_page_that_cannot_be_read_fails_that_read_alone(filesystem: Memory
     log = await open_log(filesystem)
     append(log)
     append_deltas(log)
-    (entry,) = log.newest_control_entries(group_hash("group"))
+    (entry,) = log.share_records.newest(group_hash("group"))
     filesystem.read_error = errno.EIO
     for read in (
         lambda: log.read(0, bytes_max=100),
         lambda: log.read_batches(0, records_max=1, bytes_max=100),
-        lambda: log.read_control_record(entry),
+        lambda: log.share_records.read(entry),
     ):
         with pytest.raises(StorageError):
             read()

@@ -63,7 +63,7 @@ async def filled(filesystem: MemoryFileSystem) -> PartitionLog:
 async def proven(log: PartitionLog) -> dict[str, int]:
     """The heads by which segments are removed."""
     await log.enforce_retention(LATER_MS)
-    return dict(log.share_checkpoint_offsets)
+    return dict(log.share_records.checkpoint_offsets)
 
 
 def snapshot_in(filesystem: MemoryFileSystem) -> ShareSnapshot:
@@ -81,12 +81,12 @@ def warnings_in(log_lines: list[EventDict]) -> list[EventDict]:
 async def test_the_snapshot_follows_the_heads(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
-    heads = dict(log.share_checkpoint_offsets)
+    heads = dict(log.share_records.checkpoint_offsets)
     assert heads.keys() == {"busy", "idle"}
-    assert (heads["idle"], log.earliest_share_offset) == (0, 0)
+    assert (heads["idle"], log.share_records.earliest_offset) == (0, 0)
     assert snapshot_in(filesystem) == (log.log_end_offset, 0, heads)
     reopened = await opened(filesystem.copy(), log.recovery_point)
-    assert dict(reopened.share_checkpoint_offsets) == heads
+    assert dict(reopened.share_records.checkpoint_offsets) == heads
     assert await proven(reopened) == heads
     assert warnings_in(log_lines) == []
 
@@ -99,7 +99,10 @@ async def test_a_log_without_groups_has_no_snapshot(log_lines: list[EventDict]) 
     await log.close()
     assert SNAPSHOT not in filesystem.files
     reopened = await opened(filesystem, log.recovery_point)
-    assert (dict(reopened.share_checkpoint_offsets), reopened.earliest_share_offset) == ({}, 30)
+    assert (dict(reopened.share_records.checkpoint_offsets), reopened.share_records.earliest_offset) == (
+        {},
+        30,
+    )
     assert warnings_in(log_lines) == []
 
 
@@ -156,8 +159,8 @@ def _with(snapshot: ShareSnapshot, **offsets: int) -> ShareSnapshot:
 async def test_an_impossible_snapshot_is_replaced(lie: str, log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await filled(filesystem)
-    heads, good = dict(log.share_checkpoint_offsets), snapshot_in(filesystem)
-    entry = next(iter(log.newest_control_entries(group_hash("gone"))))
+    heads, good = dict(log.share_records.checkpoint_offsets), snapshot_in(filesystem)
+    entry = next(iter(log.share_records.newest(group_hash("gone"))))
     assert (entry.offset, entry.tombstone) == (TOMBSTONE_OFFSET, True)
     tell, reason = LIES[lie]
     if tell is None:
@@ -165,7 +168,7 @@ async def test_an_impossible_snapshot_is_replaced(lie: str, log_lines: list[Even
     else:
         write(filesystem, tell(snapshot_in(filesystem)))
     reopened = await opened(filesystem, log.recovery_point)
-    assert dict(reopened.share_checkpoint_offsets) == heads
+    assert dict(reopened.share_records.checkpoint_offsets) == heads
     (line,) = [one for one in log_lines if one["event"] == "the heads of share groups are read from the log"]
     assert (line["log_level"], reason in line["reason"]) == ("info" if tell is None else "warning", True)
     await reopened.close()
@@ -189,16 +192,16 @@ async def test_a_possible_but_wrong_snapshot_is_detected_before_anything_is_remo
     for _ in range(30):
         append(log)
     await log.close()
-    heads = dict(log.share_checkpoint_offsets)
+    heads = dict(log.share_records.checkpoint_offsets)
     write(filesystem, ShareSnapshot(log.log_end_offset, 0, offsets))
     reopened = await opened(filesystem, log.recovery_point)
-    assert all(reopened.may_have_share_state(group_id) for group_id in GROUPS)
+    assert all(reopened.share_records.may_have_state(group_id) for group_id in GROUPS)
     pinned: list[frozenset[str]] = []
     reopened.pin_listeners.append(lambda _, group_ids: pinned.append(group_ids))
     assert await reopened.enforce_retention(LATER_MS) == 0
     assert pinned == [{"idle", "busy"}]
-    assert dict(reopened.share_checkpoint_offsets) == heads
-    assert not reopened.may_have_share_state("gone")
+    assert dict(reopened.share_records.checkpoint_offsets) == heads
+    assert not reopened.share_records.may_have_state("gone")
     (line,) = warnings_in(log_lines)
     assert "the share snapshot was wrong" in line["event"]
     await reopened.close()
@@ -250,7 +253,7 @@ async def test_any_bytes_in_the_file_give_the_heads_that_no_file_gives(
         data = encode_share_snapshot(ShareSnapshot(log.log_end_offset - kept, 0, chosen))
     with_file.files[SNAPSHOT] = bytearray(data)
     expected = await proven(await opened(without, log.recovery_point))
-    assert expected == dict(log.share_checkpoint_offsets)
+    assert expected == dict(log.share_records.checkpoint_offsets)
     assert await proven(await opened(with_file, log.recovery_point)) == expected
 
 
@@ -267,7 +270,7 @@ async def test_checkpoints_behind_a_stale_snapshot_count() -> None:
     filesystem.files[SNAPSHOT] = bytearray(stale)
     reopened = await opened(filesystem, log.recovery_point)
     end = log.log_end_offset
-    assert dict(reopened.share_checkpoint_offsets) == {"idle": end - 3, "new": end - 1}
+    assert dict(reopened.share_records.checkpoint_offsets) == {"idle": end - 3, "new": end - 1}
     assert await proven(reopened) == {"idle": end - 3, "new": end - 1}
 
 
@@ -286,7 +289,7 @@ async def test_after_a_loss_of_power_the_log_knows_its_heads() -> None:
     left = filesystem.after_power_loss()
     assert left.files.get(SNAPSHOT, b"") == b""
     reopened = await opened(left, log.recovery_point)
-    assert dict(reopened.share_checkpoint_offsets) == dict(log.share_checkpoint_offsets)
+    assert dict(reopened.share_records.checkpoint_offsets) == dict(log.share_records.checkpoint_offsets)
 
 
 async def test_a_snapshot_that_cannot_be_written_costs_a_line(
@@ -318,7 +321,7 @@ async def test_an_old_checkpoint_that_cannot_be_read_keeps_everything() -> None:
     content[:] = content.replace(b"idle", b"id\xff\xff")
     del filesystem.files[SNAPSHOT]
     reopened = await opened(filesystem, log.recovery_point)
-    assert all(reopened.may_have_share_state(group_id) for group_id in ("busy", "idle"))
+    assert all(reopened.share_records.may_have_state(group_id) for group_id in ("busy", "idle"))
     with pytest.raises(StorageError, match="names no group"):
         await reopened.enforce_retention(LATER_MS)
     assert (reopened.offline, reopened.log_start_offset) == (None, 0)
