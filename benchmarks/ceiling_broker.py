@@ -25,6 +25,7 @@ from barnabas.broker.network.dispatch import LazyHandlers  # noqa: E402
 from barnabas.broker.network.handler import Handler, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.node.broker import Broker  # noqa: E402
+from barnabas.broker.node.opening import open_broker  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
 from barnabas.protocol.codec import RequestBody  # noqa: E402
 from barnabas.protocol.decode.share_fetch import ShareFetchBody  # noqa: E402
@@ -81,7 +82,7 @@ async def serve(port: str, directory: str) -> None:
     """Serve until the process ends."""
     settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
-    broker = await Broker.open(config, clock=SystemClock())
+    broker = await open_broker(config, clock=SystemClock())
     handlers = LazyHandlers[Broker]()
     handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
     await Server(broker, config, handlers).start()

@@ -1,8 +1,9 @@
 """One broker: creates its parts and connects them.
 
-`open` creates the parts in the order of their dependencies. The other methods report events of one part to
-the parts that need them: topics created and deleted, logs that moved, clients that are gone. Decisions are
-made in the parts. There are no globals, so a process can run any number of brokers.
+The parts are created in the order of their dependencies; `opening` then loads their state. The other methods
+report events of one part to the parts that need them: topics created and deleted, logs that moved, clients
+that are gone. Decisions are made in the parts. There are no globals, so a process can run any number of
+brokers.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from functools import partial
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.dynamic_settings import DynamicSettings
@@ -26,9 +27,7 @@ from barnabas.broker.metrics.share_metrics import publish_dead_letters, publish_
 from barnabas.broker.metrics.storage_metrics import publish_storage
 from barnabas.broker.node.idle_logs import IdleLogs
 from barnabas.broker.node.letter_assembly import make_dead_letters
-from barnabas.broker.node.metadata_opening import open_metadata, settle_leftovers, warn_of_unused_passwords
 from barnabas.broker.node.quota_assembly import make_client_quotas, make_connection_quotas
-from barnabas.broker.node.state_store_check import StateStoreCheck
 from barnabas.broker.produce.preparation import Preparation
 from barnabas.broker.produce.produce_order import ProduceOrder
 from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
@@ -37,7 +36,6 @@ from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.metadata.image import (
     ConfigResource,
     MetadataChanges,
-    MetadataImage,
     ResourceType,
     Topic,
 )
@@ -74,7 +72,6 @@ from barnabas.share.sessions.session import ShareSession
 from barnabas.share.sessions.session_cache import ShareSessionCache
 from barnabas.share.sweep.sweep import Sweep
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import FileSystem, RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("broker")
@@ -86,7 +83,7 @@ _RANDOM_END = 2**48
 
 
 class Broker:
-    """The parts of one broker. Made by `open`; the server hands it to every handler."""
+    """The parts of one broker. Made by `open_broker`; the server hands it to every handler."""
 
     def __init__(
         self,
@@ -162,9 +159,14 @@ class Broker:
 
     def _make_share_state(self) -> ShareStateTopic | None:
         """The share coordinator and its topic; None with share.state.store=log."""
-        return ShareStateTopic(self._parts()) if self.config.text("share.state.store") == "topic" else None
+        return (
+            ShareStateTopic(self.coordinator_parts())
+            if self.config.text("share.state.store") == "topic"
+            else None
+        )
 
-    def _parts(self) -> BrokerParts:
+    def coordinator_parts(self) -> BrokerParts:
+        """The parts that a coordinator and its topic use."""
         return BrokerParts(
             self.config, self.metadata, self.logs, self.log_directory, self.clock, self.deadlines
         )
@@ -230,7 +232,7 @@ class Broker:
 
     def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
         return GroupStateTopic(
-            self._parts(),
+            self.coordinator_parts(),
             configs=self.group_configs,
             share_state=StateKeeper(self.share_partitions, self.state_store),
             partition_loads=LeaderLoads(self.share_partitions),
@@ -239,75 +241,8 @@ class Broker:
 
     def _make_transactions(self) -> TransactionStateTopic:
         return TransactionStateTopic(
-            self._parts(), self.producer_ids, self.groups, self.share_partitions, self.load_leader
+            self.coordinator_parts(), self.producer_ids, self.groups, self.share_partitions, self.load_leader
         )
-
-    @classmethod
-    async def open(
-        cls,
-        config: BrokerConfig,
-        *,
-        clock: Clock,
-        filesystem: FileSystem | None = None,
-        call_later: CallLater | None = None,
-        new_id: Callable[[], UUID] = uuid4,
-        open_segments_max: int | None = None,
-    ) -> Broker:
-        """A broker with its data directory recovered, ready to serve. Raises StorageError or OSError.
-
-        The defaults are the machine's files, the running loop's timers, random ids, and the storage's bound.
-        """
-        storage = config.storage_config()
-        if open_segments_max is not None:
-            storage.open_files_max = open_segments_max
-        log_directory = await LogDirectory.open(
-            filesystem or RealFileSystem(),
-            config.log_directory,
-            node_id=config.node_id,
-            cluster_id=config.cluster_id,
-            storage=storage,
-            wall_ms=clock.wall_ms,
-            new_uuid=new_id,
-        )
-        try:
-            return await cls._open_over(config, clock, log_directory, call_later, new_id)
-        except BaseException:
-            await log_directory.close()
-            raise
-
-    @classmethod
-    async def _open_over(
-        cls,
-        config: BrokerConfig,
-        clock: Clock,
-        log_directory: LogDirectory,
-        call_later: CallLater | None,
-        new_id: Callable[[], UUID],
-    ) -> Broker:
-        image = MetadataImage()
-        effective = EffectiveConfig(config, image)
-        metadata = await open_metadata(
-            config, effective, image, clock=clock, log_directory=log_directory, new_id=new_id
-        )
-        await settle_leftovers(log_directory, image)
-        broker = cls(config, clock, log_directory, metadata, effective, call_later, new_id)
-        await broker.group_state.load()
-        await broker.transactions.load()
-        await broker._load_share_state()
-        for warning in broker.group_configs.capped():
-            log.warning(warning)
-        warn_of_unused_passwords(image)
-        log_directory.start()
-        return broker
-
-    async def _load_share_state(self) -> None:
-        check = StateStoreCheck(self.log_directory.path, self.metadata.image, self.logs, self.groups.share)
-        if self.share_state is None:
-            await check.check_topic(ShareStateTopic(self._parts()))
-            return
-        await self.share_state.load()
-        await check.check_logs(self.share_state)
-        self.share_state.begin_upkeep()
 
     async def close(self) -> None:
         """Write all pending state and release the data directory. All clients must be disconnected."""

@@ -11,6 +11,7 @@ from barnabas.broker.http.opening import open_http
 from barnabas.broker.network.request_metrics import plain_measures
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.broker.tracing.opening import RequestTracing, open_tracing
 from barnabas.cli.kafka_import.importing import take_over
 from barnabas.cli.process.descriptors import DescriptorShares, raise_limit, share_out, warning
@@ -76,7 +77,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
     stop = _StopSignal()
     shares = _share_descriptors()
     with without_old_ready_file(options.ready_file):
-        broker = await Broker.open(config, clock=SystemClock(), open_segments_max=shares.segments)
+        broker = await open_broker(config, clock=SystemClock(), open_segments_max=shares.segments)
     try:
         tracing = _open_tracing(config)
         measures = plain_measures if tracing is None else tracing.make_measures

@@ -15,7 +15,7 @@ from typing import Final
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.server import Server
-from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.broker.testing.clock_control import ClockControl, read_shift_ns
 from barnabas.broker.testing.connected_members import ConnectedMembers
 from barnabas.broker.testing.control_port import ControlPort
@@ -44,7 +44,7 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str) -> None:
     end = _await_end(loop)
     shares = share_out(raise_limit())
     members, faults = ConnectedMembers(), Faults()
-    broker = await Broker.open(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
+    broker = await open_broker(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
     try:
         handlers = InterceptedHandlers(faults, members)
         server = Server(broker, config, handlers, connections_max=shares.connections)

@@ -30,8 +30,7 @@ from barnabas.storage.filesystem import RealFileSystem
 class Broker:
     cluster_id = "c1"
 
-    @classmethod
-    async def open(cls, config, clock, open_segments_max):
+    def __init__(self, config, clock):
         if config.log_directory == "locked":
             raise DirectoryLocked("locked", 4711)
         if config.log_directory == "faulty":
@@ -41,20 +40,18 @@ class Broker:
             raise RuntimeError("a bug")
         if config.log_directory == "missing":
             raise FileNotFoundError(2, "No such file or directory", "missing")
-        broker = cls()
-        broker.full = config.log_directory == "full"
-        broker.deaf = config.log_directory == "deaf"
-        broker.metrics, broker.clock = Metrics(), clock
+        self.full = config.log_directory == "full"
+        self.deaf = config.log_directory == "deaf"
+        self.metrics, self.clock = Metrics(), clock
         windows = QuotaWindows(sample_count=11, window_ms=1000)
-        broker.deadlines = Deadlines(clock)
-        broker.long_work = LongWork(RealFileSystem())
-        broker.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
-        broker.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
-        broker.dynamic_settings = broker.idle_logs = broker
-        broker.failed = asyncio.get_running_loop().create_future()
+        self.deadlines = Deadlines(clock)
+        self.long_work = LongWork(RealFileSystem())
+        self.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
+        self.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
+        self.dynamic_settings = self.idle_logs = self
+        self.failed = asyncio.get_running_loop().create_future()
         if config.log_directory == "failing":
-            broker.failed.set_result(OSError("__cluster_metadata-0 forgot"))
-        return broker
+            self.failed.set_result(OSError("__cluster_metadata-0 forgot"))
 
     def begin_to_open(self):
         if self.deaf:
@@ -74,9 +71,12 @@ class Broker:
     def bind_connections(self, limit_connections):
         pass
 
-module = types.ModuleType("barnabas.broker.node.broker")
-module.Broker = Broker
-sys.modules["barnabas.broker.node.broker"] = module
+async def open_broker(config, clock, open_segments_max):
+    return Broker(config, clock)
+
+module = types.ModuleType("barnabas.broker.node.opening")
+module.open_broker = open_broker
+sys.modules["barnabas.broker.node.opening"] = module
 from barnabas.__main__ import main
 sys.exit(main())
 """

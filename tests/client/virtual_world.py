@@ -19,6 +19,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.client import Outcome, ShareConsumer, ShareRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression
@@ -157,7 +158,7 @@ class World(Lab):
         return len(response.groups[0].members)
 
     async def _serve(self) -> None:
-        self.broker = await Broker.open(self._config, clock=self.clock, filesystem=self.filesystem)
+        self.broker = await open_broker(self._config, clock=self.clock, filesystem=self.filesystem)
         self.dispatcher = Dispatcher(
             self.broker, LazyHandlers[Broker](), self.broker.metrics, self.broker.clock
         )

@@ -20,6 +20,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -187,7 +188,7 @@ class Lab:
 
     async def start(self) -> None:
         self.timers = ManualTimers(self.clock)
-        self.broker = await Broker.open(
+        self.broker = await open_broker(
             BrokerConfig(self.given),
             clock=self.clock,
             filesystem=self.filesystem,

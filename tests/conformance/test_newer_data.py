@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.protocol.metadata_records import TopicRecord, decode_metadata_record, encode_metadata_record
 from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.varint import NewerVersion
@@ -34,7 +34,7 @@ async def test_a_newer_metadata_record_is_refused_at_the_start_with_both_version
         filesystem.files[LOG_PATH] += build_batch(end_offset, [(None, value)], leader_epoch=1, timestamp_ms=0)
         before = {path: bytes(content) for path, content in filesystem.files.items() if "metadata" in path}
         with pytest.raises(InvalidDirectory) as raised:
-            await Broker.open(lab.broker.config, clock=lab.clock, filesystem=filesystem)
+            await open_broker(lab.broker.config, clock=lab.clock, filesystem=filesystem)
         assert str(raised.value) == (
             "/data/__cluster_metadata-0 was written by a newer version of the broker. A TopicRecord has "
             "version 99, and this broker understands version 0. Start that version."

@@ -15,6 +15,7 @@ from uuid import UUID
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.runtime.clock import MonotonicMs, WallMs
 from barnabas.storage.errors import StorageError
 from tests.simulation.simulated_disk import Disk, SimulatedFileSystem
@@ -158,7 +159,7 @@ class Machine:
 
     async def _serve(self, process: Process) -> tuple[Broker, Server]:
         """The steps of the command line between its start and a signal."""
-        broker = await Broker.open(
+        broker = await open_broker(
             self._config,
             clock=self.clock,
             filesystem=SimulatedFileSystem(self.disk, process, self._loop),

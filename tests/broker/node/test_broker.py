@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.opening import open_broker
 from barnabas.coordinator.metadata.scram_credentials import Upsertion
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.storage.errors import DirectoryLocked
@@ -28,7 +28,7 @@ async def stage() -> AsyncIterator[Stage]:
 async def test_two_brokers_do_not_share_a_directory(stage: Stage) -> None:
     config = BrokerConfig({"log.dirs": DATA_DIRECTORY})
     with pytest.raises(DirectoryLocked):
-        await Broker.open(config, clock=LabClock(), filesystem=stage.lab.filesystem)
+        await open_broker(config, clock=LabClock(), filesystem=stage.lab.filesystem)
 
 
 async def test_two_brokers_in_one_process_know_nothing_of_each_other() -> None:
@@ -41,11 +41,11 @@ async def test_two_brokers_in_one_process_know_nothing_of_each_other() -> None:
 async def test_a_failed_start_releases_the_directory() -> None:
     filesystem = MemoryFileSystem()
     config = BrokerConfig({"log.dirs": DATA_DIRECTORY})
-    broker = await Broker.open(config, clock=LabClock(), filesystem=filesystem)
+    broker = await open_broker(config, clock=LabClock(), filesystem=filesystem)
     await broker.close()
     filesystem.read_error = 5
     with pytest.raises(Exception, match=r".+"):
-        await Broker.open(config, clock=LabClock(), filesystem=filesystem)
+        await open_broker(config, clock=LabClock(), filesystem=filesystem)
     assert filesystem.locks == set()
 
 
