@@ -14,11 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import (
     Cause,
-    Condition,
-    Due,
     LetterPlace,
     PendingAcknowledgement,
-    RecordState,
     StateRange,
 )
 from barnabas.protocol.extended.release_delays import ReleaseDelay
@@ -40,7 +37,6 @@ from barnabas.share.partition.in_flight import (
     AVAILABLE,
     InFlight,
     InFlightBatch,
-    InFlightRun,
     UnreadBatch,
 )
 from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, inspect
@@ -56,8 +52,9 @@ from barnabas.share.partition.pending_acknowledgements import (
     pending_count,
 )
 from barnabas.share.partition.recording import Unrecorded, durable_ranges
+from barnabas.share.partition.restoring import restore
 from barnabas.share.partition.taking import AcquireRequest
-from barnabas.share.partition.waits import condition_at_load, end_waits, follow_wall_clock, waiting_count
+from barnabas.share.partition.waits import end_waits, follow_wall_clock, waiting_count
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 
@@ -82,13 +79,7 @@ class SharePartition:
         self._in_flight = InFlight(image.start_offset, control_runs, due_times)
         self._in_flight.clock_looked_ms = now_ms
         self._unrecorded = Unrecorded()
-        wall_ms = self._in_flight.due_times.wall_ms(now_ms)
-        for one in image.ranges:
-            self._restore(one.base_offset - 1, AVAILABLE, 0)
-            condition = condition_at_load(one, wall_ms)
-            self._restore(one.last_offset, _live_state(one), one.delivery_count, condition)
-        self._restore(image.end_offset - 1, AVAILABLE, 0)
-        self._in_flight.advance()
+        restore(self._in_flight, image, now_ms)
 
     @property
     def is_initialised(self) -> bool:
@@ -479,25 +470,3 @@ class SharePartition:
             decision.outcome = decision.outcome._replace(released=True)
         self._unrecorded.add_to(decision, self._in_flight)
         return decision
-
-    def _restore(
-        self, last_offset: int, state: RecordState, delivery_count: int, condition: Condition | None = None
-    ) -> None:
-        """Puts the offsets from the SPEO to `last_offset` in flight as one batch, if there are records."""
-        in_flight = self._in_flight
-        last_offset = in_flight.control_runs.previous_data_offset(last_offset)
-        if last_offset < in_flight.speo:
-            return
-        run = InFlightRun(in_flight.speo, last_offset, state, delivery_count, condition=condition)
-        if state is AVAILABLE and not isinstance(condition, Due):
-            in_flight.note_available(run.first_offset, last_offset)
-        kind = UnreadBatch if state is AVAILABLE and not delivery_count and not run.waits else InFlightBatch
-        in_flight.append(kind(run.first_offset, last_offset, [run]))
-        if isinstance(condition, Due):
-            note = in_flight.note_delayed if run.is_delayed else in_flight.note_waiting
-            note(run, condition)
-
-
-def _live_state(recorded: StateRange) -> RecordState:
-    """A record whose acknowledgement waits for a transaction is still held."""
-    return ACQUIRED if isinstance(recorded.condition, PendingAcknowledgement) else recorded.state

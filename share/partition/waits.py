@@ -7,8 +7,7 @@ recorded when it is reached, because a due time that has passed means the same a
 
 from __future__ import annotations
 
-from barnabas.protocol.delivery_state import Condition, Due, StateRange
-from barnabas.share.partition.due_times import DELAY_MS_MAX, WAIT_MS_MAX
+from barnabas.protocol.delivery_state import Due
 from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
 from barnabas.share.partition.wait_queue import Waiting
 
@@ -48,15 +47,6 @@ def follow_wall_clock(in_flight: InFlight, ahead_ms: int) -> None:
             if run.state is AVAILABLE and isinstance(run.condition, Due) and not run.is_delayed:
                 run.condition = Due(run.condition.due_ms + step_ms)
     in_flight.build_wait_queue()
-
-
-def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
-    """The condition of a loaded range: a due time that has passed at this wall-clock time is none."""
-    due = loaded.condition
-    if not isinstance(due, Due):
-        return due
-    wait_ms_max = DELAY_MS_MAX if loaded.delivery_count else WAIT_MS_MAX
-    return Due(min(due.due_ms, wall_ms + wait_ms_max)) if due.due_ms > wall_ms else None
 
 
 def waiting_count(in_flight: InFlight) -> int:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from barnabas.protocol.delivery_state import Condition, Due, StateRange
 from barnabas.share.leader import group_reader, timed_reads
 from barnabas.share.leader.timed_reads import Gate
-from barnabas.share.partition import share_partition
+from barnabas.share.partition import restoring
 from barnabas.share.sweep.sweep import Sweep
 
 # pyright: reportPrivateUsage=false
@@ -24,7 +24,7 @@ def delays_forgotten_by_a_restart() -> Generator[None]:
     def condition_at_load(loaded: StateRange, _: int) -> Condition | None:
         return None if isinstance(loaded.condition, Due) else loaded.condition
 
-    with patch.object(share_partition, "condition_at_load", condition_at_load):
+    with patch.object(restoring, "condition_at_load", condition_at_load):
         yield
 
 

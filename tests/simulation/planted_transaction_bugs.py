@@ -15,13 +15,13 @@ from barnabas.coordinator.transaction.transaction import Participant
 from barnabas.protocol.delivery_state import Condition, PendingAcknowledgement, RecordState, StateRange
 from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.share.partition import administration, pending_acknowledgements, share_partition, waits
+from barnabas.share.partition import administration, pending_acknowledgements, restoring
 from barnabas.share.partition.acknowledgement import AcknowledgeType
 from barnabas.share.partition.pending_acknowledgements import TransactionEnd
 
 # pyright: reportPrivateUsage=false
 
-_condition_at_load = waits.condition_at_load
+_condition_at_load = restoring.condition_at_load
 _add = TransactionCoordinator.add_participants
 _takes_part: Callable[..., bool] = TransactionCoordinator.takes_part
 
@@ -60,8 +60,8 @@ def pending_forgotten_by_a_restart() -> Generator[None]:
         return loaded.state
 
     with (
-        patch.object(share_partition, "condition_at_load", condition_at_load),
-        patch.object(share_partition, "_live_state", live_state),
+        patch.object(restoring, "condition_at_load", condition_at_load),
+        patch.object(restoring, "_live_state", live_state),
     ):
         yield
 

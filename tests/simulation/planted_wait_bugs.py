@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from barnabas.protocol.delivery_state import Condition, Due, StateRange
-from barnabas.share.partition import share_partition, waits
+from barnabas.share.partition import restoring, share_partition, waits
 from barnabas.share.partition.due_times import DELAY_MS_MAX
 from barnabas.share.partition.in_flight import InFlight
 
@@ -34,5 +34,5 @@ def waits_forgotten_by_a_restart() -> Generator[None]:
     def condition_at_load(loaded: StateRange, _: int) -> Condition | None:
         return None if isinstance(loaded.condition, Due) else loaded.condition
 
-    with patch.object(share_partition, "condition_at_load", condition_at_load):
+    with patch.object(restoring, "condition_at_load", condition_at_load):
         yield
