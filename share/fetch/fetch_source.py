@@ -140,24 +140,25 @@ class FetchSource:
 
     def _begin(self, leader: SharePartitionLeader) -> None:
         """Decide where the group begins, unless that is being recorded, or searched for."""
-        if leader.is_beginning:
+        start, log = leader.start, leader.log
+        if start.is_being_recorded:
             return
         reset = self._configs.of(leader.group_id).auto_offset_reset
         if reset.strategy == "by_duration":
             self._begin_by_duration(leader, reset.duration_ms)
-        elif leader.log.log_end_offset == 0:
-            leader.begin_at_zero(self._zero_starts.add(leader.key))
-        elif leader.chose_zero:
-            leader.begin_at(0)
+        elif log.log_end_offset == 0:
+            start.begin_at_zero(self._zero_starts.add(leader.key))
+        elif start.chose_zero:
+            start.begin_at(0)
         elif reset.strategy == "earliest":
-            leader.begin_at(leader.log.log_start_offset)
+            start.begin_at(log.log_start_offset)
         else:
-            leader.begin_at(leader.log.high_watermark)
+            start.begin_at(log.high_watermark)
 
     def _begin_by_duration(self, leader: SharePartitionLeader, duration_ms: int) -> None:
-        search = leader.start_search
+        search = leader.start.search
         if search is None or search.duration_ms != duration_ms or search.is_outdated:
-            leader.start_search = StartSearch(
+            leader.start.search = StartSearch(
                 leader.log,
                 duration_ms,
                 self._clock.wall_ms(),
@@ -167,9 +168,9 @@ class FetchSource:
         elif search.is_done:
             if not search.found_nothing:
                 # Also if it failed, which is told once: the next fetch searches anew.
-                leader.start_search = None
+                leader.start.search = None
             start_offset = search.start_offset()
             if start_offset is None:
                 message = f"No record is younger than the {duration_ms} ms that the group begins with."
                 raise LateError(ErrorCode.offset_not_available, message)
-            leader.begin_at(start_offset)
+            leader.start.begin_at(start_offset)

@@ -24,6 +24,7 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
+from barnabas.share.leader.group_start import GroupStart
 from barnabas.share.leader.handing_out import hand_out
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
@@ -31,7 +32,6 @@ from barnabas.share.leader.look_ahead import look_ahead
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
-from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.arrival import TimedPart
@@ -140,11 +140,7 @@ class SharePartitionLeader:
         """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True
         """Set at every use of this leader; see `idle_leaders`."""
-        self.start_search: StartSearch | None = None
-        """The search for the group's start offset, if one is needed."""
-        self.chose_zero = False
-        """Whether the group is to begin at offset 0, which the log did not hold yet when that was decided."""
-        self._beginning: Completion[None] | None = None
+        self.start = GroupStart(self, self._announce)
         self._unsettled_count = 0
         """Decisions that are being recorded."""
         self.counts = PartitionCounts()
@@ -155,16 +151,11 @@ class SharePartitionLeader:
         self._count_batches(self.core.read_batches)
 
     @property
-    def is_beginning(self) -> bool:
-        """Whether the start offset has been decided and is being recorded."""
-        return self._beginning is not None and not self._beginning.done
-
-    @property
     def is_idle(self) -> bool:
         """Whether it can be dropped: all is recorded, no member holds a lock, and no record waits."""
         return (
             not self._unsettled_count
-            and (self.core.is_initialised or not self.chose_zero)
+            and (self.core.is_initialised or not self.start.chose_zero)
             and not self.core.has_unrecorded
             and not self._surroundings.dead_letters.is_writing(self)
             and self.core.next_deadline_ms() is None
@@ -179,28 +170,6 @@ class SharePartitionLeader:
     def is_full_of_delayed(self) -> bool:
         """Whether reading has stopped because of `share.delayed.records.max`."""
         return self.reader.times.is_stalled(self.limits())
-
-    def begin_at(self, start_offset: int) -> None:
-        """Record the start offset of the group; until that is done no record can be acquired. Raises
-        StorageError.
-        """
-        self.log.control_runs.know_from(start_offset)
-        self._beginning = self._record(self.core.decide_start_offset(start_offset))
-
-    def begin_at_zero(self, recorded: Completion[None]) -> None:
-        """Begin at offset 0 of an empty log, once the group's own records say so (`ZeroStarts`): a record of
-        that in this log would take the offset of the first data record. The choice stays if that fails.
-        """
-        self.chose_zero = True
-        self._beginning = recorded
-        recorded.when_done(self._recorded_zero_start)
-
-    def _recorded_zero_start(self, recorded: Completion[None]) -> None:
-        if recorded.error is None and not self.closed:
-            self.log.control_runs.know_from(0)
-            self.image.begin_at_zero()
-            self._announce(self.core.complete(self.core.decide_start_offset(0)))
-            self.follow_log_start()
 
     def readable_end(self, *, read_committed: bool) -> int:
         """The exclusive end of the records that the group may read, by its `share.isolation.level`."""

@@ -111,7 +111,7 @@ class Leading:
         leader = self.share_partitions.lead(self.key(group_id), self.log)
         assert leader is not None
         if not leader.core.is_initialised:
-            leader.begin_at(0)
+            leader.start.begin_at(0)
         return leader
 
     def produce(self, *batch_sizes: int) -> None:

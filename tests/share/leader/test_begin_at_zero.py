@@ -20,7 +20,7 @@ async def waiting_leader() -> tuple[Leading, SharePartitionLeader, Completion[No
     leader = stage.share_partitions.lead(stage.key(), stage.log)
     assert leader is not None
     recorded: Completion[None] = Completion()
-    leader.begin_at_zero(recorded)
+    leader.start.begin_at_zero(recorded)
     return stage, leader, recorded
 
 

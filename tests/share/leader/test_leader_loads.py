@@ -30,7 +30,7 @@ async def test_a_load_is_unknown_without_a_leader_and_before_the_start_is_decide
     undecided = stage.share_partitions.lead(stage.key(), stage.log)
     assert undecided is not None
     assert loads.load_of(stage.key(), None) is None
-    undecided.begin_at(0)
+    undecided.start.begin_at(0)
     assert loads.load_of(stage.key(), None) is not None
     undecided.closed = True
     assert loads.load_of(stage.key(), None) is None

@@ -92,7 +92,7 @@ class Played:
         leader = stage.share_partitions.lead(stage.key("G1"), stage.log)
         assert leader is not None
         self.leader = leader
-        leader.begin_at(100)
+        leader.start.begin_at(100)
         self._keep_files()
 
     @property

@@ -165,7 +165,7 @@ async def test_nothing_takes_effect_before_it_is_written() -> None:
     await settle()
     leader = stage.lead()
     assert not leader.core.is_initialised
-    assert leader.is_beginning
+    assert leader.start.is_being_recorded
     await settle()
     assert leader.core.spso == 0
     stage.fetch(leader)
@@ -196,7 +196,7 @@ async def test_a_failed_beginning_may_be_tried_again() -> None:
     stage.filesystem.write_error, stage.filesystem.failing_suffix = errno.EIO, ".log"
     leader = stage.lead()
     assert not leader.core.is_initialised
-    assert not leader.is_beginning
+    assert not leader.start.is_being_recorded
 
 
 class TestLoading:
