@@ -106,13 +106,15 @@ def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> LockHol
     if inspected.owner is None:
         return None
     member = broker.groups.share.member(group_id, inspected.owner)
-    remaining_ms = max(inspected.lock_deadline_ms - broker.clock.monotonic_ms(), 0)
+    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
+    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
     return LockHolder(
         member_id=inspected.owner,
         client_id=None if member is None else member.client_id,
         client_host=None if member is None else member.client_host,
-        lock_deadline_ms=i64(broker.clock.wall_ms() + remaining_ms),
+        lock_deadline_ms=i64(wall_ms + remaining_ms),
         lock_remaining_ms=i64(remaining_ms),
+        acquired_ms=i64(wall_ms - (now_ms - inspected.acquired_ms)),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.http.routes import Operation
     from barnabas.broker.http.streams import Streams
     from barnabas.broker.node.broker import Broker
+    from barnabas.share.sweep.lag_looks import LagLooks
 
 log = get_logger("http")
 
@@ -29,10 +30,12 @@ class OpenHttp(NamedTuple):
     server: HttpServer
     streams: Streams
     loop_lag: LoopLag
+    lag_looks: LagLooks
 
     async def close(self) -> None:
         self.streams.close()
         self.loop_lag.close()
+        await self.lag_looks.close()
         await self.server.close()
 
 
@@ -72,4 +75,14 @@ async def _open(broker: Broker, config: HttpConfig, more_operations: MoreOperati
         return None
     address = config._replace(port=server.port).address
     log.info("HTTP is served", address=f"http://{address}")
-    return OpenHttp(address, server, streams, LoopLag(broker.metrics))
+    return OpenHttp(address, server, streams, LoopLag(broker.metrics), _begin_lag_looks(broker))
+
+
+def _begin_lag_looks(broker: Broker) -> LagLooks:
+    from barnabas.share.sweep.lag_looks import LagLooks
+
+    looks = LagLooks(
+        broker.clock, broker.deadlines, broker.groups.share, broker.share_partitions, broker.load_leader
+    )
+    looks.begin()
+    return looks

@@ -1,7 +1,9 @@
 """The events in the history of one record: the steps of its control records that have changed it. Pure.
 
 A checkpoint repeats the whole state of the group. It is an event only if the state of the record differs from
-the one before, as after an administrator's reset, or if older control records were cleaned away.
+the one before, as after an administrator's reset, or if older control records were cleaned away. The state of
+a record without a delivery is no event, unless something happened to the record before: acquired is recorded
+as available with one delivery less, so a record that is delivered for the first time has that state, too.
 """
 
 from __future__ import annotations
@@ -9,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from barnabas.protocol.delivery_state import Cause, Condition
+from barnabas.protocol.delivery_state import Cause, Condition, Due, LetterPlace, PendingAcknowledgement
 from barnabas.protocol.record_history import UNKNOWN_COUNT, HistoryStep, StepKind
 from barnabas.protocol.record_inspection import DescribedState
 
 CHECKPOINT: Final = "checkpoint"
 """The event of a state that has no cause of its own."""
 DELETED: Final = "group deleted"
+DELAYED: Final = "delayed"
+"""The record waits for its first delivery, because of its header."""
+IN_TRANSACTION: Final = "acknowledged in transaction"
+"""The acknowledgement waits for the end of its transaction."""
 
 _FINAL: Final = frozenset({DescribedState.ACKNOWLEDGED, DescribedState.ARCHIVED})
 
@@ -28,7 +34,7 @@ class Event(NamedTuple):
     timestamp_ms: int
     """The time of the decision, by the broker's clock."""
     event: str
-    """The cause in words, `CHECKPOINT`, or `DELETED`."""
+    """The cause in words, or one of the constants above."""
     state: str
     delivery_count: int | None
     """None if the control record does not tell."""
@@ -54,7 +60,9 @@ def _is_event(step: HistoryStep, before: HistoryStep | None) -> bool:
     if step.state is DescribedState.NEW:
         return before is not None and before.state is not DescribedState.NEW
     if before is None:
-        return True
+        return step.state is not DescribedState.AVAILABLE or _state(step)[1:] != (0, None)
+    if isinstance(step.condition, LetterPlace) and isinstance(before.condition, LetterPlace):
+        return False  # only the place of the dead letter has changed
     is_only_passed = step.state is DescribedState.PASSED and before.state in _FINAL
     return _state(step) != _state(before) and not is_only_passed
 
@@ -64,19 +72,25 @@ def _state(step: HistoryStep) -> tuple[DescribedState, int, Condition | None]:
 
 
 def _event(step: HistoryStep) -> Event:
-    if step.kind is StepKind.DELETION:
-        event = DELETED
-    elif step.cause is Cause.NONE:
-        event = CHECKPOINT
-    else:
-        event = step.cause.name.lower().replace("_", " ")
     count = None if step.delivery_count == UNKNOWN_COUNT else step.delivery_count
     return Event(
         step.control_offset,
         step.timestamp_ms,
-        event,
+        _name(step),
         step.state.name.lower(),
         count,
         step.member_id,
         step.condition,
     )
+
+
+def _name(step: HistoryStep) -> str:
+    if step.kind is StepKind.DELETION:
+        return DELETED
+    if step.cause is not Cause.NONE:
+        return step.cause.name.lower().replace("_", " ")
+    if step.kind is StepKind.CHECKPOINT:
+        return CHECKPOINT
+    if isinstance(step.condition, PendingAcknowledgement):
+        return IN_TRANSACTION
+    return DELAYED if isinstance(step.condition, Due) else CHECKPOINT

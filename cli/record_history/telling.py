@@ -155,7 +155,10 @@ def _print_present(printer: Printer, present: RecordRange) -> None:
     if present.holder is not None:
         seconds = present.holder.lock_remaining_ms / _MS_PER_SECOND
         client = present.holder.client_id or "an unknown client"
-        line += f", held by {present.holder.member_id} ({client}) for {seconds:.1f} s more"
+        line += f", held by {present.holder.member_id} ({client})"
+        if present.holder.acquired_ms is not None:
+            line += f" since {as_time(present.holder.acquired_ms)}"
+        line += f", for {seconds:.1f} s more"
     elif present.wait is not Wait.NOTHING and present.state is not DescribedState.ACQUIRED:
         line += f", waits for: {present.wait.name.lower().replace('_', ' ')}"
     printer.text(f"{line}.")

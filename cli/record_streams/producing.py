@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from barnabas.cli.printing import Printer
 from barnabas.cli.progress import progress
 from barnabas.cli.record_streams.record_input import NewRecord
-from barnabas.cli.target import Target
+from barnabas.cli.target import NotFoundError, Target
+from barnabas.client.errors import UnknownTopicError
 from barnabas.client.produce.producer_options import Codec
 from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
@@ -71,8 +72,8 @@ async def produce(
 ) -> int:
     """Write the records, print the tally, also after an error, and return the number of records.
 
-    `total` is the number of records if it is known. Raises `ConsumerError`, and the errors of reading
-    `records`.
+    `total` is the number of records if it is known. Raises `NotFoundError` if there is no such topic, other
+    errors of `ConsumerError`, and the errors of reading `records`.
     """
     tally = Tally()
     producer = Producer(target.bootstrap, **target.options, compression=compression, linger_ms=LINGER_MS)
@@ -80,8 +81,14 @@ async def produce(
         with progress(f"producing to {topic}", total) as steps:
             async with producer:
                 await _send_all(producer, topic, records, given, tally, steps.advance)
-    finally:
+    except UnknownTopicError as error:
+        if tally.count:  # the topic was deleted meanwhile
+            _print_tally(printer, topic, tally)
+        raise NotFoundError(f"{error} Create it: barnabas topics create {topic}") from error
+    except BaseException:
         _print_tally(printer, topic, tally)
+        raise
+    _print_tally(printer, topic, tally)
     return tally.count
 
 

@@ -21,7 +21,8 @@ from barnabas.protocol.varint import RecordFormatError
 class LockHolder(NamedTuple):
     """The member that holds records, until `lock_deadline_ms` (since 1970, by the broker's clock).
 
-    Its client id and host are None if it is no member of the group.
+    Its client id and host are None if it is no member of the group. `acquired_ms` is when it acquired them,
+    by the same clock, also if it has renewed the lock; None if the broker is too old to tell.
     """
 
     member_id: str
@@ -29,6 +30,7 @@ class LockHolder(NamedTuple):
     client_host: str | None
     lock_deadline_ms: int
     lock_remaining_ms: int
+    acquired_ms: int | None = None
 
 
 class LastChange(NamedTuple):
@@ -132,6 +134,7 @@ def _holder(holder: HolderOnWire) -> LockHolder:
         holder.client_host,
         holder.lock_deadline_ms,
         holder.lock_remaining_ms,
+        holder.acquired_ms or None,
     )
 
 

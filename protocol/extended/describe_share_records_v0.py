@@ -62,6 +62,8 @@ class LockHolder:
     """The end of the lock, in milliseconds since 1970."""
     lock_remaining_ms: i64 = field(metadata={"kafka_type": "int64"})
     """The time until the end of the lock, at least 0."""
+    acquired_ms: i64 = field(metadata={"kafka_type": "int64", "tag": 0}, default=i64(0))
+    """When the member acquired the records, in milliseconds since 1970; 0 if the broker does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,17 @@ class IdleLags:
             for group_id, state in of_partition.items():
                 yield IdleLag(group_id, state.log.topic_partition, _lag_now(state))
 
+    def __contains__(self, key: SharePartitionKey) -> bool:
+        return key.group_id in self._by_partition.get(key.topic_id_partition, ())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another share-partition."""
+        return self._count >= IDLE_LAGS_MAX
+
     def note(self, leader: SharePartitionLeader) -> None:
         """The leader goes from memory, because it is idle."""
-        if self._count < IDLE_LAGS_MAX and leader.core.is_initialised:
+        if not self.is_full and leader.core.is_initialised:
             log = leader.log
             state = _AtTheEnd(log, leader.core.spso, log.high_watermark, leader.lag())
             self._by_partition.setdefault(leader.key.topic_id_partition, {})[leader.group_id] = state

@@ -171,6 +171,12 @@ class SharePartitions:
             self._deadlines.cancel(leader)
             self.wake_fetches(key)
 
+    def put_away(self, key: SharePartitionKey) -> None:
+        """The leader was loaded for its lag alone: it goes again, unless a member makes use of it by now."""
+        leader = self.in_memory(key)
+        if leader is not None and leader.is_idle:
+            self._forget_idle(key)
+
     def _forget_idle(self, key: SharePartitionKey) -> None:
         leader = self._leaders[key]
         self.forget(key)

@@ -36,7 +36,10 @@ def decide_archived(in_flight: InFlight, ranges: Iterable[Span], cause: Cause) -
 
 
 def decide_letter_place(in_flight: InFlight, ranges: Iterable[Span], place: LetterPlace) -> Decision:
-    """The letters of the Archiving records in these ranges go to another place. Their reasons stay."""
+    """The letters of the Archiving records in these ranges go to another place. Their reasons stay.
+
+    The changes have no cause: the records were given up before, and that is counted and told once.
+    """
     decision = Decision()
     for batch, run in _archiving_runs(in_flight, ranges):
         assert isinstance(run.condition, LetterPlace), (run.first_offset, run.state)
@@ -44,7 +47,7 @@ def decide_letter_place(in_flight: InFlight, ranges: Iterable[Span], place: Lett
         run.pending = True
         decision.targets.append(Target(batch, run, ARCHIVING, placed))
         decision.add_change(
-            run.first_offset, run.last_offset, ARCHIVING, run.delivery_count, placed.reason, None, placed
+            run.first_offset, run.last_offset, ARCHIVING, run.delivery_count, Cause.NONE, None, placed
         )
     return decision
 

@@ -31,14 +31,15 @@ ARCHIVED = RecordState.ARCHIVED
 class InFlightRun:
     """Neighbouring offsets of one batch, both ends inclusive, that are equal in all fields below.
 
-    `owner` and `lock_deadline_ms` belong to an acquired run, `condition` to the state. An acquired run with a
-    condition has no owner: its acknowledgement waits for the end of a transaction. `pending` means that a
-    change of the run is being recorded: no other change and no acquisition is possible, and the SPSO does not
-    pass it. An available run with a condition, which is a `Due`, waits: it cannot be acquired until it is
-    due.
+    `owner`, `lock_deadline_ms` and `acquired_ms` belong to an acquired run, `condition` to the state. A
+    renewal moves the deadline, and leaves the time of the acquisition. An acquired run with a condition has
+    no owner: its acknowledgement waits for the end of a transaction. `pending` means that a change of the run
+    is being recorded: no other change and no acquisition is possible, and the SPSO does not pass it. An
+    available run with a condition, which is a `Due`, waits: it cannot be acquired until it is due.
     """
 
     __slots__ = (
+        "acquired_ms",
         "condition",
         "delivery_count",
         "first_offset",
@@ -58,6 +59,7 @@ class InFlightRun:
         owner: str | None = None,
         lock_deadline_ms: int = 0,
         condition: Condition | None = None,
+        acquired_ms: int = 0,
     ) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -66,6 +68,7 @@ class InFlightRun:
         self.owner = owner
         self.lock_deadline_ms = lock_deadline_ms
         self.condition = condition
+        self.acquired_ms = acquired_ms
         self.pending = False
 
     @property
@@ -87,6 +90,7 @@ class InFlightRun:
             and self.delivery_count == other.delivery_count
             and self.owner == other.owner
             and self.lock_deadline_ms == other.lock_deadline_ms
+            and self.acquired_ms == other.acquired_ms
             and self.condition == other.condition
             and not self.pending
             and not other.pending
@@ -98,6 +102,7 @@ class InFlightRun:
         self.condition = condition
         self.owner = None
         self.lock_deadline_ms = 0
+        self.acquired_ms = 0
 
     def cut_behind(self, offset: int) -> InFlightRun:
         """Ends the run at `offset` and returns the rest as a run of its own."""
@@ -109,6 +114,7 @@ class InFlightRun:
             self.owner,
             self.lock_deadline_ms,
             self.condition,
+            self.acquired_ms,
         )
         self.last_offset = offset
         return rest

@@ -45,6 +45,8 @@ class InspectedRange(NamedTuple):
     """Monotonic; it has a meaning only beside an owner."""
     due_ms: int = 0
     """With `Wait.DUE`: when the first of the records is due, in wall-clock time; 0 if that is unknown."""
+    acquired_ms: int = 0
+    """When the owner acquired them; monotonic, and with a meaning only beside an owner."""
 
 
 def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
@@ -89,7 +91,15 @@ def _of_run(
 ) -> InspectedRange:
     due_ms = run.condition.due_ms if isinstance(run.condition, Due) else 0
     return InspectedRange(
-        first_offset, last_offset, state, run.delivery_count, wait, run.owner, run.lock_deadline_ms, due_ms
+        first_offset,
+        last_offset,
+        state,
+        run.delivery_count,
+        wait,
+        run.owner,
+        run.lock_deadline_ms,
+        due_ms,
+        run.acquired_ms,
     )
 
 

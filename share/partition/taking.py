@@ -88,6 +88,7 @@ class Taking:
             run.delivery_count += 1
             run.owner = self._request.member_id
             run.lock_deadline_ms = self._deadline_ms
+            run.acquired_ms = self._request.now_ms
             batch.join(run.first_offset, last_offset)
             if (
                 batch is previous_batch
@@ -114,6 +115,7 @@ class Taking:
                 run.delivery_count += 1
                 run.owner = self._request.member_id
                 run.lock_deadline_ms = self._deadline_ms
+                run.acquired_ms = self._request.now_ms
         if parts:
             self._in_flight.note_deadline(self._deadline_ms)
             if order.priorities is not None:
@@ -166,8 +168,12 @@ class Taking:
 
     def _new_batch(self, base_offset: int, acquired_last_offset: int, last_offset: int) -> InFlightBatch:
         """Acquired up to one offset, and available behind it."""
-        owner, deadline_ms = self._request.member_id, self._deadline_ms
-        runs = [InFlightRun(base_offset, acquired_last_offset, ACQUIRED, 1, owner, deadline_ms)]
+        owner, now_ms = self._request.member_id, self._request.now_ms
+        runs = [
+            InFlightRun(
+                base_offset, acquired_last_offset, ACQUIRED, 1, owner, self._deadline_ms, None, now_ms
+            )
+        ]
         if acquired_last_offset < last_offset:
             runs.append(InFlightRun(acquired_last_offset + 1, last_offset, AVAILABLE, 0))
         return InFlightBatch(base_offset, last_offset, runs)

@@ -106,6 +106,8 @@ async def test_each_record_is_read_beside_its_state_and_its_holder(world: World)
         assert first.holder is not None
         assert first.holder.client_id == "app"
         assert 0 < first.holder.lock_remaining_ms <= 30_000
+        assert first.holder.acquired_ms is not None
+        assert 0 < first.holder.lock_deadline_ms - first.holder.acquired_ms <= 30_000
         causes = [one.group.last_change and one.group.last_change.cause for one in found]
         assert causes == [Cause.NONE, Cause.ACCEPT, Cause.RELEASE, Cause.NONE, Cause.NONE]
         assert {one.group.wait for one in found} == {Wait.NOTHING}

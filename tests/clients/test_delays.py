@@ -1,4 +1,4 @@
-"""Real share consumers in groups with delays and a time to live, and the program of docs/delays.md."""
+"""Real share consumers in groups with delays and a time to live, and the page docs/delays.md."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.clients.confluent_polling import poll_some as poll_confluent
 from tests.clients.confluent_polling import share_consumer
 from tests.clients.java_build import PROJECT
 from tests.clients.java_polling import accept, poll_some, wait_for_lag
+from tests.clients.page_commands import run_commands
 from tests.clients.share_probe import ShareProbe
 from tests.clients.test_readme import blocks, output_of
 
@@ -73,6 +74,7 @@ def test_a_delay_in_a_header_survives_a_kill_of_the_broker(own_broker: BrokerPro
 
 
 def test_the_program_of_the_page_gets_the_delayed_record_last(own_broker: BrokerProcess) -> None:
-    Cluster(own_broker.address).topic(name="reminders")
-    (program,) = blocks(PROJECT / "docs" / "delays.md", "python")
+    page = PROJECT / "docs" / "delays.md"
+    assert run_commands(page, own_broker) == 3
+    (program,) = blocks(page, "python")
     assert output_of(program, own_broker) == ["now", "in two seconds"]

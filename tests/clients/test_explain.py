@@ -75,7 +75,8 @@ def test_a_held_record_names_its_holder(
     assert lines[0] == "orders-0, offset 1"
     assert lines[1].startswith("  produced ")
     assert "held by " in lines[-1]
-    assert "(rdkafka) for " in lines[-1]
+    assert "(rdkafka) since 20" in lines[-1]
+    assert lines[-1].endswith(" s more.")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from barnabas.share.leader.delivery_limit_reports import (
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.conformance.conftest import Stage
+from tests.conformance.dead_lettering import offsets_of_letters, use_dead_letters
+from tests.conformance.harness import settle
 from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE
 
 EVENT = "records reached the delivery limit and are archived"
@@ -89,6 +91,16 @@ async def test_the_end_of_the_broker_logs_the_waiting_lines(stage: Stage) -> Non
         await deliver_twice(stage, 3)
         await stage.lab.restart()
     assert told(lines) == [(GROUP, 3, "t-0 offset 0")]
+
+
+async def test_records_with_dead_letters_are_counted_once(stage: Stage) -> None:
+    await use_dead_letters(stage.lab)
+    with capture_logs() as lines:
+        await deliver_twice(stage, 5)
+        await settle()
+        assert await offsets_of_letters(stage.lab) == [0, 1, 2, 3, 4]
+        await stage.lab.advance(TELL_INTERVAL_MS)
+    assert (told(lines), counted(stage)) == ([(GROUP, 5, "t-0 offset 0")], 5)
 
 
 async def test_each_interval_has_its_own_line(stage: Stage) -> None:

@@ -22,7 +22,7 @@ from tests.conformance.records_of_a_group import (
     ask_to_describe,
     describe,
 )
-from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember
+from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, RENEW, ShareMember
 from tests.conformance.test_order_of_keys import members, produce, taken
 from tests.conformance.test_read_committed import log_of
 from tests.storage.transactions import Producer
@@ -55,6 +55,20 @@ async def test_each_state_is_described_with_its_deliveries(stage: Stage) -> None
     assert (page.response.start_offset, page.response.end_offset) == (0, 6)
     assert page.response.next_offset == -1
     assert page.waits == {}
+
+
+async def test_a_holder_is_told_since_when_also_after_a_renewal(stage: Stage) -> None:
+    member = await begun(stage, 1, 1, 1)
+    await member.take(1)
+    await stage.lab.advance(10_000)
+    await member.take(2)
+    await member.acknowledge([(0, 2, RENEW)], renew=True)
+    since = [one.holder.acquired_ms for one in (await describe(stage.lab, stage.partition)).response.ranges]
+    assert since == [stage.lab.clock.wall_ms() - 10_000, stage.lab.clock.wall_ms()]
+    await stage.lab.advance(LOCK_MS)
+    await member.take(1)
+    first, *_ = (await describe(stage.lab, stage.partition)).response.ranges
+    assert first.holder.acquired_ms == stage.lab.clock.wall_ms()
 
 
 async def test_nothing_is_acquired_or_changed_by_a_look(stage: Stage) -> None:

@@ -24,6 +24,8 @@ class Holder(Struct, kw_only=True):
     member_id: str
     client_id: str | None
     client_host: str | None
+    acquired_ms: int
+    """When the member acquired the records, in wall-clock time. A renewal does not change it."""
     lock_deadline_ms: int
     """Wall-clock time."""
     lock_remaining_ms: int
@@ -101,12 +103,14 @@ def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> Holder 
     if inspected.owner is None:
         return None
     member = broker.groups.share.member(group_id, inspected.owner)
-    remaining_ms = max(inspected.lock_deadline_ms - broker.clock.monotonic_ms(), 0)
+    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
+    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
     return Holder(
         member_id=inspected.owner,
         client_id=None if member is None else member.client_id,
         client_host=None if member is None else member.client_host,
-        lock_deadline_ms=broker.clock.wall_ms() + remaining_ms,
+        acquired_ms=wall_ms - (now_ms - inspected.acquired_ms),
+        lock_deadline_ms=wall_ms + remaining_ms,
         lock_remaining_ms=remaining_ms,
     )
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
 from barnabas.cli.record_history.events import Event, events_of
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.delivery_state import Cause, Due, RecordState, StateRange
+from barnabas.protocol.delivery_state import (
+    Cause,
+    Due,
+    LetterPlace,
+    PendingAcknowledgement,
+    RecordState,
+    StateRange,
+)
 from barnabas.protocol.record_history import history_step
 
 GROUP = "workers"
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+AVAILABLE, ACKNOWLEDGED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
+ARCHIVING, ARCHIVED = RecordState.ARCHIVING, RecordState.ARCHIVED
+TOPIC_ID = UUID(int=7)
 
 
 def checkpoint(
@@ -80,6 +90,46 @@ def test_a_checkpoint_that_changes_the_state_is_an_event(
 def test_the_first_checkpoint_tells_a_state_whose_changes_were_cleaned() -> None:
     (event,) = told(5, checkpoint(0, 9, StateRange(5, 5, AVAILABLE, 2)))
     assert (event.event, event.state, event.delivery_count) == ("checkpoint", "available", 2)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        checkpoint(0, 9),
+        checkpoint(0, 9, StateRange(5, 5, AVAILABLE, 0)),
+        delta(StateRange(4, 6, AVAILABLE, 0)),
+    ],
+)
+def test_a_first_delivery_is_no_event_when_other_records_change(
+    record: ShareCheckpoint | ShareDelta,
+) -> None:
+    accepted = StateRange(5, 5, ACKNOWLEDGED, 1, Cause.ACCEPT, "m")
+    assert told(5, record) == []
+    assert [one.event for one in told(5, record, delta(accepted))] == ["accept"]
+
+
+def test_another_place_for_the_dead_letter_is_no_event() -> None:
+    given_up = StateRange(5, 5, ARCHIVING, 5, Cause.DELIVERY_LIMIT, "m", LetterPlace(Cause.DELIVERY_LIMIT))
+    moved = given_up._replace(
+        cause=Cause.NONE, member=None, condition=LetterPlace(Cause.DELIVERY_LIMIT, TOPIC_ID, 0, 3)
+    )
+    written = StateRange(5, 5, ARCHIVED, 5, Cause.DEAD_LETTER)
+    events = told(5, delta(given_up), delta(moved), delta(written))
+    assert [one.event for one in events] == ["delivery limit", "dead letter"]
+
+
+@pytest.mark.parametrize(
+    ("count", "condition", "event"),
+    [
+        (0, Due(900), "delayed"),
+        (1, PendingAcknowledgement(7, 0, 1, "m"), "acknowledged in transaction"),
+    ],
+)
+def test_a_condition_without_a_cause_has_its_own_name(
+    count: int, condition: Due | PendingAcknowledgement, event: str
+) -> None:
+    (found,) = told(5, delta(StateRange(5, 5, AVAILABLE, count, Cause.NONE, None, condition)))
+    assert (found.event, found.state, found.condition) == (event, "available", condition)
 
 
 def test_a_record_that_the_group_has_not_reached_has_no_history() -> None:

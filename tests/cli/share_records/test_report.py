@@ -24,7 +24,7 @@ HELD = RecordRange(
     DescribedState.ACQUIRED,
     2,
     Wait.NOTHING,
-    LockHolder("m-1", "app", "/10.0.0.7", 1_700_000_030_000, 12_345),
+    LockHolder("m-1", "app", "/10.0.0.7", 1_700_000_030_000, 12_345, 1_699_999_990_000),
     LastChange(Cause.LOCK_EXPIRED, 1_700_000_000_000, "m-0"),
 )
 ENDED = RecordRange("orders", 0, 13, 13, DescribedState.ACKNOWLEDGED, 1, Wait.NOTHING, None, None)
@@ -54,6 +54,7 @@ def test_a_held_range_shows_its_holder_its_lock_and_its_last_change() -> None:
         "DELIVERIES": "2",
         "MEMBER": "m-1",
         "CLIENT": "app /10.0.0.7",
+        "SINCE": "2023-11-14T22:13:10.000Z",
         "LOCKED UNTIL": "2023-11-14T22:13:50.000Z",
         "LEFT": "12.3 s",
         "LAST CHANGE": "lock expired",
@@ -73,6 +74,7 @@ def test_columns_without_a_value_are_left_out() -> None:
 def test_json_has_null_for_unknown_values() -> None:
     held, ended, passed = as_json(HELD, ENDED, PASSED)
     assert held["holder"]["lock_remaining_ms"] == 12_345
+    assert held["holder"]["acquired_ms"] == 1_699_999_990_000
     assert held["last_change"] == {
         "cause": "lock_expired",
         "timestamp_ms": 1_700_000_000_000,

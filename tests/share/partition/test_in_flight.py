@@ -87,8 +87,9 @@ def test_refused_acknowledgements_leave_no_splinters() -> None:
 
 
 def test_isolating_cuts_a_run_on_both_sides_and_joining_mends_it() -> None:
-    batch = InFlightBatch(0, 9, [InFlightRun(0, 9, ACQUIRED, 1, "member", 7)])
+    batch = InFlightBatch(0, 9, [InFlightRun(0, 9, ACQUIRED, 1, "member", 7, None, 3)])
     middle = batch.isolate(0, 3, 5)
+    assert [run.acquired_ms for run in batch.runs] == [3, 3, 3]
     assert [(run.first_offset, run.last_offset) for run in batch.runs] == [(0, 2), (3, 5), (6, 9)]
     assert batch.runs[1] is middle
     assert [batch.run_index(offset) for offset in (0, 2, 3, 5, 6, 9, 10)] == [0, 0, 1, 1, 2, 2, 3]
@@ -96,7 +97,7 @@ def test_isolating_cuts_a_run_on_both_sides_and_joining_mends_it() -> None:
     assert [(run.first_offset, run.last_offset) for run in batch.runs] == [(0, 9)]
 
 
-def test_runs_of_other_owners_deadlines_counts_or_with_a_change_pending_stay_apart() -> None:
+def test_runs_of_other_owners_deadlines_counts_acquisitions_or_with_a_change_pending_stay_apart() -> None:
     runs = [
         InFlightRun(0, 0, ACQUIRED, 1, "member-1", 7),
         InFlightRun(1, 1, ACQUIRED, 1, "member-2", 7),
@@ -105,10 +106,12 @@ def test_runs_of_other_owners_deadlines_counts_or_with_a_change_pending_stay_apa
         InFlightRun(4, 4, ACQUIRED, 2, "member-2", 8),
         InFlightRun(5, 5, ACQUIRED, 2, "member-2", 8),
         InFlightRun(6, 6, AVAILABLE, 2),
+        InFlightRun(7, 7, ACQUIRED, 1, "member-2", 9, None, 5),
+        InFlightRun(8, 8, ACQUIRED, 1, "member-2", 9, None, 6),
     ]
     runs[4].pending = True
-    batch = InFlightBatch(0, 6, list(runs))
-    batch.join(0, 6)
+    batch = InFlightBatch(0, 8, list(runs))
+    batch.join(0, 8)
     assert batch.runs == runs
 
 

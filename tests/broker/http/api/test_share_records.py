@@ -32,6 +32,7 @@ async def test_each_state_is_shown_with_its_holder(store: str) -> None:
             "member_id": "member-1",
             "client_id": "worker",
             "client_host": held["holder"]["client_host"],
+            "acquired_ms": held["holder"]["lock_deadline_ms"] - LOCK_MS,
             "lock_deadline_ms": held["holder"]["lock_deadline_ms"],
             "lock_remaining_ms": LOCK_MS,
         }
