@@ -1,10 +1,12 @@
 # make help lists the targets. They build everything in .venv and .cache; make clean removes it.
-# make PYTHON=... selects the interpreter, make LISTEN=... DATA=... the address and the data directory of the broker.
+# make PYTHON=... selects the interpreter, make LISTEN=... DATA=... SERVE=... the address, the data directory and further options of the
+# broker.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 LISTEN ?= 127.0.0.1:9092
 DATA ?= ./data
+SERVE ?=
 TESTS ?=
 SECONDS ?= 30
 SEED ?=
@@ -28,7 +30,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
-	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others'
+	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others;'
+	@echo "             SERVE='--set log.flush=always' adds options of barnabas serve"
 	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
@@ -55,7 +58,7 @@ setup: .venv/installed
 run: setup
 	@echo 'Point any Kafka client at bootstrap.servers=$(LISTEN); Ctrl-C stops. A share consumer in ten lines: README.md'
 	@echo 'Other addresses and settings: $(BIN)/barnabas serve --help'
-	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA)
+	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA) $(SERVE)
 
 # A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
 # Each test belongs to one of the targets test, test-spark, matrix, clients, images and dist: tests/test_targets.py checks it.
@@ -122,9 +125,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml $(NATIVE) | .venv/bin/python
-	$(PIP_INSTALL) --editable .
+	@echo 'Installing into .venv: this takes a minute or two.'
+	@$(PIP_INSTALL) --editable .
 	@touch $@
 
 .venv/installed-tests: pyproject.toml .venv/installed
-	$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
+	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
+	@$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
 	@touch $@
