@@ -26,13 +26,16 @@ PACKAGES := broker cli client coordinator pipeline protocol runtime share storag
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup run test test-spark matrix clients images compose sim diff check docs dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others;'
 	@echo "             SERVE='--set log.flush=always' adds options of barnabas serve"
-	@echo 'make test    run the tests without Spark with a process for each core, or the tests TESTS=... in one process'
+	@echo 'make test    run the tests without Spark in a process for each core and one more, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
 	@echo '             PART=1/3 runs the first third of these tests'
@@ -63,9 +66,11 @@ run: setup
 # A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
 # Each test belongs to one of the targets test, test-spark, matrix, clients, images and dist: tests/test_targets.py checks it.
 IN_PROCESSES := --numprocesses auto --dist loadscope
+# One process more than there are cores: a test that waits for a program of its own, or for time to pass, leaves its core to others.
+IN_MORE_PROCESSES = --numprocesses $(shell $(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadscope
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release or images)' $(IN_PROCESSES))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release or images)' $(IN_MORE_PROCESSES))
 
 test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,10 +21,14 @@ MARKERS = {
     "images": "builds or runs container images, as root; only with --images",
 }
 KILLS = 20
-_LONGEST = ("clients", "simulation", "pipeline")
-"""The folders that take longest begin first."""
-_SHARING = ("clients", "pipeline")
-"""The folders whose tests share a broker or a Spark session."""
+_LONGEST = "simulation"
+"""The folder whose files take longest begins first."""
+_WAITING = ("pipeline", "clients")
+"""The folders whose tests wait for other programs, the one with the longer parts first. Other tests use the
+processors meanwhile.
+"""
+OTHERS_BETWEEN = 8
+"""Files that begin between two parts of these folders, so that the suite does not end with one of them."""
 
 
 class Part(NamedTuple):
@@ -96,6 +101,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Python's garbage collector never looks at the modules and the thousands of tests: each look would take
+    a third of a second, and they all live as long as the process.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out: list[pytest.Item] = []
     for item in items:
@@ -110,7 +128,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--images"):
         left_out += [item for item in items if item.get_closest_marker("images")]
     _leave_out(config, items, left_out)
-    items.sort(key=lambda item: _order(item.nodeid))  # stable
+    places = {part: place for place, part in enumerate(ordered_parts(part_of(item.nodeid) for item in items))}
+    items.sort(key=lambda item: places[part_of(item.nodeid)])  # stable
 
 
 @pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
@@ -136,19 +155,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class ByPart(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Gives a process one part of the suite after the other: a file, or a folder whose tests share a broker
-    or a Spark session.
-
-    With --clients all parts are files, and with --matrix-repeats test functions, because most of these tests
-    are in one folder.
+    """Gives a process one part of the suite after the other: a file, or a folder of the pipeline, whose tests
+    share a broker or a Spark session. With --matrix-repeats the parts are test functions, because most of
+    these tests are in one folder.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         if self.config.getoption("--matrix-repeats") is not None:
             return _function(nodeid)
-        folder = _folder(nodeid)
-        shares = folder.partition("/")[0] in _SHARING and not self.config.getoption("--clients")
-        return folder if shares else nodeid.partition("::")[0]
+        return part_of(nodeid)
 
 
 def _function(nodeid: str) -> str:
@@ -156,15 +171,24 @@ def _function(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
-def _folder(nodeid: str) -> str:
-    """`storage` of `tests/storage/reading/test_x.py::test_...`, but `pipeline/export` within `pipeline`."""
-    _, *folders, _file = nodeid.partition("::")[0].split("/")
-    return "/".join(folders[:2] if folders[:1] == ["pipeline"] else folders[:1])
+def part_of(nodeid: str) -> str:
+    """The file of a test; of `tests/pipeline/export/test_x.py::test_...` the folder, `pipeline/export`."""
+    file = nodeid.partition("::")[0]
+    _, *folders, _name = file.split("/")
+    return "/".join(folders[:2]) if folders[:1] == ["pipeline"] else file
 
 
-def _order(nodeid: str) -> int:
-    folder = _folder(nodeid).partition("/")[0]
-    return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
+def ordered_parts(parts: Iterable[str]) -> list[str]:
+    """The parts in the order in which they begin: the folders that wait are spread over the suite."""
+    of_folder: dict[str, list[str]] = {}
+    for part in dict.fromkeys(parts):
+        of_folder.setdefault(part.removeprefix("tests/").partition("/")[0], []).append(part)
+    ordered = of_folder.pop(_LONGEST, [])
+    waiting = [part for folder in _WAITING for part in of_folder.pop(folder, [])]
+    others = [part for folder in of_folder.values() for part in folder]
+    for place, part in enumerate(waiting):
+        ordered += [part, *others[place * OTHERS_BETWEEN : (place + 1) * OTHERS_BETWEEN]]
+    return ordered + others[len(waiting) * OTHERS_BETWEEN :]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

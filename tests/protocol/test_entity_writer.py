@@ -19,12 +19,19 @@ from tests.protocol.filled_messages import filled, made, served_versions, writte
 MESSAGES = pytest.mark.parametrize(
     "entity_type",
     [
-        message_class(spec.key, version, direction)
+        (spec.key, version, direction)
         for spec, version in served_versions()
         for direction in ("request", "response")
     ],
-    ids=lambda entity_type: f"{entity_type.__name__}-{entity_type.__version__}",
+    ids=lambda asked: f"{asked[0].name}-{asked[1]}-{asked[2]}",
+    indirect=True,
 )
+
+
+@pytest.fixture
+def entity_type(request: pytest.FixtureRequest) -> type[Entity]:
+    """Loaded for its test: importing all of them takes a second in each process that collects the tests."""
+    return message_class(*request.param)
 
 
 def ours(entity: Any) -> bytes:

@@ -36,8 +36,12 @@ NOW_MS = 1_700_000_000_000
 MESSAGE_BYTES_MAX = 1_048_588
 
 
-def produced(record_count: int = 2, value: bytes = b"value", **fields: Any) -> bytes:
-    body = b"".join(encode_record(delta, 0, b"key", value) for delta in range(record_count))
+def produced(
+    record_count: int = 2, value: bytes = b"value", *, body: bytes | None = None, **fields: Any
+) -> bytes:
+    """A batch of equal records, or with another body."""
+    if body is None:
+        body = b"".join(encode_record(delta, 0, b"key", value) for delta in range(record_count))
     defaults: dict[str, Any] = {
         "base_offset": 0,
         "leader_epoch": -1,
@@ -119,7 +123,7 @@ def test_a_good_batch_is_found_at_the_start_with_its_header() -> None:
         ("no records", produced(0), ErrorCode.invalid_record),
         (
             "too many records",
-            produced(record_count=RECORD_COUNT_MAX + 1, last_offset_delta=RECORD_COUNT_MAX),
+            produced(RECORD_COUNT_MAX + 1, body=b"refused before it is read"),
             ErrorCode.message_too_large,
         ),
         ("too large", LARGE, ErrorCode.message_too_large),

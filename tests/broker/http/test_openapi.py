@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from openapi_spec_validator import OpenAPIV31SpecValidator, validate
-
 from barnabas.broker.http.operations import broker_operations
 from barnabas.broker.http.streams import Streams
 from tests.broker.http.http_lab import open_http_lab
@@ -17,6 +15,9 @@ async def document() -> Any:
 
 
 async def test_the_document_is_valid_openapi() -> None:
+    # Importing it takes seconds, which each process of pytest would need to collect the tests.
+    from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+
     validate(await document(), cls=OpenAPIV31SpecValidator)
 
 
