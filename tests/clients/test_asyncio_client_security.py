@@ -27,7 +27,7 @@ from tests.clients.secured_kafka import PASSWORD, SESSION_MS, Secured, Settings,
 
 __all__ = ["secured"]
 
-pytestmark = pytest.mark.barnabas
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CONNECT_MS = 1_500

@@ -1,5 +1,5 @@
 """Every ordinary client works: the programs of `matrix`, each against the broker. `make clients` runs all
-their parts.
+their parts, and the older releases of Kafka's client for Java.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ PART_SECONDS = 100
 pytestmark = pytest.mark.timeout(400)
 """The first run fetches the clients' dependencies, and builds the programs."""
 
+OLDER_RELEASES = {"java-3.9", "java-4.1", "java-4.3"}
 EVERYTHING = [(name, part) for name, program in PROGRAMS.items() for part in program.parts]
 
 
@@ -29,7 +30,10 @@ def run_part(bootstrap: str, name: str, part: str) -> None:
     assert json.loads(done.stdout) == {"part": part, **EXPECTED[part]}, done.stderr
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.clients if name in OLDER_RELEASES else ()) for name in PROGRAMS],
+)
 def test_each_client_creates_topics_produces_reads_and_commits(bootstrap: str, name: str) -> None:
     run_part(bootstrap, name, "basic")
 

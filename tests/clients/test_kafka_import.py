@@ -21,7 +21,7 @@ from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import text
 from tests.clients.polling import eventually
 
-pytestmark = pytest.mark.barnabas
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
 PARTITIONS = 3
 RECORDS = 300

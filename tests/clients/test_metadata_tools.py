@@ -57,6 +57,7 @@ def shell(snapshot: Path, *command: str) -> list[str]:
     return eventually(attempt, awaited="the shell has published the snapshot")
 
 
+@pytest.mark.clients
 @pytest.mark.xfail(
     raises=AssertionError,
     reason="The shell of Kafka 4.3.1 reads no metadata.version 33, and that of 4.4.0 is not published.",
