@@ -16,6 +16,8 @@ from barnabas.share.dead_letters.letter_work import LetterWork
 from barnabas.share.dead_letters.pause import Pause
 from barnabas.share.dead_letters.source_records import SourceRecords
 from barnabas.storage.log.partition_log import PartitionLog
+from tests.simulation import simulation
+from tests.simulation.planted_seeds import FOR_EVER_SECONDS
 
 # pyright: reportPrivateUsage=false
 
@@ -82,7 +84,11 @@ def held_for_ever() -> Generator[None]:
     def end(_: Pause) -> None:
         """Nothing ends the wait."""
 
-    with patch.object(Pause, "wait", wait), patch.object(Pause, "end", end):
+    with (
+        patch.object(Pause, "wait", wait),
+        patch.object(Pause, "end", end),
+        patch.object(simulation, "REST_SECONDS_MAX", FOR_EVER_SECONDS),
+    ):
         yield
 
 

@@ -13,6 +13,8 @@ from barnabas.share.leader import group_reader, timed_reads
 from barnabas.share.leader.timed_reads import Gate
 from barnabas.share.partition import restoring
 from barnabas.share.sweep.sweep import Sweep
+from tests.simulation import simulation
+from tests.simulation.planted_seeds import FOR_EVER_SECONDS
 
 # pyright: reportPrivateUsage=false
 
@@ -58,5 +60,8 @@ def expiry_without_a_sweep() -> Generator[None]:
     def expire(sweep: Sweep, now_ms: int) -> None:
         sweep._next_at_ms = now_ms + 1_000
 
-    with patch.object(Sweep, "expire", expire):
+    with (
+        patch.object(Sweep, "expire", expire),
+        patch.object(simulation, "REST_SECONDS_MAX", FOR_EVER_SECONDS),
+    ):
         yield

@@ -53,7 +53,8 @@ from tests.simulation.world import Scenario, World, draw_scenario
 SHORT_MS = 4_000
 """The length of a run in the test suite."""
 
-_REST_SECONDS_MAX = 120.0
+REST_SECONDS_MAX = 120.0
+"""The longest virtual time without faults until every group has finished every record."""
 _SWEEP_INTERVAL_MS = 700
 _LINES_SHOWN = 60
 
@@ -221,7 +222,7 @@ class _Run:
         world = self._world
         if not world.scenario.timing.is_deserted:
             return
-        async with asyncio.timeout(_REST_SECONDS_MAX):
+        async with asyncio.timeout(REST_SECONDS_MAX):
             while not await self._reads_everything():  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
         world.leaving.update(world.scenario.timing.group_ids)
@@ -232,7 +233,7 @@ class _Run:
         """Waits until every group has finished every record."""
         left: list[str] = []
         with suppress(TimeoutError):
-            async with asyncio.timeout(_REST_SECONDS_MAX):
+            async with asyncio.timeout(REST_SECONDS_MAX):
                 while True:
                     await asyncio.sleep(0.5)
                     with suppress(Disconnected):
@@ -240,7 +241,7 @@ class _Run:
                         left = await self._lags()
                         if not left:
                             return
-        raise Violation(f"not done after {_REST_SECONDS_MAX} s without faults: {left}")
+        raise Violation(f"not done after {REST_SECONDS_MAX} s without faults: {left}")
 
     async def _reads_everything(self) -> bool:
         """Whether each group has a start offset in each partition."""

@@ -46,6 +46,7 @@ from tests.simulation.planted_priority_bugs import (
     priority_of_the_first_delivery_only,
     starvation,
 )
+from tests.simulation.planted_seeds import SEEDS_MAX, report_another_seed, seeds_to_try
 from tests.simulation.planted_timing_bugs import (
     delays_forgotten_by_a_restart,
     expiry_without_a_sweep,
@@ -63,8 +64,6 @@ from tests.simulation.planted_transaction_bugs import (
 from tests.simulation.planted_wait_bugs import waits_forgotten_by_a_restart, waits_that_end_together
 from tests.simulation.simulation import SHORT_MS, Failure, scenario_of, simulate
 from tests.simulation.world import Scenario
-
-_SEEDS_MAX = 200
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -146,13 +145,15 @@ def first_failure(
 ) -> str:
     """The report of the first seed that fails, among those whose scenario can show the bug."""
     with plant():
-        for seed in map(str, range(_SEEDS_MAX)):
+        for number in seeds_to_try(plant.__name__):
+            seed = str(number)
             try:
                 if can_show_it(scenario_of(seed, SHORT_MS, fault_names)):
                     simulate(seed, SHORT_MS, fault_names)
             except Failure as failure:
+                report_another_seed(plant.__name__, number)
                 return str(failure)
-    pytest.fail(f"not found in {_SEEDS_MAX} seeds")
+    pytest.fail(f"not found in {SEEDS_MAX} seeds")
 
 
 def check_found(sign: str, plant: Plant, can_show_it: Callable[[Scenario], bool] = lambda _: True) -> None:
