@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from barnabas.protocol.record_batch import HEADER_BYTES, iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.log.partition_log import PartitionLog
@@ -51,17 +53,19 @@ def spoil(filesystem: MemoryFileSystem, number: int, at: int = IN_RECORD, bit: i
 
 def fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
     """(offset, value) of the records of one plain read."""
-    return _records(b"".join(log.read(offset, bytes_max=2**20).buffers))
+    return list(_records(b"".join(log.read(offset, bytes_max=2**20).buffers)))
 
 
 def share_fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
     """(offset, value) of the records of one read for a share group."""
-    return _records(b"".join(log.read_batches(offset, records_max=100, bytes_max=2**20).pieces()))
+    return list(_records(b"".join(log.read_batches(offset, records_max=100, bytes_max=2**20).pieces())))
 
 
-def _records(data: bytes) -> list[tuple[int, bytes | None]]:
-    return [
+@lru_cache(maxsize=1_000)
+def _records(data: bytes) -> tuple[tuple[int, bytes | None], ...]:
+    """Cached, because most damages leave most answers as they are."""
+    return tuple(
         (record.offset, record.value)
         for position, _ in iterate_headers(data)
         for record in iterate_records(data, position)
-    ]
+    )
