@@ -28,7 +28,7 @@ from barnabas.protocol.record_batch import build_batch
 from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers
-from tests.conformance.messages import message, message_type, read, written
+from tests.conformance.messages import encoded, message, message_type, read
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 DATA_DIRECTORY = "/data"
@@ -129,7 +129,7 @@ class Client:
         return self.send_message(api, version, message(message_type(api, version, "request"), values))
 
     def send_message(self, api: str, version: int, request: Any) -> Pending:
-        return self.send_body(api, version, written(request))
+        return self.send_body(api, version, encoded(request))
 
     def send_body(self, api: str, version: int, body: bytes) -> Pending:
         """Sends an encoded request."""

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from barnabas.protocol.api import APIS
-from tests.conformance.messages import message, message_type, read, written
+from tests.conformance.messages import encoded, message, message_type, read
 from tests.simulation.machine import PORT
 from tests.simulation.simulated_network import Link, SimulatedNetwork
 
@@ -96,7 +96,7 @@ class SimulatedClient:
     def send(self, api: str, version: int | None = None, **values: Any) -> Pending:
         """Sends a request over the open connection, with the fields that `messages.message` accepts."""
         version = APIS[_API_KEYS[api]].max_version if version is None else version
-        return self.send_body(api, version, written(message(message_type(api, version, "request"), values)))
+        return self.send_body(api, version, encoded(message(message_type(api, version, "request"), values)))
 
     def send_body(self, api: str, version: int, body: bytes) -> Pending:
         """Sends an encoded request over the open connection."""
