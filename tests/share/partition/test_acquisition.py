@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.delivery_state import Cause, StateRange
 from barnabas.share.partition.acquisition import READ_GAP_MAX, READS_MAX, Acquisition
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.leader import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -376,36 +376,6 @@ def test_records_that_a_checkpoint_leaves_open_at_its_end_are_fetched_again() ->
     leader = Leader(5, states=(StateRange(5, 9, ACKNOWLEDGED, 1),), end_offset=12).produce(12)
     assert (leader.partition.spso, leader.partition.speo) == (10, 12)
     assert leader.fetch() == [(10, 11, 1)]
-
-
-def test_nothing_is_planned_before_the_start_offset_is_decided() -> None:
-    leader = Leader(-1).produce(5)
-    assert not leader.partition.is_initialised
-    assert leader.partition.plan_acquire(10, LIMITS).reads == []
-
-
-def test_plan_reads_new_records_as_far_as_limit_and_window_allow() -> None:
-    leader = Leader(limits=ShareLimits(record_locks_max=100))
-    assert leader.partition.plan_acquire(30, leader.limits).reads == [(0, 30)]
-    assert leader.partition.plan_acquire(300, leader.limits).reads == [(0, 100)]
-
-
-def test_a_plan_counts_the_records_that_can_be_acquired_below_an_offset() -> None:
-    leader = Leader(limits=ShareLimits(record_locks_max=60)).produce(20, 20)
-    leader.fetch(records_max=20)
-    leader.acknowledge(0, 19, *[RELEASE, ACCEPT] * 10)
-    plan = leader.partition.plan_acquire(500, leader.limits)
-    assert plan.record_count(20) == 10, "only the released ones, without those between them"
-    assert plan.record_count(35) == 25
-    assert plan.record_count(1_000) == 50, "the window has room for 40 new ones"
-
-
-def test_plan_reads_a_released_batch_whole_unless_records_are_limited() -> None:
-    leader = Leader().produce(20, 20)
-    leader.fetch()
-    leader.acknowledge(0, 19, RELEASE)
-    assert leader.partition.plan_acquire(5, LIMITS).reads == [(0, 20)]
-    assert leader.partition.plan_acquire(5, LIMITS, RECORD_LIMIT).reads == [(0, 5)]
 
 
 def test_plan_skips_long_stretches_that_are_held_and_reads_over_short_ones() -> None:
