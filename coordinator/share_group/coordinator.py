@@ -285,6 +285,11 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         topic = None if group is None else group.state_partitions.initialised.get(key.topic_id)
         return topic is not None and key.partition in topic.partitions
 
+    @property
+    def all_loaded(self) -> bool:
+        """Whether the records of all partitions were replayed, so that every group is known."""
+        return self._operations.all_loaded
+
     def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
         """The partitions with share state in the group, of topics that exist; empty for an unknown group."""
         group = self._loaded(group_id)

@@ -3,20 +3,22 @@
 The leaders of such groups have work although no member fetches: records grow too old, and an earlier broker
 process may have left letters that are due. So the sweep leads each of their share-partitions once after a
 start, and those with a time to live whenever a record may have expired. Leaders that it has no more use for
-are dropped as idle ones. Groups without these settings cost nothing.
+are dropped as idle ones.
+
+Groups without these settings have such work only if they had dead letters before (`left_letters`). So their
+share-partitions are looked at once after a start, unless a member has fetched from them. After that they cost
+nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
-from uuid import UUID
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, NamedTuple
 
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
-from barnabas.coordinator.share_group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import Clock
@@ -26,6 +28,7 @@ from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroup
 from barnabas.share.leader.expiry import expire_some
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.sweep.left_letters import LeftLetters, SharedPartitions, share_partitions_of
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -35,14 +38,10 @@ SWEEP_INTERVAL_MS: Final = 10_000
 """From one sweep to the next."""
 PARTITIONS_PER_SWEEP_MAX: Final = 200
 """The share-partitions that one sweep looks at; the next sweep goes on with the others."""
-
-
-class SharedPartitions(Protocol):
-    """The share group coordinator knows them."""
-
-    def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
-        """The partitions with share state in the group."""
-        ...
+LEFT_PER_SWEEP_MAX: Final = 100
+"""As many more, of groups without these settings. The logs of idle share-partitions are opened at twice this
+speed after a start (`IdleLogs`).
+"""
 
 
 class _NextLook(NamedTuple):
@@ -84,11 +83,15 @@ class Sweep:
         self._led: dict[SharePartitionKey, PartitionLog] = {}
         """The log over which each share-partition was led last, so that its letters were resumed."""
         self._next_looks: dict[SharePartitionKey, _NextLook] = {}
+        self._left = LeftLetters(groups)
+        self._with_letters = self._groups_with_letters()
         self._begin_if_needed()
 
     def metadata_changed(self, changes: MetadataChanges) -> None:
         """Settings may have changed."""
         if changes.configs or changes.features:
+            before, self._with_letters = self._with_letters, self._groups_with_letters()
+            self._left.add(sorted(before - self._with_letters))
             self._begin_if_needed()
 
     def next_deadline_ms(self) -> int | None:
@@ -97,7 +100,7 @@ class Sweep:
 
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: begins a sweep, unless the last one is still under way."""
-        self._next_at_ms = now_ms + SWEEP_INTERVAL_MS if any(True for _ in self._swept_groups()) else None
+        self._next_at_ms = now_ms + SWEEP_INTERVAL_MS if self._is_needed() else None
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._sweep())
 
@@ -109,9 +112,17 @@ class Sweep:
             await asyncio.wait([self._task])
 
     def _begin_if_needed(self) -> None:
-        if self._next_at_ms is None and any(True for _ in self._swept_groups()):
+        if self._next_at_ms is None and self._is_needed():
             self._next_at_ms = self._clock.monotonic_ms() + SWEEP_INTERVAL_MS
             self._deadlines.schedule(self, self._next_at_ms)
+
+    def _is_needed(self) -> bool:
+        return not self._left.is_empty or any(True for _ in self._swept_groups())
+
+    def _groups_with_letters(self) -> set[str]:
+        return {
+            group_id for group_id, config in self._swept_groups() if config.limits.letter_place is not None
+        }
 
     def _swept_groups(self) -> Iterator[tuple[str, ShareGroupConfig]]:
         """The groups to look after. Both settings are a group's own, so it has an entry."""
@@ -124,22 +135,26 @@ class Sweep:
         if not self._queue:
             self._begin_round()
         for _ in range(min(len(self._queue), PARTITIONS_PER_SWEEP_MAX)):
-            key = self._queue.popleft()
-            try:
-                await self._look_after(key)
-            except (ApiError, StorageError) as error:
-                # The next round tries again; a client that fetches is told the error itself.
-                log.debug("a share-partition could not be looked after", group=key.group_id, error=str(error))
-            except Exception:
-                log.exception("looking after a share-partition failed", group=key.group_id)
-            await asyncio.sleep(0)
+            await self._try(self._look_after, self._queue.popleft())
+        for key in self._left.next_keys(LEFT_PER_SWEEP_MAX):
+            await self._try(self._settle_left, key)
+
+    async def _try(
+        self, look: Callable[[SharePartitionKey], Awaitable[None]], key: SharePartitionKey
+    ) -> None:
+        """One look, and then a moment for others."""
+        try:
+            await look(key)
+        except (ApiError, StorageError) as error:
+            # A later sweep tries again; a client that fetches is told the error itself.
+            log.debug("a share-partition could not be looked after", group=key.group_id, error=str(error))
+        except Exception:
+            log.exception("looking after a share-partition failed", group=key.group_id)
+        await asyncio.sleep(0)
 
     def _begin_round(self) -> None:
         keys = [
-            SharePartitionKey(group_id, topic_id, partition)
-            for group_id, _ in self._swept_groups()
-            for topic_id, found in self._groups.initialised_partitions(group_id).items()
-            for partition in sorted(found.partitions)
+            key for group_id, _ in self._swept_groups() for key in share_partitions_of(self._groups, group_id)
         ]
         self._queue.extend(keys)
         present = set(keys)
@@ -153,12 +168,23 @@ class Sweep:
         must_expire = bool(ttl_ms) and self._may_have_expired(key, ttl_ms)
         if not must_expire and self._was_led(key):
             return
-        leader = self._leaders.in_memory(key)
-        if leader is None or leader.log.offline is not None:
-            leader = await self._load(key)
+        leader = await self._lead(key)
         self._led[key] = leader.log
         if must_expire and leader.core.is_initialised:
             self._next_looks[key] = await self._expire(leader, config)
+
+    async def _settle_left(self, key: SharePartitionKey) -> None:
+        """Has the letters of a group without a topic given up; its leader has begun that if it leads."""
+        leader = await self._lead(key)
+        if not leader.core.archiving_ranges():
+            self._left.settle(key)
+
+    async def _lead(self, key: SharePartitionKey) -> SharePartitionLeader:
+        """The leader, over a log that serves."""
+        leader = self._leaders.in_memory(key)
+        if leader is None or leader.log.offline is not None:
+            leader = await self._load(key)
+        return leader
 
     def _was_led(self, key: SharePartitionKey) -> bool:
         """Whether it was led since its log was opened: a log that failed ends its leaders."""

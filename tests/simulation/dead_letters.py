@@ -36,6 +36,12 @@ class DeadLetters:
         if self._administrator is not None:
             await self._administrator.settle()
 
+    async def give_up(self) -> None:
+        """The groups do without letters from now on. Up to now none was given up."""
+        if self._administrator is not None:
+            self._checks.check_none_given_up()
+            await self._administrator.give_up()
+
     async def read_everything(self) -> None:
         """All groups have reached the ends of their partitions: the letters are complete."""
         if self._reader is not None:

@@ -50,6 +50,11 @@ class LetterAdministrator(Asking):
 
     async def run(self) -> None:
         """Holds letters back, and lets them go, until the last phase of the run."""
+        if self._settings.are_given_up:
+            await asyncio.sleep(self._random.uniform(0, self._world.scenario.active_ms) / 1000)
+            await self._insistently(self._create_topic)
+            await self._insistently(partial(self._switch_topic, "false"))
+            return
         actions: list[Callable[[str], Awaitable[None]]] = []
         if self._settings.is_created_late:
             actions.append(self._allow_creation)
@@ -60,8 +65,15 @@ class LetterAdministrator(Asking):
             with suppress(Disconnected):
                 await self._random.choice(actions)(self._random.choice(("true", "true", "false")))
 
+    async def give_up(self) -> None:
+        """The groups do without letters from now on."""
+        for group_id in self._settings.group_ids:
+            await self._insistently(partial(self._alter, _GROUP, group_id, {TOPIC_NAME: ""}))
+
     async def settle(self) -> None:
-        """Nothing holds letters back any longer."""
+        """Nothing holds letters back any longer, unless they are given up."""
+        if self._settings.are_given_up:
+            return
         if self._settings.is_created_late:
             await self._insistently(partial(self._allow_creation, "true"))
         if self._settings.is_switched:

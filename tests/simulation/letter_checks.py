@@ -15,7 +15,7 @@ from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.identity import SharePartitionKey
 from tests.conformance.dead_lettering import ARCHIVED, EXPIRED, REJECTED, TOO_OFTEN, Letter
 from tests.conformance.share_member import REJECT
-from tests.simulation.decisions import Decisions
+from tests.simulation.decisions import Decisions, Ended
 from tests.simulation.model import Violation
 from tests.simulation.world import World
 
@@ -26,6 +26,9 @@ _CAUSES = {
     EXPIRED: Cause.EXPIRED,
 }
 _CAUSES_OF_LETTERS = (Cause.REJECT, Cause.DELIVERY_LIMIT, Cause.EXPIRED, Cause.DEAD_LETTER)
+
+_CAUSES_AT_LAST = (Cause.DEAD_LETTER,)
+"""Of a group that did without letters at last: a record that ended for another cause may have none."""
 
 
 class _Original(NamedTuple):
@@ -118,6 +121,14 @@ class LetterChecks:
         share = self._world.model.share(key.group_id, key.topic_id_partition)
         return losses + (due if share.was_reset else min(due, 1))
 
+    def check_none_given_up(self) -> None:
+        """No group with letters has given one up, because their records wait."""
+        for key, ended in self._decisions.ended.items():
+            if key.group_id in self._world.scenario.letters.group_ids:
+                for offset, reasons in ended.items():
+                    name = self._decisions.topic_names[key.topic_id]
+                    _check_kept(_Original(key.group_id, name, key.partition, offset), reasons)
+
     def check_rejected(self) -> None:
         """Each confirmed REJECT that is still in force has a letter."""
         for group_id in self._world.scenario.letters.group_ids:
@@ -141,9 +152,10 @@ class LetterChecks:
         if key.group_id not in settings.group_ids or not ended:
             return
         original = _Original(key.group_id, self._decisions.topic_names[key.topic_id], key.partition, offset)
-        if settings.holds and any(one.cause is Cause.LETTER_FAILED for one in ended):
-            raise Violation(f"{original}: its dead letter was given up")
-        is_due = ended[-1].is_archiving or ended[-1].cause in _CAUSES_OF_LETTERS
+        if settings.holds and not settings.are_given_up:
+            _check_kept(original, ended)
+        causes = _CAUSES_AT_LAST if settings.are_given_up else _CAUSES_OF_LETTERS
+        is_due = ended[-1].is_archiving or ended[-1].cause in causes
         is_gone = offset in self._decisions.gone_unfinished.get(key, ())
         if is_due and not is_gone and not self._counts[original]:
             raise Violation(f"{original}: has no dead letter, although it was given up: {ended}")
@@ -152,6 +164,11 @@ class LetterChecks:
         for topic_id, name in self._decisions.topic_names.items():
             if name == original.topic and original.group_id in self._world.scenario.letters.group_ids:
                 yield SharePartitionKey(original.group_id, topic_id, original.partition)
+
+
+def _check_kept(original: _Original, ended: Iterable[Ended]) -> None:
+    if any(one.cause is Cause.LETTER_FAILED for one in ended):
+        raise Violation(f"{original}: its dead letter was given up")
 
 
 def _original_of(letter: Letter) -> _Original:

@@ -13,7 +13,7 @@ class LetterSettings(NamedTuple):
     """The part of a scenario that is about dead letters."""
 
     group_ids: tuple[str, ...] = ()
-    """The share groups that write them, from the beginning to the end of the run."""
+    """The share groups that write them, from the beginning to the end, or until they give up."""
     copies: bool = False
     """Whether a letter has the key and the value of its record."""
     holds: bool = True
@@ -29,6 +29,10 @@ class LetterSettings(NamedTuple):
     syncs_records: bool = False
     """Whether the topics of the records have flush.messages=1, and `log.flush` is `interval`. Then share
     state in their logs is more durable than letters would be by `log.flush` alone.
+    """
+    are_given_up: bool = False
+    """Whether letters are held back at last, the members leave, and the groups give the letters up: their
+    records have to end without a fetch. This needs groups whose records wait for their letters.
     """
 
 
@@ -50,3 +54,9 @@ def draw_letters(random: Random, group_ids: tuple[str, ...]) -> LetterSettings:
         is_switched=random.random() < 0.4,
         syncs_records=random.random() < 0.4,
     )
+
+
+def with_giving_up(random: Random, letters: LetterSettings) -> LetterSettings:
+    """In a sixth of the runs with letters that can wait."""
+    are_given_up = random.random() < 1 / 6
+    return letters._replace(are_given_up=are_given_up and letters.holds and bool(letters.group_ids))

@@ -9,12 +9,14 @@ from typing import Any
 from unittest.mock import patch
 
 from barnabas.protocol.delivery_state import StateRange
+from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.records import Record
 from barnabas.share.dead_letters import letter_work
 from barnabas.share.dead_letters.letter_batch import DueLetter
 from barnabas.share.dead_letters.letter_work import LetterWork
 from barnabas.share.dead_letters.pause import Pause
 from barnabas.share.dead_letters.source_records import SourceRecords
+from barnabas.share.sweep.left_letters import LeftLetters
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation import simulation
 from tests.simulation.planted_seeds import FOR_EVER_SECONDS
@@ -100,4 +102,17 @@ def rest_by_offset() -> Generator[None]:
         return taken
 
     with patch.object(letter_work, "sorted", unsorted, create=True):
+        yield
+
+
+@contextmanager
+def given_up_by_fetches_only() -> Generator[None]:
+    """No sweep looks for letters of groups that no longer name a topic for them, unless a member fetches."""
+
+    def next_keys(self: LeftLetters, _: int) -> list[SharePartitionKey]:
+        self._knows_groups = True
+        self._settled.clear()
+        return []
+
+    with patch.object(LeftLetters, "next_keys", next_keys):
         yield

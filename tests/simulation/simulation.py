@@ -33,6 +33,7 @@ from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.decisions import Decisions
 from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.keyed_records import KeyedRecords
+from tests.simulation.letters_given_up import give_letters_up
 from tests.simulation.machine import DATA_DIRECTORY, Machine
 from tests.simulation.model import Model, Violation
 from tests.simulation.order_checks import check_order
@@ -209,6 +210,7 @@ class _Run:
         await self._until(self._start(administrator.settle_limits()))
         await self._until(self._start(ordinary.settle()))
         await self._until(self._start(letters.settle()))
+        await self._until(self._start(give_letters_up(world, letters)))
         await self._until(self._start(self._desert()))
         await self._until(self._start(self._come_to_rest(administrator)))
         await self._until(self._start(letters.read_everything()))

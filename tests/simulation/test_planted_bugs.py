@@ -28,6 +28,7 @@ from tests.simulation.planted_bugs import (
 )
 from tests.simulation.planted_letter_bugs import (
     archived_before_the_letter,
+    given_up_by_fetches_only,
     held_for_ever,
     letters_not_looked_for,
     letters_without_fsync,
@@ -123,6 +124,10 @@ def has_letters(scenario: Scenario) -> bool:
 
 def copies_records(scenario: Scenario) -> bool:
     return has_letters(scenario) and scenario.letters.copies
+
+
+def gives_letters_up(scenario: Scenario) -> bool:
+    return scenario.letters.are_given_up
 
 
 def has_slow_disk_for_letters(scenario: Scenario) -> bool:
@@ -310,6 +315,12 @@ def test_a_bug_of_delay_and_expiry_is_found(
         ),
         pytest.param(neighbours_copied, copies_records, "is no copy", id="a copy of another record"),
         pytest.param(held_for_ever, has_letters, "not done after", id="letters that are held for ever"),
+        pytest.param(
+            given_up_by_fetches_only,
+            gives_letters_up,
+            "are not given up",
+            id="letters given up by fetches only",
+        ),
     ],
 )
 def test_a_bug_of_dead_letters_is_found(

@@ -15,7 +15,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.client import SimulatedClient
 from tests.simulation.keyed_records import NO_ORDER, KeyedRecords, OrderSettings, draw_order
-from tests.simulation.letter_settings import NO_LETTERS, LetterSettings, draw_letters
+from tests.simulation.letter_settings import NO_LETTERS, LetterSettings, draw_letters, with_giving_up
 from tests.simulation.machine import Machine
 from tests.simulation.model import Model
 from tests.simulation.order_model import OrderModel
@@ -153,7 +153,13 @@ def draw_scenario(random: Random, active_ms: int, fault_names: tuple[str, ...]) 
     settings.update(_settings_of_ordinary_clients(random))
     ordered = _with_order(scenario(**_draw_sharing(random)), random)
     in_transactions = _with_transactions(_with_backoff(_with_letters(ordered, random), random), random)
-    return _with_priorities_and_timing(in_transactions, random)
+    return _with_letters_given_up(_with_priorities_and_timing(in_transactions, random), random)
+
+
+def _with_letters_given_up(scenario: Scenario, random: Random) -> Scenario:
+    """Not in runs whose members leave for another reason."""
+    letters = with_giving_up(random, scenario.letters)
+    return scenario if scenario.timing.is_deserted else replace(scenario, letters=letters)
 
 
 def _with_priorities_and_timing(scenario: Scenario, random: Random) -> Scenario:

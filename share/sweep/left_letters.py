@@ -1,0 +1,91 @@
+"""The share-partitions in which records may wait for dead letters although the settings of their group name
+no topic for them.
+
+Such a group gives its letters up (docs/decisions/0024). The leader that has begun them does so at once, when
+the setting is removed. But the broker may end before that is recorded, or the leader may be lost with its
+log. No setting tells of these groups then. So after a start every share group counts as one of them, and
+later each group whose topic was removed, until a leader of each of its share-partitions has settled the
+records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Protocol
+from uuid import UUID
+
+from barnabas.coordinator.group.description import ListedGroup
+from barnabas.coordinator.share_group.share_group import TopicPartitionSet
+from barnabas.protocol.identity import SharePartitionKey
+
+
+class SharedPartitions(Protocol):
+    """The share group coordinator knows them."""
+
+    @property
+    def all_loaded(self) -> bool:
+        """Whether all groups are known."""
+        ...
+
+    def list_groups(self) -> Sequence[ListedGroup]: ...
+
+    def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
+        """The partitions with share state in the group."""
+        ...
+
+
+def share_partitions_of(groups: SharedPartitions, group_id: str) -> Iterator[SharePartitionKey]:
+    """The share-partitions of a group that have state, by topic."""
+    for topic_id, found in groups.initialised_partitions(group_id).items():
+        for partition in sorted(found.partitions):
+            yield SharePartitionKey(group_id, topic_id, partition)
+
+
+class LeftLetters:
+    """All of them in one broker."""
+
+    def __init__(self, groups: SharedPartitions) -> None:
+        """At first, these are the share-partitions of all groups."""
+        self._groups = groups
+        self._knows_groups = False
+        """Whether the groups that were there at the start have been added."""
+        self._settled: dict[str, set[SharePartitionKey]] = {}
+        """By group, the share-partitions that are settled; the group is dropped when all are."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no share-partition is left to look at."""
+        return self._knows_groups and not self._settled
+
+    def add(self, group_ids: Iterable[str]) -> None:
+        """These groups no longer name a topic: all of their share-partitions are to be looked at."""
+        for group_id in group_ids:
+            self._settled[group_id] = set()
+
+    def settle(self, key: SharePartitionKey) -> None:
+        """No record of the share-partition waits for a letter, or will."""
+        settled = self._settled.get(key.group_id)
+        if settled is not None:
+            settled.add(key)
+
+    def next_keys(self, count_max: int) -> list[SharePartitionKey]:
+        """Some share-partitions to look at; other groups have their turn at the next call. None while the
+        groups are not all known.
+        """
+        if not self._groups.all_loaded:
+            return []
+        if not self._knows_groups:
+            self._knows_groups = True
+            self.add(one.group_id for one in self._groups.list_groups())
+        keys: list[SharePartitionKey] = []
+        for group_id in list(self._settled):
+            if len(keys) == count_max:
+                break
+            settled = self._settled.pop(group_id)
+            unsettled = (one for one in share_partitions_of(self._groups, group_id) if one not in settled)
+            found = list(islice(unsettled, count_max - len(keys)))
+            if found:
+                keys += found
+                self._settled[group_id] = settled
+        return keys
