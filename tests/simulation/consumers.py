@@ -264,7 +264,20 @@ class Consumer:
         order = self._order(partition)
         if order is not None:
             offsets = [offset for first, last, _ in one.acquired for offset in range(first, last + 1)]
-            order.delivered(Answer(self._name, offsets, dict(one.records), sent_ms, self._world.now_ms))
+            answer = Answer(self._name, offsets, dict(one.records), sent_ms, self._world.now_ms)
+            if self._is_in_transactions:
+                order.check_waiting(answer, self._waiting_since(partition, sent_ms))
+            order.delivered(answer)
+
+    def _waiting_since(self, partition: TopicIdPartition, sent_ms: float) -> dict[int, float]:
+        """See `PendingModel.waiting_since`. An acknowledgement of a record below the group's start offset
+        succeeds without effect.
+        """
+        clock = self._world.machine.clock
+        pending = self._world.pending(self._group_id, partition)
+        waiting = pending.waiting_since(sent_ms, clock.wall_ms(), clock.change_count)
+        start_offset = self._world.group_start_offset(self._group_id, partition)
+        return {offset: told_ms for offset, told_ms in waiting.items() if offset >= start_offset}
 
     def _check_committed(self, partition: TopicIdPartition, one: FetchedPartition) -> None:
         """A group that reads committed records gets no others."""
@@ -389,10 +402,12 @@ class Consumer:
     ) -> None:
         share = self._share(partition)
         share.give_up(self._name, types)
+        order = self._order(partition)
         if transaction is not None:
             self._world.pending(self._group_id, partition).sent(types, transaction)
+            if order is not None:
+                share.give_up(self._name, order.sent_in_transaction(types))
             return
-        order = self._order(partition)
         if order is not None:
             sent.to_orders[partition] = order.sent(types, sent.sent_ms)
             share.give_up(self._name, sent.to_orders[partition].behind)

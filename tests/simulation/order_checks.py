@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from barnabas.protocol.delivery_state import PendingAcknowledgement
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
@@ -25,13 +26,14 @@ class _Unfinished(NamedTuple):
     offset: int
     owner: str | None
     is_pending: bool
+    """Whether its acknowledgement is being recorded, or waits for a transaction."""
 
 
 def check_order(world: World, leader: SharePartitionLeader) -> None:
     """The held records of a key are its first unfinished ones, of one member, and few enough.
 
     An available record before a held one was released, so the broker had to take back the held one; except
-    while its acknowledgement is being recorded.
+    while its acknowledgement is being recorded, or waits for a transaction. Such a record is still held.
     """
     order = leader.core._in_flight.key_order
     if order is None:
@@ -83,5 +85,8 @@ def _unfinished(leader: SharePartitionLeader) -> Iterator[_Unfinished]:
     in_flight = leader.core._in_flight
     for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo - 1):
         if run.state is ACQUIRED or run.state is AVAILABLE:
+            condition = run.condition
+            waits = isinstance(condition, PendingAcknowledgement)
+            owner = condition.member if isinstance(condition, PendingAcknowledgement) else run.owner
             for offset in range(max(run.first_offset, in_flight.spso), run.last_offset + 1):
-                yield _Unfinished(offset, run.owner, run.pending)
+                yield _Unfinished(offset, owner, run.pending or waits)

@@ -8,6 +8,8 @@ With `share.order=key` these facts exclude each other, and a `Violation` names t
   second delivery shows that the earlier record was not final at the time of the first. Records that came in
   one answer are one run, within which the member decides. All records of a batch that is too large to be
   hashed count as records of one key.
+- A record was delivered while the acknowledgement of another record of its key waited for a transaction, or
+  while that of a batch that is too large to be hashed did.
 - A member acquired a record, and the answer does not have it.
 - A member's acknowledgement of a record succeeded, although the lock of an earlier record of the same run had
   certainly ended. The broker had to take back the record.
@@ -72,9 +74,16 @@ class OrderModel:
     """The deliveries of one group from one partition, by key."""
 
     def __init__(
-        self, share: ShareModel, group: GroupModel, keys: KeyedRecords, log_start_offset: Callable[[], int]
+        self,
+        share: ShareModel,
+        group: GroupModel,
+        keys: KeyedRecords,
+        log_start_offset: Callable[[], int],
+        *,
+        may_expire: bool = False,
     ) -> None:
-        """No member holds a record below the log's present start."""
+        """No member holds a record below the log's present start. `may_expire`: records may expire."""
+        self._may_expire = may_expire
         self._log_start_offset = log_start_offset
         self._share = share
         self._group = group
@@ -94,11 +103,9 @@ class OrderModel:
         by_key: dict[bytes, list[int]] = {}
         for offset in answer.offsets:
             value = answer.values.get(offset)
-            key = self._keys.large_batch_of(value)
-            if key is not None:
+            key = self._key(value)
+            if self._keys.large_batch_of(value) is not None:
                 self._alone.add(offset)
-            else:
-                key = self._keys.key_of(value)
             if key is not None:
                 self._key_of[offset] = key
                 by_key.setdefault(key, []).append(offset)
@@ -130,6 +137,37 @@ class OrderModel:
             if types[offset][0] == RELEASE:
                 behind.update(one for one in run.offsets if one > offset)
         return Sending(types, sent_ms, runs, behind)
+
+    def sent_in_transaction(self, types: Types) -> set[int]:
+        """A member sends these acknowledgements in a transaction. From now on it may lose the records behind
+        them in their runs, because the transaction may be aborted. Returns these.
+        """
+        behind: set[int] = set()
+        for offset in types:
+            run = self._last_run.get(offset)
+            if run is not None:
+                run.locked_until_ms.pop(offset, None)
+                behind.update(one for one in run.offsets if one > offset)
+        return behind - set(types)
+
+    def check_waiting(self, answer: Answer, waiting: Mapping[int, float]) -> None:
+        """A member got records while the acknowledgements of others, confirmed at these times, waited for
+        transactions.
+        """
+        self._forget_outdated()
+        in_order = [
+            one for one, told_ms in waiting.items() if 0 not in self._group.key_run_max.values_since(told_ms)
+        ]
+        held = {self._key_of[one]: one for one in in_order if one in self._key_of}
+        alone = next((one for one in in_order if one in self._alone), None)
+        for offset in answer.offsets:
+            key = self._key(answer.values.get(offset))
+            other = alone if key is None else held.get(key, alone)
+            if other is not None:
+                raise Violation(
+                    f"{self._share.name}: {offset} is delivered while the acknowledgement of {other}, "
+                    "which has the same key or goes alone, waits for a transaction"
+                )
 
     def renewed(
         self, member_id: str, offsets: Iterable[int], sent_ms: float, answered_ms: float
@@ -163,6 +201,11 @@ class OrderModel:
             if ack_type == RELEASE and delivery_count < min(limits) and not may_be_final:
                 run.released.add(offset)
         return in_force
+
+    def _key(self, value: bytes | None) -> bytes | None:
+        """The key of a record, or the name of its large batch."""
+        batch = self._keys.large_batch_of(value)
+        return self._keys.key_of(value) if batch is None else batch
 
     def _check_complete(self, answer: Answer) -> None:
         """Each record that the member acquired is in the answer, unless compaction has removed it."""
@@ -222,8 +265,12 @@ class OrderModel:
             )
 
     def _check_not_taken_back(self, run: Run, offset: int, sent_ms: float) -> None:
-        """The acknowledgement of this record succeeded, so no record before it in its run was given up."""
-        if 0 in self._group.key_run_max.values_since(run.sent_ms):
+        """The acknowledgement of this record succeeded, so no record before it in its run was given up.
+
+        Where records expire, both may have expired after that: an acknowledgement of a record below the
+        group's start offset succeeds without effect.
+        """
+        if self._may_expire or 0 in self._group.key_run_max.values_since(run.sent_ms):
             return
         log_start_offset = self._log_start_offset()
         for earlier in run.offsets:

@@ -103,6 +103,17 @@ class PendingModel:
             transaction.abort()  # by its timeout
         transaction.missed(f"{where} is delivered again; its acknowledgement")
 
+    def waiting_since(self, sent_ms: float, wall_ms: int, clock_changes: int) -> dict[int, float]:
+        """The records whose acknowledgements have certainly waited since a request was sent, each with the
+        time when its acknowledgement was confirmed.
+        """
+        self._forget_outdated()
+        return {
+            offset: pending.told_ms
+            for offset, pending in self._waiting.items()
+            if pending.told_ms <= sent_ms and pending.transaction.is_surely_open(wall_ms, clock_changes)
+        }
+
     def open_transactions(
         self, offsets: Iterable[int] | None, *, wall_ms: int, clock_changes: int
     ) -> list[Transaction]:

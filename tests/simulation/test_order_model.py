@@ -104,3 +104,27 @@ def test_a_reset_is_forgotten_history() -> None:
     stage.take("a", 1, at_ms=0)
     stage.share.reset()
     stage.take("b", 0, at_ms=1)
+
+
+def test_a_record_waits_while_one_of_its_key_waits_for_a_transaction() -> None:
+    stage = Stage(1)
+    stage.take("a", 0, at_ms=0)
+    assert stage.order.sent_in_transaction({0: (ACCEPT, 1)}) == set()
+    answer = Answer("b", [1], {1: b"1"}, 2, 2)
+    stage.order.check_waiting(answer, {})
+    with pytest.raises(Violation, match="1 is delivered while the acknowledgement of 0"):
+        stage.order.check_waiting(answer, {0: 1})
+
+
+def test_all_others_wait_for_a_large_batch_that_waits_for_a_transaction() -> None:
+    stage = Stage(1)
+    stage.take("a", 3, 4, at_ms=0)
+    stage.order.sent_in_transaction({3: (ACCEPT, 1)})
+    with pytest.raises(Violation, match="0 is delivered while the acknowledgement of 3"):
+        stage.order.check_waiting(Answer("b", [0], {0: b"0"}, 2, 2), {3: 1})
+
+
+def test_a_member_may_lose_the_records_behind_one_that_waits_for_a_transaction() -> None:
+    stage = Stage(3)
+    stage.take("a", 0, 1, 2, at_ms=0)
+    assert stage.order.sent_in_transaction({0: (ACCEPT, 1), 1: (ACCEPT, 1)}) == {2}

@@ -93,6 +93,15 @@ def test_a_committed_release_tells_nothing_against_a_delivery(pending: PendingMo
     assert transaction.outcome is Outcome.ENDING
 
 
+def test_it_waits_since_its_confirmation_while_its_transaction_is_open(pending: PendingModel) -> None:
+    transaction = joined(pending)
+    assert pending.waiting_since(TOLD_MS, 20, 0) == {4: TOLD_MS}
+    assert pending.waiting_since(TOLD_MS - 1, 20, 0) == {}, "it may have been confirmed after the request"
+    assert pending.waiting_since(TOLD_MS, TIMEOUT_MS + 1, 0) == {}
+    transaction.committing(20.0)
+    assert pending.waiting_since(TOLD_MS, 20, 0) == {}
+
+
 def test_an_end_explains_a_final_record_and_decides_for_the_commit(pending: PendingModel) -> None:
     transaction = joined(pending)
     assert not pending.explains(4, ACCEPT), "it is open"

@@ -41,6 +41,10 @@ from tests.simulation.planted_order_bugs import (
     released_behind_its_successor,
     run_kept_after_an_expiry,
 )
+from tests.simulation.planted_pending_order_bugs import (
+    key_freed_by_a_pending_acknowledgement,
+    order_begun_beside_pending_records,
+)
 from tests.simulation.planted_priority_bugs import (
     key_reordered_by_priority,
     least_urgent_first,
@@ -116,6 +120,10 @@ def has_share_groups_only(scenario: Scenario) -> bool:
 
 def acknowledges_in_transactions(scenario: Scenario) -> bool:
     return bool(scenario.groups_in_transactions)
+
+
+def acknowledges_in_order_and_transactions(scenario: Scenario) -> bool:
+    return not set(scenario.order.group_ids).isdisjoint(scenario.groups_in_transactions)
 
 
 def has_letters(scenario: Scenario) -> bool:
@@ -346,6 +354,17 @@ def test_a_bug_of_dead_letters_is_found(
 )
 def test_a_bug_of_acknowledgements_in_transactions_is_found(plant: Plant, sign: str) -> None:
     check_found(sign, plant, acknowledges_in_transactions)
+
+
+@pytest.mark.parametrize(
+    ("plant", "sign"),
+    [
+        pytest.param(key_freed_by_a_pending_acknowledgement, "red: the key", id="a key that is freed"),
+        pytest.param(order_begun_beside_pending_records, "red: the key", id="an order begun early"),
+    ],
+)
+def test_a_bug_of_transactions_in_the_order_of_keys_is_found(plant: Plant, sign: str) -> None:
+    check_found(sign, plant, acknowledges_in_order_and_transactions)
 
 
 def test_a_run_that_is_kept_after_an_expiry_is_found() -> None:

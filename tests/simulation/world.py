@@ -182,12 +182,11 @@ def _with_backoff(scenario: Scenario, random: Random) -> Scenario:
 def _with_transactions(scenario: Scenario, random: Random) -> Scenario:
     """In about a third of the runs. A reader reads the records of the transactions."""
     chance = random.random()
-    group_ids = tuple(one for one in scenario.group_ids if one not in scenario.order.group_ids)
-    if chance >= _IN_TRANSACTIONS or not group_ids or scenario.sharers or scenario.order.compacts:
+    if chance >= _IN_TRANSACTIONS or scenario.sharers or scenario.order.compacts:
         return scenario
     return replace(
         scenario,
-        groups_in_transactions=group_ids,
+        groups_in_transactions=scenario.group_ids,
         producers_of_transactions=max(scenario.producers_of_transactions, 1),
     )
 
@@ -322,8 +321,13 @@ class World:
         key = SharePartitionKey(group_id, *partition)
         if key not in self.orders_of_keys:
             share, group = self.model.share(group_id, partition), self.model.group(group_id)
+            timing = self.scenario.timing
             self.orders_of_keys[key] = OrderModel(
-                share, group, self.keys, lambda: self.log_start_offset(partition)
+                share,
+                group,
+                self.keys,
+                lambda: self.log_start_offset(partition),
+                may_expire=bool(timing.ttl_ms) and group_id in timing.group_ids,
             )
         return self.orders_of_keys[key]
 
@@ -344,6 +348,13 @@ class World:
         """The present start of the partition's log; 0 if no broker serves it."""
         log = self.log(partition)
         return 0 if log is None else log.log_start_offset
+
+    def group_start_offset(self, group_id: str, partition: TopicIdPartition) -> int:
+        """The present start offset of the group; infinite if no leader serves."""
+        broker = self.machine.broker
+        key = SharePartitionKey(group_id, *partition)
+        leader = None if broker is None else broker.share_partitions.in_memory(key)
+        return _UNKNOWN_END if leader is None else leader.core.spso
 
     def log(self, partition: TopicIdPartition) -> PartitionLog | None:
         """The log, if there is a broker and it has it open."""
