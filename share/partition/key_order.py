@@ -158,6 +158,10 @@ class KeyOrder:
             records += self._run_within(head, spans)
         return sorted(records)[:count]
 
+    def first_of_keys(self, offsets: Sequence[int]) -> list[int]:
+        """Those of the unfinished records that are the first ones of their keys."""
+        return [one for one in offsets if self._first_of[self._key_of[one]] == one]
+
     def take(self, first_offset: int, last_offset: int) -> None:
         """A member holds the records of this range: some of the next ones, or of a batch that goes alone."""
         if self.alone is not None:

@@ -82,7 +82,7 @@ def select_in_order(
         return select_parts(in_flight, alone, records_max, limits, is_limited=is_limited)
     offsets = order.next_records(records_max, spans)
     if order.priorities is not None:
-        return _select_by_urgency(in_flight, offsets, limits)
+        return _select_by_urgency(in_flight, order, offsets, limits)
     parts_of_batches = list(_parts(in_flight, offsets, PARTS_MAX))
     parts = list(chain.from_iterable(parts_of_batches))
     if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
@@ -90,25 +90,38 @@ def select_in_order(
     return select_parts(in_flight, parts_of_batches, records_max, limits, is_limited=True)
 
 
-def _select_by_urgency(in_flight: InFlight, by_urgency: Sequence[int], limits: ShareLimits) -> Selection:
+def _select_by_urgency(
+    in_flight: InFlight, order: KeyOrder, by_urgency: Sequence[int], limits: ShareLimits
+) -> Selection:
     """As many of the records, from the first one on, as lie in `PARTS_MAX` parts; the parts are ascending.
 
     A batch with records near the delivery limit comes by its most urgent record. Those of its records that
-    are delivered together are chosen as without priorities.
+    are delivered together are chosen as without priorities. The later records of a key wait for the next
+    delivery then, because the first one may be in a batch that is left out.
     """
-    parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX + 1))
-    if sum(map(len, parts_of_batches)) > PARTS_MAX:
-        by_urgency = _in_few_parts(in_flight, by_urgency)
-        parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX))
+    by_urgency, parts_of_batches = _few_parts(in_flight, by_urgency)
     parts = list(chain.from_iterable(parts_of_batches))
     if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
         return Selection(parts, len(by_urgency), is_closed=len(parts) == PARTS_MAX)
+    if order.run_max > 1:
+        by_urgency, parts_of_batches = _few_parts(in_flight, order.first_of_keys(by_urgency))
     rank = {offset: index for index, offset in enumerate(by_urgency)}
     parts_of_batches.sort(
         key=lambda parts: min(rank[one] for part in parts for one in range(part[1], part[2] + 1))
     )
     selection = select_parts(in_flight, parts_of_batches, len(by_urgency), limits, is_limited=True)
     return selection._replace(parts=sorted(selection.parts, key=_first_offset_of))
+
+
+def _few_parts(
+    in_flight: InFlight, by_urgency: Sequence[int]
+) -> tuple[Sequence[int], list[list[AvailablePart]]]:
+    """As many of the records, from the first one on, as lie in `PARTS_MAX` parts, and these parts."""
+    parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX + 1))
+    if sum(map(len, parts_of_batches)) > PARTS_MAX:
+        by_urgency = _in_few_parts(in_flight, by_urgency)
+        parts_of_batches = list(_parts(in_flight, sorted(by_urgency), PARTS_MAX))
+    return by_urgency, parts_of_batches
 
 
 def _in_few_parts(in_flight: InFlight, by_urgency: Sequence[int]) -> Sequence[int]:

@@ -22,6 +22,8 @@ class NaivePriorities(NaiveOrder):
     priorities: dict[int, int] = field(default_factory=dict[int, int])
     header_name: str = ""
     overtaken_max: int = 0
+    near_limit: int = 0
+    """From this delivery count on, a record is delivered with few others, so only the first ones go."""
     overtaken_counts: dict[int, int] = field(default_factory=dict[int, int])
     """The overtaking deliveries of each record that could be delivered after the last step."""
 
@@ -67,11 +69,15 @@ class NaivePriorities(NaiveOrder):
         for head in sorted(self.heads(), key=self._rank):
             key = self.key(head)
             by_urgency += [one for one in may_go if one == head or (key is not None and self.key(one) == key)]
-        return by_urgency[:records_max]
+        chosen = by_urgency[:records_max]
+        if any(self.records[one].delivery_count >= self.near_limit for one in chosen):
+            return [one for one in chosen if one in self.heads()]
+        return chosen
 
     def take_in_order(
         self, covered: set[int], records_max: int, mode: AcquireMode, limits: ShareLimits
     ) -> list[int]:
+        self.near_limit = max(2, -(-limits.delivery_count_max // 2))
         self.note_heads()
         taken = super().take_in_order(covered, records_max, mode, limits)
         left = [one for one in self.overtaken_counts if one not in taken]
