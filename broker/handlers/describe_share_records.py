@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 _NO_OFFSET = i64(-1)
+_NO_PRIORITY = i8(-1)
 
 
 async def handle_describe_share_records(
@@ -98,6 +99,7 @@ def _range(broker: Broker, group_id: str, described: DescribedRecords) -> Descri
         holder=_holder(broker, group_id, inspected),
         last_change=None if last_change is None else _last_change(last_change),
         due_ms=i64(inspected.due_ms),
+        priority=_NO_PRIORITY if inspected.priority is None else i8(inspected.priority),
     )
 
 

@@ -16,6 +16,7 @@ _STATE_COLUMNS: Final = {
     "offsets": "OFFSETS",
     "state": "STATE",
     "deliveries": "DELIVERIES",
+    "priority": "PRIORITY",
     "wait": "WAITS FOR",
     "due_ms": "DUE AT",
     "member": "MEMBER",
@@ -87,6 +88,7 @@ def _state(one: RecordRange) -> dict[str, Value]:
     return {
         "state": one.state.name.lower(),
         "delivery_count": None if one.delivery_count < 0 else one.delivery_count,
+        "priority": one.priority,
         "wait": _wait(one),
         "due_ms": one.due_ms,
         "holder": None if one.holder is None else one.holder._asdict(),
@@ -119,6 +121,7 @@ def _range_cells(one: RecordRange) -> Row:
         "offsets": offsets,
         "state": one.state.name.lower(),
         "deliveries": None if one.delivery_count < 0 else one.delivery_count,
+        "priority": one.priority,
         "wait": _wait(one),
         "due_ms": one.due_ms,
         "member": None if holder is None else holder.member_id,

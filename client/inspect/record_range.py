@@ -61,6 +61,10 @@ class RecordRange(NamedTuple):
     """None if it is unknown: always with `share.state.store=topic`, and for changes of long ago."""
     due_ms: int | None = None
     """When the first of the records is due, if they wait for that: since 1970, by the broker's clock."""
+    priority: int | None = None
+    """With `share.priority.header`: the priority, from 0 to 9, of available and acquired records that the
+    broker has looked at; None for others.
+    """
 
 
 class GroupProgress(NamedTuple):
@@ -124,6 +128,7 @@ def _range(topic: str, partition: int, described: DescribedRange) -> RecordRange
         None if described.holder is None else _holder(described.holder),
         None if described.last_change is None else _change(described.last_change),
         described.due_ms or None,
+        None if described.priority < 0 else described.priority,
     )
 
 

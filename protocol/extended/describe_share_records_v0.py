@@ -104,6 +104,8 @@ class DescribedRange:
     """The last recorded change; null if it is unknown, or was not asked for."""
     due_ms: i64 = field(metadata={"kafka_type": "int64", "tag": 0}, default=i64(0))
     """When the first of the records is due, in milliseconds since 1970; 0 if they do not wait for that."""
+    priority: i8 = field(metadata={"kafka_type": "int8", "tag": 1}, default=i8(-1))
+    """The priority of the records, from 0 to 9; -1 if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

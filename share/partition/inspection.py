@@ -19,6 +19,9 @@ from barnabas.storage.format.control_runs import ControlRuns
 UNKNOWN_COUNT = -1
 """The delivery count of records that the start offset has passed."""
 
+_UNFINISHED = (DescribedState.AVAILABLE, DescribedState.ACQUIRED)
+"""The states of the records whose priorities a leader knows."""
+
 
 class InspectionBounds(NamedTuple):
     """The offsets between which records are inspected. All but the first are those of the log."""
@@ -47,6 +50,10 @@ class InspectedRange(NamedTuple):
     """With `Wait.DUE`: when the first of the records is due, in wall-clock time; 0 if that is unknown."""
     acquired_ms: int = 0
     """When the owner acquired them; monotonic, and with a meaning only beside an owner."""
+    priority: int | None = None
+    """With `share.priority.header`: that of available and acquired records that the leader has looked at;
+    None for others.
+    """
 
 
 def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
@@ -62,7 +69,10 @@ def _ranges(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) 
     first_offset = max(bounds.first_offset, bounds.log_start_offset)
     if first_offset < in_flight.spso:
         yield InspectedRange(first_offset, in_flight.spso - 1, DescribedState.PASSED, UNKNOWN_COUNT)
-    yield from _in_flight(in_flight, limits, max(first_offset, in_flight.spso))
+    ranges = _in_flight(in_flight, limits, max(first_offset, in_flight.spso))
+    order = in_flight.key_order
+    has_priorities = order is not None and order.priorities is not None and follows(order, limits)
+    yield from _with_priorities(order, ranges) if order is not None and has_priorities else ranges
     yield from _new(in_flight, limits, bounds, max(first_offset, in_flight.speo))
 
 
@@ -101,6 +111,15 @@ def _of_run(
         due_ms,
         run.acquired_ms,
     )
+
+
+def _with_priorities(order: KeyOrder, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
+    for one in ranges:
+        if one.state not in _UNFINISHED:
+            yield one
+            continue
+        for first_offset, last_offset, priority in order.priority_pieces(one.first_offset, one.last_offset):
+            yield one._replace(first_offset=first_offset, last_offset=last_offset, priority=priority)
 
 
 def _new(

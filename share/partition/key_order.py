@@ -231,6 +231,26 @@ class KeyOrder:
         first_offset = self._first_of[key]
         return offset != first_offset and offset not in self.records_behind(first_offset)
 
+    def priority_pieces(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, int | None]]:
+        """A range of unfinished records in pieces of one priority: (first, last, priority). It is None if it
+        is not known: nothing was read there yet, the batch is delivered alone, or there are no priorities.
+        """
+        end_offset = first_offset if self.alone is not None else min(self.known_until, last_offset + 1)
+        if self.priorities is not None and first_offset < end_offset:
+            urgent = self.priorities.between(first_offset, end_offset - 1)
+            piece_first, present = first_offset, None
+            for offset in range(first_offset, end_offset):
+                # An offset without a record belongs to the piece before it.
+                priority = urgent.get(offset, 0) if offset in self._key_of else present
+                if present is not None and priority != present:
+                    yield piece_first, offset - 1, present
+                    piece_first = offset
+                present = priority
+            yield piece_first, end_offset - 1, present
+            first_offset = end_offset
+        if first_offset <= last_offset:
+            yield first_offset, last_offset, None
+
     def available_before(self, offset: int) -> list[int]:
         """The available records before a held one of its key."""
         key = self._key_of.get(offset)

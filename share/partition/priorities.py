@@ -61,6 +61,16 @@ class Priorities:
         """The unfinished records with a priority above 0, by priority and then by offset."""
         return chain.from_iterable(reversed(self._of_priority))
 
+    def between(self, first_offset: int, last_offset: int) -> dict[int, int]:
+        """The priorities above 0 of the unfinished records in this range, by offset; both ends are
+        inclusive.
+        """
+        return {
+            offset: priority
+            for priority, offsets in enumerate(self._of_priority)
+            for offset in offsets[bisect_left(offsets, first_offset) : bisect_right(offsets, last_offset)]
+        }
+
     def begin_to_count(self, offsets: Iterable[int]) -> None:
         """These records have become available, and no longer wait for their keys."""
         for offset in offsets:

@@ -50,8 +50,14 @@ class RecordRange(Struct, kw_only=True):
     """`new`, `available`, `acquired`, `acknowledged`, `archiving`, `archived` or `passed`."""
     delivery_count: int | None
     """Null if the start offset has passed the records."""
+    priority: int | None
+    """From 0 to 9, with `share.priority.header`; null if the broker has not looked at the records, or if they
+    are final.
+    """
     wait: str | None
     """The reason why a fetch does not get the records now."""
+    due_ms: int | None
+    """When the first of the records is due, if they wait for that: wall-clock time."""
     holder: Holder | None
     last_change: Change | None
     """Null if none was ever recorded."""
@@ -81,7 +87,9 @@ def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> Reco
         last_offset=inspected.last_offset,
         state=inspected.state.name.lower(),
         delivery_count=None if inspected.delivery_count < 0 else inspected.delivery_count,
+        priority=inspected.priority,
         wait=None if inspected.wait is Wait.NOTHING else _words(inspected.wait.name),
+        due_ms=inspected.due_ms or None,
         holder=_holder(broker, group_id, inspected),
         last_change=_last_change(last_change),
     )

@@ -85,6 +85,13 @@ def test_json_has_null_for_unknown_values() -> None:
     assert as_json(WAITING)[0]["last_change"] == {"cause": "none", "timestamp_ms": None, "member_id": None}
 
 
+def test_a_known_priority_is_shown() -> None:
+    heading, held, ended = printed(HELD._replace(priority=9), ENDED)
+    assert [one.strip() for one in heading[:4]] == ["OFFSETS", "STATE", "DELIVERIES", "PRIORITY"]
+    assert (held[3].strip(), ended[3].strip()) == ("9", "-")
+    assert [one["priority"] for one in as_json(HELD._replace(priority=0), ENDED)] == [0, None]
+
+
 def records(*found: BrowsedRecord, json_lines: bool = False) -> str:
     out = io.StringIO()
     print_records(Printer(as_json=json_lines, out=out), found)

@@ -162,3 +162,24 @@ def test_a_record_near_the_delivery_limit_is_not_overtaken_by_the_next_one_of_it
     order.take(2, 2)
     selected = select_in_order(in_flight, order, 10, limits, AcquireMode.RECORD_LIMIT, ((0, 1),))
     assert [part[1:3] for part in selected.parts] == [(0, 0)]
+
+
+def test_unfinished_records_are_shown_by_priority() -> None:
+    order = ordered(0, 3, 3, 9)
+    order.known_until = 14
+    order.take(13, 13)
+    assert list(order.priority_pieces(10, 13)) == [(10, 10, 0), (11, 12, 3), (13, 13, 9)]
+    assert list(order.priority_pieces(12, 15)) == [(12, 12, 3), (13, 13, 9), (14, 15, None)]
+
+
+def test_offsets_without_a_record_belong_to_the_piece_before_them() -> None:
+    order = KeyOrder(20, 0, Priorities("priority", 100))
+    order.add([10, 14, 17], [NO_KEY] * 3, bytes([5, 5, 0]))
+    assert list(order.priority_pieces(9, 19)) == [(9, 16, 5), (17, 19, 0)]
+
+
+def test_priorities_are_unknown_without_them_and_beside_a_batch_that_goes_alone() -> None:
+    assert list(KeyOrder(20, 1).priority_pieces(10, 12)) == [(10, 12, None)]
+    order = ordered(4, 4)
+    order.known_until, order.alone = 12, (12, 15)
+    assert list(order.priority_pieces(10, 15)) == [(10, 15, None)]

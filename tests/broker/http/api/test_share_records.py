@@ -6,7 +6,7 @@ import pytest
 
 from tests.broker.http.api.working_group import LOCK_MS, RECORDS_PATH, working_group
 from tests.conformance.harness import WALL_START_MS
-from tests.conformance.share_member import ACCEPT, REJECT, RELEASE, ShareMember
+from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember
 
 STORES = pytest.mark.parametrize("store", ["log", "topic"])
 
@@ -40,6 +40,18 @@ async def test_each_state_is_shown_with_its_holder(store: str) -> None:
         assert held["last_change"] is None
         cause = page["ranges"][1]["last_change"]["cause"]
         assert cause == ("accept" if store == "log" else "unknown")
+
+
+async def test_known_priorities_and_due_times_are_shown() -> None:
+    async with working_group(2) as group:
+        await group.http.lab.configure_group(GROUP, priority_header="urgency", retry_backoff_ms=60_000)
+        await group.member.take(2)
+        await group.member.acknowledge([(1, 1, RELEASE)])
+        page = await group.http.json(RECORDS_PATH)
+        held, waiting = page["ranges"]
+        assert (held["state"], held["priority"], held["due_ms"]) == ("acquired", 0, None)
+        assert (waiting["wait"], waiting["priority"]) == ("due", 0)
+        assert waiting["due_ms"] > WALL_START_MS
 
 
 async def test_pages_of_records_follow_each_other() -> None:
