@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
 from barnabas.client.cluster import Cluster
@@ -14,9 +15,11 @@ from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import commit, commit_ranges
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
 from barnabas.pipeline.export.manifest import (
+    AVAILABLE,
     CommittedOffset,
     CommittedRange,
     ConsumerGroup,
+    InFlight,
     ShareGroup,
     SharePosition,
 )
@@ -28,6 +31,19 @@ from barnabas.pipeline.export.share_groups import alter_start_offsets
 from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
+
+LATE_SETTINGS: Final = frozenset(
+    {
+        "share.delivery.delay.ms",
+        "share.order",
+        "share.priority.header",
+        "share.record.ttl.ms",
+        "share.retry.backoff.ms",
+    }
+)
+"""Settings that decide which records a member gets, and when. They are set when the records in flight are
+restored, because they would keep records from the member that repeats the group's work.
+"""
 
 
 class GroupRestorer:
@@ -52,9 +68,20 @@ class GroupRestorer:
 
         Raises `PipelineError` if the group has members, and the client's errors.
         """
-        refused = await apply_settings(self._cluster, Kind.GROUP, group.group_id, group.settings)
-        settings = {name: value for name, value in group.settings.items() if name not in refused}
+        late = {name: value for name, value in group.settings.items() if name in LATE_SETTINGS}
+        early = {name: value for name, value in group.settings.items() if name not in late}
+        # An earlier run may have set them. A target that does not know them refuses that, too.
+        await apply_settings(self._cluster, Kind.GROUP, group.group_id, dict.fromkeys(late))
+        refused = await apply_settings(self._cluster, Kind.GROUP, group.group_id, early)
+        settings = {name: value for name, value in early.items() if name not in refused}
         notes = list(refused.values())
+        await self._set_starts(group)
+        for position in group.positions:
+            notes += await self._restore_in_flight(replace(group, settings=settings), position)
+        notes += (await apply_settings(self._cluster, Kind.GROUP, group.group_id, late)).values()
+        return notes
+
+    async def _set_starts(self, group: ShareGroup) -> None:
         starts = {
             (one.topic, one.partition): self._place(one, one.start_offset).offset for one in group.positions
         }
@@ -66,9 +93,6 @@ class GroupRestorer:
                     f"The share group {group.group_id} has members in the target: stop them, and try again."
                 ) from error
             raise
-        for position in group.positions:
-            notes += await self._restore_in_flight(replace(group, settings=settings), position)
-        return notes
 
     async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
         """Commits the group's offsets and ranges; returns a sentence if the target refuses them."""
@@ -158,17 +182,28 @@ class GroupRestorer:
         return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
 
     def _wanted(self, position: SharePosition) -> tuple[list[Wanted], int]:
-        """The states by offsets of the target, and the number of records from the start offset on."""
+        """The states by offsets of the target up to the last record that was delivered, and the number of
+        records from the start offset on without those that never were.
+        """
         start = self._place(position, position.start_offset)
         wanted: list[Wanted] = []
-        end = start
-        for one in position.in_flight or ():
+        end, waiting_count = start, 0
+        in_flight = list(position.in_flight or ())
+        while in_flight and _was_never_delivered(in_flight[-1]):
+            in_flight.pop()
+        for one in in_flight:
             first = self._place(position, one.first_offset)
             behind = self._place(position, one.last_offset + 1)
             if first.position < behind.position:
                 wanted.append(Wanted(first.offset, behind.offset, one.state, one.delivery_count))
                 end = behind
-        return wanted, end.position - start.position
+                waiting_count += _was_never_delivered(one) * (behind.position - first.position)
+        return wanted, end.position - start.position - waiting_count
 
     def _place(self, position: SharePosition, offset: int) -> Place:
         return self._places[position.topic, position.partition][offset]
+
+
+def _was_never_delivered(one: InFlight) -> bool:
+    """Whether these records wait for their first delivery."""
+    return one.state == AVAILABLE and not one.delivery_count

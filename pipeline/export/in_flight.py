@@ -15,6 +15,9 @@ A record on its way to a dead letter is acquired as often as it had been deliver
 writes its letter, with this count. A record that was archived may have its letter already. If the target
 would write another one, it is acknowledged as a gap, which archives it without a letter.
 
+A record with no delivery waits until it is due, by the header with its delay (`share.delay.header`). Nothing
+is repeated for it: the target finds its delay itself. If it is due by then, the target may deliver it.
+
 Four cases are not exact. A record between these without a state in the source is delivered, too, and gets a
 count of 1. Records above the target's limit of locks stay new to the group. A record at the target's delivery
 limit gets one delivery less and is delivered once more, because the target would archive it otherwise. A
@@ -94,17 +97,18 @@ class InFlightReplay:
     async def run(self, wanted: Sequence[Wanted], record_count: int) -> Inexact:
         """Brings `record_count` records from the start offset on into the wanted states.
 
-        `wanted` ascends and is disjoint, and ends with these records. Raises `PipelineError` if the target
+        `wanted` ascends and is disjoint, and ends with these records, which do not count those without a
+        delivery. Raises `PipelineError` if the target
         delivers other records, `BrokerError` and `BrokerUnavailableError`.
         """
         goals = _Goals(wanted, has_letters=self._limits.has_letters)
         deliveries_max = self._limits.deliveries_max - 1
         try:
-            held = await self._acquire(record_count)
+            held = await self._acquire(record_count, goals)
             await self._check_first(held, record_count, wanted[-1].end_offset)
             for deliveries in range(1, deliveries_max):
                 again = [one for one in held if goals.deliveries(one) > deliveries]
-                await self._deliver_again(again)
+                await self._deliver_again(again, goals)
             await self._acknowledge({one: goals.final(one) for one in held})
         finally:
             await self._end()
@@ -125,12 +129,12 @@ class InFlightReplay:
             await self._acknowledge(dict.fromkeys(held, AcknowledgeType.RELEASE))
             raise self._unexpected(f"{len(held)} records where there are {record_count}")
 
-    async def _deliver_again(self, offsets: Sequence[int]) -> None:
+    async def _deliver_again(self, offsets: Sequence[int], goals: _Goals) -> None:
         """Releases records that are held, and acquires the same."""
         if not offsets:
             return
         await self._acknowledge(dict.fromkeys(offsets, AcknowledgeType.RELEASE))
-        if await self._acquire(len(offsets)) != offsets:
+        if await self._acquire(len(offsets), goals) != offsets:
             raise self._unexpected("other records than the released ones")
 
     def _unexpected(self, found: str) -> PipelineError:
@@ -140,15 +144,18 @@ class InFlightReplay:
             "have no other members during the restore: restore again to go on."
         )
 
-    async def _acquire(self, count: int) -> list[int]:
-        """Acquires `count` records; returns their offsets, ascending. Fewer if the broker has no more."""
+    async def _acquire(self, count: int, goals: _Goals) -> list[int]:
+        """Acquires `count` records; returns their offsets, ascending. Fewer if the broker has no more.
+
+        Records that were never delivered may come along. The end of the session releases them.
+        """
         acquired: list[int] = []
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GIVE_UP_SECONDS
         while len(acquired) < count and loop.time() < deadline:
             offsets = await self._fetch(count - len(acquired))
             if offsets:
-                acquired += offsets
+                acquired += (one for one in offsets if goals.was_delivered(one))
                 deadline = loop.time() + GIVE_UP_SECONDS
         return sorted(acquired)
 
@@ -194,6 +201,11 @@ class _Goals:
         """The wanted number of deliveries: a finished record needs only one."""
         found = self._find(offset)
         return found.delivery_count if found is not None and found.state in _WITH_COUNT else 1
+
+    def was_delivered(self, offset: int) -> bool:
+        """Whether the record was delivered in the source, or has no state there."""
+        found = self._find(offset)
+        return found is None or found.state != AVAILABLE or found.delivery_count > 0
 
     def final(self, offset: int) -> AcknowledgeType:
         found = self._find(offset)

@@ -156,6 +156,28 @@ def test_a_record_without_a_state_was_delivered_once() -> None:
     assert partition.counts[START] == 1
 
 
+WITH_A_DELAYED_ONE = [
+    Wanted(START, START + 1, ACCEPTED, 1),
+    Wanted(START + 1, START + 2, AVAILABLE, 0),
+    Wanted(START + 2, START + 3, AVAILABLE, 3),
+]
+
+
+def test_nothing_is_repeated_for_a_record_without_a_delivery() -> None:
+    """The target does not deliver it before it is due."""
+    partition = SharePartition(record_count=5, held_by_another=frozenset({START + 1}))
+    assert partition.run(WITH_A_DELAYED_ONE, 2) == Inexact(0, 0)
+    assert partition.states == {START: ACCEPTED, START + 2: AVAILABLE}
+    assert partition.counts[START + 2] == 3
+
+
+def test_a_record_without_a_delivery_that_comes_along_is_left_to_the_end_of_the_session() -> None:
+    partition = SharePartition(record_count=5)
+    assert partition.run(WITH_A_DELAYED_ONE, 2) == Inexact(0, 0)
+    assert partition.states == {START: ACCEPTED, START + 1: HELD, START + 2: AVAILABLE}
+    assert (partition.counts[START + 2], partition.ended) == (3, True)
+
+
 def test_records_above_the_limit_of_locks_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=10, locks_max=4)
