@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
-from uuid import UUID
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from barnabas.coordinator.group.description import ListedGroup
-from barnabas.coordinator.share_group.share_group import TopicPartitionSet
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import Clock
@@ -23,6 +20,7 @@ from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.sweep.shared_partitions import SharedPartitions, share_partitions_of
 from barnabas.storage.errors import StorageError
 
 log = get_logger("share")
@@ -37,16 +35,6 @@ LOOK_INTERVAL_MS: Final = 1_000
 """From one look of a round to the next."""
 
 
-class ShareGroups(Protocol):
-    """The share group coordinator."""
-
-    def list_groups(self) -> Sequence[ListedGroup]: ...
-
-    def initialised_partitions(self, group_id: str) -> Mapping[UUID, TopicPartitionSet]:
-        """The partitions with share state in the group."""
-        ...
-
-
 class LagLooks:
     """The looks of one broker, on the loop's thread (`deadlines.Expirable`), from `begin` to `close`."""
 
@@ -54,7 +42,7 @@ class LagLooks:
         self,
         clock: Clock,
         deadlines: Deadlines,
-        groups: ShareGroups,
+        groups: SharedPartitions,
         leaders: SharePartitions,
         load: Callable[[SharePartitionKey], Awaitable[SharePartitionLeader]],
     ) -> None:
@@ -111,9 +99,8 @@ class LagLooks:
 
     async def _begin_round(self) -> None:
         for group in self._groups.list_groups():
-            for topic_id, found in self._groups.initialised_partitions(group.group_id).items():
-                keys = (SharePartitionKey(group.group_id, topic_id, one) for one in sorted(found.partitions))
-                self._queue.extend(key for key in keys if not self._is_known(key))
+            keys = share_partitions_of(self._groups, group.group_id)
+            self._queue.extend(key for key in keys if not self._is_known(key))
             await asyncio.sleep(0)  # there may be thousands of groups
 
     def _is_known(self, key: SharePartitionKey) -> bool:

@@ -28,7 +28,8 @@ from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroup
 from barnabas.share.leader.expiry import expire_some
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
-from barnabas.share.sweep.left_letters import LeftLetters, SharedPartitions, share_partitions_of
+from barnabas.share.sweep.left_letters import LeftLetters
+from barnabas.share.sweep.shared_partitions import SharedPartitions, share_partitions_of
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 

@@ -13,6 +13,7 @@ from barnabas.share.leader import idle_lags
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.sweep import lag_looks
 from barnabas.share.sweep.lag_looks import LOOK_INTERVAL_MS, ROUND_INTERVAL_MS, LagLooks
+from barnabas.share.sweep.sweep import SWEEP_INTERVAL_MS
 from barnabas.storage.errors import LogOffline
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import ACCEPT, GROUP, ShareMember
@@ -89,8 +90,9 @@ async def test_each_look_leads_a_limited_number_of_partitions(monkeypatch: pytes
 
 async def test_without_room_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_lags, "IDLE_LAGS_MAX", 1)
+    monkeypatch.setattr(lag_looks, "ROUND_INTERVAL_MS", SWEEP_INTERVAL_MS // 4)
     async with group_that_is_down() as (lab, _), looking(lab):
-        await lab.advance(2 * ROUND_INTERVAL_MS)
+        await lab.advance(SWEEP_INTERVAL_MS // 2)  # the sweep would load the share-partitions, too
         assert len(lags(lab)) == 1
         assert lab.broker.share_partitions.counts.load_ms.count == 1
 
