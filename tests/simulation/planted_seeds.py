@@ -25,7 +25,7 @@ _SOONEST = {
     "dropped_fsync": 124,
     "expiry_without_a_sweep": 18,
     "forged_markers": 4,
-    "forgotten_marker": 4,
+    "forgotten_marker": 7,
     "forgotten_tombstones": 169,
     "generation_begun_anew": 3,
     "hasty_handover": 96,
