@@ -24,9 +24,9 @@ from barnabas.protocol.extended.describe_share_records_v0 import (
 )
 from barnabas.protocol.primitive import i8, i16, i64, milliseconds
 from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, FROM_START_OFFSET, NO_NEXT_PAGE
-from barnabas.share.leader.inspection import DescribedRecords, inspect_page
+from barnabas.share.leader.inspection import DescribedRecords, bounds_of, inspect_page
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
+from barnabas.share.partition.inspection import InspectedRange
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -64,14 +64,8 @@ def _describe(
     broker: Broker, leader: SharePartitionLeader, request: DescribeShareRecordsRequest
 ) -> DescribeShareRecordsResponse:
     config = broker.group_configs.of(leader.group_id)
-    first_offset = request.first_offset
-    bounds = InspectionBounds(
-        leader.core.spso if first_offset == FROM_START_OFFSET else first_offset,
-        leader.log.log_start_offset,
-        leader.readable_end(read_committed=config.read_committed),
-        leader.log.high_watermark,
-        leader.reader.times.closed_gate(config.limits),
-    )
+    first_offset = None if request.first_offset == FROM_START_OFFSET else request.first_offset
+    bounds = bounds_of(leader, config.limits, first_offset, read_committed=config.read_committed)
     page = inspect_page(
         leader, config.limits, bounds, request.max_ranges, with_changes=request.include_last_changes
     )

@@ -27,7 +27,7 @@ class _Malformed(Exception):  # noqa: N818  named after its cause
 
 
 class ControlPort:
-    """Listens on a free port of 127.0.0.1. `start` once, `close` once."""
+    """Listens on one address. `start` once, `close` once."""
 
     def __init__(self, routes: Routes, token: str) -> None:
         self._routes = routes
@@ -35,11 +35,14 @@ class ControlPort:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> int:
-        """Opens the port, and returns its number. Raises OSError."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEADER_BYTES_MAX)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def start(self, host: str | None = "127.0.0.1", port: int = 0) -> int:
+        """Opens the port, 0 for a free one, and returns its number; the host None is every interface.
+
+        Raises OSError.
+        """
+        self._server = await asyncio.start_server(self._serve, host, port, limit=HEADER_BYTES_MAX)
+        opened: int = self._server.sockets[0].getsockname()[1]
+        return opened
 
     async def close(self) -> None:
         """Closes the port and all connections."""

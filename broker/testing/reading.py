@@ -14,8 +14,8 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, NO_NEXT_PAGE
 from barnabas.protocol.records import Record, iterate_records
-from barnabas.share.leader.inspection import inspect_page
-from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
+from barnabas.share.leader.inspection import bounds_of, inspect_page
+from barnabas.share.partition.inspection import InspectedRange
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -98,12 +98,7 @@ def _inspect(broker: Broker, leader: SharePartitionLeader) -> Iterator[Inspected
     config = broker.group_configs.of(leader.group_id)
     offset = leader.log.log_start_offset
     while offset != NO_NEXT_PAGE:
-        bounds = InspectionBounds(
-            offset,
-            leader.log.log_start_offset,
-            leader.upper_offset(read_committed=config.read_committed),
-            leader.log.high_watermark,
-        )
+        bounds = bounds_of(leader, config.limits, offset, read_committed=config.read_committed)
         page = inspect_page(leader, config.limits, bounds, DESCRIBED_RANGES_MAX, with_changes=True)
         yield from (one.inspected for one in page.ranges)
         offset = page.next_offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from barnabas.cli.printing import Printer, Row
@@ -17,11 +17,13 @@ from barnabas.client.admin.groups import (
     describe_group,
     list_groups,
 )
+from barnabas.client.admin.topics import describe_topics
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.protocol.nearest_name import nearest_name
 
 _LIST_COLUMNS: Final = {"group": "GROUP", "group_type": "TYPE", "state": "STATE"}
 _LAG_COLUMNS: Final = {**_LIST_COLUMNS, "member_count": "MEMBERS", "lag": "LAG"}
+_UNREAD_COLUMNS: Final = {"not_begun_count": "NOT BEGUN"}
 _MEMBER_COLUMNS: Final = {
     "member_id": "MEMBER",
     "client_id": "CLIENT",
@@ -42,12 +44,16 @@ _POSITION_COLUMNS: Final = {
 async def list_all(target: Target, printer: Printer, group_types: Sequence[str], *, with_lag: bool) -> None:
     """Print the groups of these types, or all. Their members and lag take some requests for each group.
 
+    The lag leaves out partitions in which a group has no position; their number is `not_begun_count`.
     Raises `ConsumerError`.
     """
     async with target.administer() as admin:
         groups = [one for one in await list_groups(admin) if not group_types or one.type in group_types]
         if with_lag:
-            printer.table([await _lag_row(admin, one) for one in groups], _LAG_COLUMNS)
+            counts = {one.name: len(one.partitions) for one in await describe_topics(admin)}
+            rows = [await _lag_row(admin, one, counts) for one in groups]
+            is_partial = any(row["not_begun_count"] for row in rows)
+            printer.table(rows, {**_LAG_COLUMNS, **_UNREAD_COLUMNS} if is_partial else _LAG_COLUMNS)
         else:
             printer.table([_group_row(one) for one in groups], _LIST_COLUMNS)
 
@@ -105,14 +111,28 @@ def _group_row(listed: ListedGroup) -> Row:
     }
 
 
-async def _lag_row(admin: AdminConnection, listed: ListedGroup) -> Row:
+async def _lag_row(admin: AdminConnection, listed: ListedGroup, partition_counts: Mapping[str, int]) -> Row:
+    """`partition_counts` has the partitions of each topic."""
     group = await describe_group(admin, listed)
     positions = await fetch_group_positions(admin, listed.group_id, listed.type)
     return {
         **_group_row(listed),
         "member_count": len(group.members),
         "lag": _sum(one.lag for one in positions.values()),
+        "not_begun_count": _not_begun_count(group, positions, partition_counts),
     }
+
+
+def _not_begun_count(
+    group: GroupDescription,
+    positions: Mapping[TopicPartition, GroupPosition],
+    partition_counts: Mapping[str, int],
+) -> int:
+    """The partitions of the group's topics whose lag is unknown."""
+    assigned = [one for member in group.members for one in member.assignment]
+    topics = {one.topic for one in (*positions, *assigned)}
+    known = [one for one, position in positions.items() if position.lag is not None]
+    return sum(partition_counts.get(topic, 0) for topic in topics) - len(known)
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:

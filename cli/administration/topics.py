@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from barnabas.cli.printing import Printer, Row
-from barnabas.cli.target import Target
+from barnabas.cli.target import RefusedError, Target
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.group_positions import Bounds, fetch_bounds
 from barnabas.client.admin.settings import Resource, ResourceType, Source, describe_settings
 from barnabas.client.admin.topics import (
+    BROKERS_DEFAULT,
     TopicDescription,
     add_partitions,
     create_topic,
     delete_topic,
     describe_topics,
 )
+from barnabas.client.errors import BrokerError
 from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.counted import counted
+from barnabas.protocol.errors import ErrorCode
 
 _LIST_COLUMNS: Final = {
     "topic": "TOPIC",
@@ -63,20 +67,48 @@ async def create(
     replication_factor: int,
     settings: Mapping[str, str],
     dry_run: bool,
+    if_missing: bool,
 ) -> None:
-    """Create the topic, or check that it could be created. Raises `ConsumerError`."""
-    async with target.administer() as admin:
-        count = await create_topic(
-            admin,
-            name,
-            partition_count=partition_count,
-            replication_factor=replication_factor,
-            settings=settings,
-            validate_only=dry_run,
-        )
+    """Create the topic, or check that it could be created.
+
+    Raises `ConsumerError`; `RefusedError` if the topic exists with another number of partitions.
+    """
     done = "could be created" if dry_run else "created"
-    row = {"type": "topic", "topic": name, "partition_count": count, "dry_run": dry_run}
-    printer.result(row, f"{name}: {done} with {count} partition{'' if count == 1 else 's'}")
+    async with target.administer() as admin:
+        try:
+            count = await create_topic(
+                admin,
+                name,
+                partition_count=partition_count,
+                replication_factor=replication_factor,
+                settings=settings,
+                validate_only=dry_run,
+            )
+        except BrokerError as error:
+            if not if_missing or error.code is not ErrorCode.topic_already_exists:
+                raise
+            count, done = await _existing_count(admin, name, partition_count), "exists"
+    is_created = done == "created"
+    row = {
+        "type": "topic",
+        "topic": name,
+        "partition_count": count,
+        "dry_run": dry_run,
+        "created": is_created,
+    }
+    printer.result(row, f"{name}: {done} with {counted(count, 'partition')}")
+
+
+async def _existing_count(admin: AdminConnection, name: str, wanted_count: int) -> int:
+    """The partitions of an existing topic. Raises `RefusedError` if another number is wanted."""
+    (topic,) = await describe_topics(admin, [name])
+    count = len(topic.partitions)
+    if wanted_count not in (count, BROKERS_DEFAULT):
+        raise RefusedError(
+            f"The topic {name} has {counted(count, 'partition')} and not {wanted_count}: name that number, "
+            "or delete the topic first"
+        )
+    return count
 
 
 async def grow(target: Target, printer: Printer, name: str, partition_count: int) -> None:
@@ -85,7 +117,8 @@ async def grow(target: Target, printer: Printer, name: str, partition_count: int
         await add_partitions(admin, name, partition_count)
     printer.result(
         {"type": "topic", "topic": name, "partition_count": partition_count},
-        f"{name}: has {partition_count} partitions now; keys may go to other partitions than before",
+        f"{name}: has {counted(partition_count, 'partition')} now; "
+        "keys may go to other partitions than before",
     )
 
 

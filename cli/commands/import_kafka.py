@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     import_kio_without_hypothesis()
     from barnabas.broker.config.errors import ConfigError
     from barnabas.cli.kafka_import.importing import import_directory
+    from barnabas.protocol.counted import counted
     from barnabas.runtime.clock import SystemClock
     from barnabas.runtime.logging import configure_logging
     from barnabas.storage.errors import StorageError
@@ -54,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     print(
-        f"barnabas imported {imported.topic_count} topics, {imported.partition_count} partitions, "
-        f"{imported.group_count} groups from {source} into {target}"
+        f"barnabas imported {counted(imported.topic_count, 'topic')}, "
+        f"{counted(imported.partition_count, 'partition')}, {counted(imported.group_count, 'group')} "
+        f"from {source} into {target}"
     )
     return 0

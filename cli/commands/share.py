@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION: Final = """\
 Take records as a member of a share group. At a terminal, a key decides about each record: accept, release,
-reject, or renew its lock. In a script, --accept, --release or --reject decides about all of them. Works with
-Apache Kafka 4.2 or later, too.
+reject, or renew its lock. In a script, a policy decides about all of them: --accept, --release or --reject.
+--json needs a policy, too. Works with Apache Kafka 4.2 or later.
 """
 _EXAMPLES: Final = """\
 examples:
@@ -47,9 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         policies.add_argument(
             f"--{name}", action="store_const", const=name.upper(), dest="policy", help=purpose
         )
-    parser.add_argument("--max", type=number_from(1), metavar="N", help="end after N records")
+    parser.add_argument("--max", type=number_from(1), metavar="N", help="with a policy: end after N records")
     parser.add_argument(
-        "--idle", type=duration_ms, metavar="DURATION", help="end after this time without a record"
+        "--idle",
+        type=duration_ms,
+        metavar="DURATION",
+        help="with a policy: end after this time without a record",
     )
     parser.add_argument(
         "--lock",

@@ -25,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"SIGINT or the end of the standard input. {TOKEN_VARIABLE} has the token of its requests."
     )
     add_listen(parser)
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        default="127.0.0.1:0",
+        help="the address for the requests of the tests; port 0 selects a free port (default: %(default)s)",
+    )
     add_settings(parser)
     parser.set_defaults(log_format="console", log_level="warning")
     parser.add_argument(
@@ -50,20 +56,27 @@ def run(options: argparse.Namespace) -> int:
             "barnabas.testing; barnabas serve runs a broker."
         )
         return complain(message, ExitCode.USAGE, options.log_format)
+    from barnabas.broker.config.listener import ListenerError, parse_address
+
     try:
         config = load_configuration(options, options.listen)
+        host, port = parse_address(options.control)
     except ConfigError as error:
         return complain(str(error), ExitCode.USAGE, options.log_format)
-    return _serve(config, token, options.log_format)
+    except ListenerError as error:
+        return complain(f"--control: {error}.", ExitCode.USAGE, options.log_format)
+    return _serve(config, token, (host, port), options.log_format)
 
 
-def _serve(config: "BrokerConfig", token: str, log_format: str) -> int:
+def _serve(config: "BrokerConfig", token: str, control: tuple[str, int], log_format: str) -> int:
     from barnabas.broker.network.open_port import PortLost
-    from barnabas.cli.process.testing import serve_for_tests
+    from barnabas.cli.process.testing import ControlAddress, InputError, serve_for_tests
     from barnabas.storage.errors import StorageError
 
     try:
-        serve_for_tests(config, token)
+        serve_for_tests(config, token, ControlAddress(*control))
+    except InputError as error:
+        return complain(str(error), ExitCode.USAGE, log_format)
     except (OSError, PortLost, StorageError) as error:
         return complain(f"Cannot serve: {error}", ExitCode.FAILED, log_format)
     return 0

@@ -65,6 +65,7 @@ async def _run(options: argparse.Namespace, target: Target, printer: Printer) ->
                 replication_factor=options.replicas or BROKERS_DEFAULT,
                 settings=dict(options.settings),
                 dry_run=options.dry_run,
+                if_missing=options.if_missing,
             )
         case "grow":
             await topics.grow(target, printer, options.topic, options.partitions)
@@ -98,4 +99,10 @@ def _add_create_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a setting of the topic; may be repeated",
     )
-    parser.add_argument("--dry-run", action="store_true", help="check the request, and create nothing")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--dry-run", action="store_true", help="check the request, and create nothing")
+    only.add_argument(
+        "--if-missing",
+        action="store_true",
+        help="leave an existing topic unchanged; refused if it has another number of partitions than N",
+    )

@@ -23,6 +23,7 @@ from barnabas.client.admin.groups import delete_group
 from barnabas.client.admin.settings import Resource, ResourceType, alter_settings
 from barnabas.client.admin.topics import create_topic, delete_topic
 from barnabas.client.errors import ConsumerError
+from barnabas.protocol.counted import counted
 
 _Figures = TypeVar("_Figures")
 
@@ -39,8 +40,9 @@ class Size(NamedTuple):
 async def bench(target: Target, printer: Printer, size: Size) -> None:
     """Measure and print. Raises `ConsumerError`."""
     printer.text(
-        f"{size.record_count:,} records of {size.record_bytes} random bytes, {size.partition_count} "
-        f"partitions, {size.consumer_count} share consumers; one process is the whole client"
+        f"{counted(size.record_count, 'record')} of {size.record_bytes} random bytes, "
+        f"{counted(size.partition_count, 'partition')}, {counted(size.consumer_count, 'share consumer')}; "
+        "one process is the whole client"
     )
     async with target.administer() as admin:
         async with _own_topic(admin, size.partition_count) as (topic, group_id):

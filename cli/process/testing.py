@@ -10,8 +10,7 @@ import asyncio
 import json
 import os
 import signal
-import sys
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.network.server import Server
@@ -32,15 +31,41 @@ from barnabas.storage.filesystem import RealFileSystem
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve_for_tests(config: BrokerConfig, token: str) -> None:
-    """Serve until a signal, or the end of the standard input. Raises StorageError, OSError, PortLost."""
+_INPUT: Final = 0
+"""The descriptor of the standard input."""
+
+
+class InputError(Exception):
+    """The standard input cannot tell when the tests end."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The standard input is closed, a file, or /dev/null, so it cannot tell when the tests end. "
+            "Connect it to a pipe or a terminal (docker run --interactive), or use barnabas serve."
+        )
+
+
+class ControlAddress(NamedTuple):
+    """The address on which the controls listen."""
+
+    host: str = "127.0.0.1"
+    """Empty for all interfaces."""
+    port: int = 0
+    """0 for a free one."""
+
+
+def serve_for_tests(config: BrokerConfig, token: str, control: ControlAddress) -> None:
+    """Serve until a signal, or the end of the standard input.
+
+    Raises InputError, StorageError, OSError, PortLost.
+    """
     loop = SteppingLoop(read_shift_ns(config.log_directory))
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         log_errors_of(runner.get_loop())
-        runner.run(_run(loop, config, token))
+        runner.run(_run(loop, config, token, control))
 
 
-async def _run(loop: SteppingLoop, config: BrokerConfig, token: str) -> None:
+async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: ControlAddress) -> None:
     end = _await_end(loop)
     shares = share_out(raise_limit())
     members, faults = ConnectedMembers(), Faults()
@@ -52,10 +77,10 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str) -> None:
         clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)
         port = ControlPort(Routes(Controls(broker, server, clock, faults)), token)
         await server.start()
-        control = await port.start()
+        opened = await port.start(control.host or None, control.port)
         keep_out_of_collections()
         addresses = ",".join(one.address for one in server.listeners)
-        ready = {"bootstrap_servers": addresses, "control": f"http://127.0.0.1:{control}"}
+        ready = {"bootstrap_servers": addresses, "control": f"http://{_url_host(control.host)}:{opened}"}
         print(json.dumps(ready), flush=True)
         for failed in (broker.failed, server.failed):
             failed.add_done_callback(lambda _: end.set())
@@ -69,16 +94,26 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str) -> None:
             raise failed.result()
 
 
+def _url_host(host: str) -> str:
+    """The host of the controls' URL for a client on this machine."""
+    host = host or "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
 def _await_end(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
-    """Set by a signal, or by the end of the standard input."""
+    """Set by a signal, or by the end of the standard input. Raises InputError."""
     end = asyncio.Event()
     for number in _SIGNALS:
         loop.add_signal_handler(number, end.set)
 
     def on_input() -> None:
-        if not os.read(sys.stdin.fileno(), 1):
-            loop.remove_reader(sys.stdin.fileno())
+        if not os.read(_INPUT, 1):
+            loop.remove_reader(_INPUT)
             end.set()
 
-    loop.add_reader(sys.stdin.fileno(), on_input)
+    try:
+        loop.add_reader(_INPUT, on_input)
+    except OSError as error:
+        # epoll watches no files, so EPERM; EBADF is a closed input.
+        raise InputError from error
     return end

@@ -16,6 +16,7 @@ from barnabas.client.errors import UnknownTopicError
 from barnabas.client.produce.producer_options import Codec
 from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
+from barnabas.protocol.counted import counted
 from barnabas.protocol.records import Header
 
 LINGER_MS: Final = 5
@@ -123,13 +124,12 @@ def _print_tally(printer: Printer, topic: str, tally: Tally) -> None:
     partitions = [
         {"partition": index, **asdict(written)} for index, written in sorted(tally.partitions.items())
     ]
-    records = "1 record" if tally.count == 1 else f"{tally.count} records"
     places = ", ".join(
         f"{topic}-{index} {_range(written)}" for index, written in sorted(tally.partitions.items())
     )
     printer.result(
         {"type": "produced", "topic": topic, "record_count": tally.count, "partitions": partitions},
-        f"{records} produced{f': {places}' if places else ''}",
+        f"{counted(tally.count, 'record')} produced{f': {places}' if places else ''}",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from barnabas.cli.printing import Printer
 from barnabas.cli.target import Target
 from barnabas.client.share_group_admin import ShareGroupAdmin
+from barnabas.protocol.counted import counted
 
 _DONE: Final = {"release": "released", "archive": "archived", "dead-letter": "on their way to dead letters"}
 
@@ -27,6 +28,7 @@ async def change(target: Target, group_id: str, wanted: Change, printer: Printer
     async with ShareGroupAdmin(target.bootstrap, group=group_id, **target.options) as admin:
         alter = {"release": admin.release, "archive": admin.archive, "dead-letter": admin.dead_letter}
         count = await alter[wanted.action](*wanted[1:])
-    records = "1 record" if count == 1 else f"{count} records"
     row = {"type": "changed", "group": group_id, **wanted._asdict(), "record_count": count}
-    printer.result(row, f"{wanted.topic}-{wanted.partition}: {records} {_DONE[wanted.action]}")
+    printer.result(
+        row, f"{wanted.topic}-{wanted.partition}: {counted(count, 'record')} {_DONE[wanted.action]}"
+    )

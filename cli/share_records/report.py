@@ -92,14 +92,19 @@ def _state(one: RecordRange) -> dict[str, Value]:
         "wait": _wait(one),
         "due_ms": one.due_ms,
         "holder": None if one.holder is None else one.holder._asdict(),
-        "last_change": None if one.last_change is None else _change(one.last_change),
+        "last_change": _change(one.last_change),
     }
 
 
-def _change(change: LastChange) -> Mapping[str, Value]:
+def _change(change: LastChange | None) -> Mapping[str, Value] | None:
+    """As over HTTP: None if no change was ever recorded."""
+    if change is None:
+        return {"cause": _UNKNOWN, "timestamp_ms": None, "member_id": None}
+    if change.cause is Cause.NONE:
+        return None
     return {
-        "cause": change.cause.name.lower(),
-        "timestamp_ms": _time(change),
+        "cause": _words(change.cause.name),
+        "timestamp_ms": change.timestamp_ms,
         "member_id": change.member_id,
     }
 

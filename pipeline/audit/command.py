@@ -84,7 +84,7 @@ def run(options: Namespace) -> int:
         if options.dry_run:
             console.result(audited.planned(), _planned_lines(audited))
             return 0
-        with audited, tasks_shown(spark, console, "Auditing"):
+        with audited, tasks_shown(spark, console, "Auditing", several_jobs=True):
             _check_groups(audited, options)
             summary = _write(audited, options)
     console.result(_values(summary, options), _lines(summary, options))
@@ -132,9 +132,11 @@ def _values(summary: Summary, options: Namespace) -> dict[str, object]:
 
 def _lines(summary: Summary, options: Namespace) -> list[str]:
     from barnabas.pipeline.audit.summary import ARCHIVED_COUNTS, ROWS_MAX
+    from barnabas.protocol.counted import counted
 
     totals = summary.totals()
-    lines = [f"{totals['sharePartitionCount']:,} share-partitions of {totals['groupCount']:,} groups"]
+    share_partitions = counted(totals["sharePartitionCount"], "share-partition")
+    lines = [f"{share_partitions} of {counted(totals['groupCount'], 'group')}"]
     for row in summary.groups:
         archived = sum(row[name] for name in ARCHIVED_COUNTS)
         begins = "" if row["isWhole"] else "; its history is cut"
@@ -167,6 +169,9 @@ def _verdict(summary: Summary) -> str:
 
 
 def _planned_lines(audited: Audit) -> list[str]:
+    from barnabas.protocol.counted import counted
+
     planned = audited.planned()
-    files = f"{planned['segmentCount']:,} segments of {planned['partitionCount']:,} partitions"
-    return [f"Would read {files}, {planned['sizeBytes']:,} bytes in all"]
+    segments = counted(planned["segmentCount"], "segment")
+    files = f"{segments} of {counted(planned['partitionCount'], 'partition')}"
+    return [f"Would read {files}, {counted(planned['sizeBytes'], 'byte')} in all"]

@@ -24,22 +24,24 @@ def looks_shown(
     *,
     unit: str,
     look_seconds: float = LOOK_SECONDS,
+    total_grows: bool = False,
 ) -> Generator[None]:
     """While the block runs, a bar of the counts that `look` returns: (done, total). A thread calls it.
 
-    If the block ends without an error, the bar is full.
+    If the block ends without an error, the bar is full. While the total grows, it would mislead, so only the
+    first count is shown.
     """
     ended, succeeded = threading.Event(), threading.Event()
 
     def watch() -> None:
         total = 0
-        with console.progress(title, total=0, unit=unit) as progress:
+        with console.progress(title, total=None if total_grows else 0, unit=unit) as progress:
             while not ended.wait(look_seconds):
                 done, total = look()
-                progress.reach(done, total=total)
+                progress.reach(done, total=None if total_grows else total)
             if succeeded.is_set():
                 _, total = look()
-                progress.reach(total, total=total)
+                progress.reach(total, total=None if total_grows else total)
 
     watcher = threading.Thread(target=watch, name="progress", daemon=True)
     watcher.start()
@@ -52,10 +54,15 @@ def looks_shown(
 
 
 @contextmanager
-def tasks_shown(spark: SparkSession, console: Console, title: str) -> Generator[None]:
-    """While the block runs, a bar with the tasks of all stages that Spark has begun."""
+def tasks_shown(
+    spark: SparkSession, console: Console, title: str, *, several_jobs: bool = False
+) -> Generator[None]:
+    """While the block runs, a bar with the tasks of all stages that Spark has begun.
+
+    With several jobs it shows only the number of tasks that are done, because each job adds tasks.
+    """
     stages = _Stages(spark.sparkContext.statusTracker())
-    with looks_shown(console, title, stages.task_counts, unit="tasks"):
+    with looks_shown(console, title, stages.task_counts, unit="tasks", total_grows=several_jobs):
         yield
 
 

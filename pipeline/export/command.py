@@ -141,14 +141,17 @@ def _report_plan(
 
 
 def _plan_lines(plan: Manifest, sizes: dict[str, int], missing_count: int, location: str) -> Iterator[str]:
+    from barnabas.protocol.counted import counted
+
     for topic in plan.topics:
         count = sum(one.end_offset - one.start_offset for one in topic.partitions)
         yield (
-            f"{topic.name}: {len(topic.partitions)} partitions, at most {count:,} records, about "
-            f"{sizes[topic.name]:,} bytes, {len(topic.settings)} settings"
+            f"{topic.name}: {counted(len(topic.partitions), 'partition')}, at most "
+            f"{counted(count, 'record')}, about {counted(sizes[topic.name], 'byte')}, "
+            f"{counted(len(topic.settings), 'setting')}"
         )
     yield from _group_lines(plan)
-    yield f"{missing_count:,} files would be written to {location}"
+    yield f"{counted(missing_count, 'file')} would be written to {location}"
 
 
 def _summary(manifest: Manifest, location: str) -> dict[str, object]:
@@ -173,17 +176,21 @@ def _groups(manifest: Manifest) -> dict[str, object]:
 
 
 def _lines(manifest: Manifest, location: str) -> Iterator[str]:
+    from barnabas.protocol.counted import counted
+
     for topic in manifest.topics:
         count = sum(one.record_count for one in topic.partitions)
-        yield f"{topic.name}: {count:,} records of {len(topic.partitions)} partitions"
+        yield f"{topic.name}: {counted(count, 'record')} of {counted(len(topic.partitions), 'partition')}"
     yield from _group_lines(manifest)
-    yield f"{manifest.record_count:,} records, {manifest.size_bytes:,} bytes in {location}"
+    yield f"{counted(manifest.record_count, 'record')}, {counted(manifest.size_bytes, 'byte')} in {location}"
 
 
 def _group_lines(manifest: Manifest) -> Iterator[str]:
+    from barnabas.protocol.counted import counted
+
     for group in manifest.share_groups:
         is_exact = all(one.in_flight is not None for one in group.positions)
         told = "with all records in flight" if is_exact else "by their start offsets"
-        yield f"share group {group.group_id}: {len(group.positions)} partitions, {told}"
+        yield f"share group {group.group_id}: {counted(len(group.positions), 'partition')}, {told}"
     for ordinary in manifest.consumer_groups:
-        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"
+        yield f"consumer group {ordinary.group_id}: {counted(len(ordinary.offsets), 'committed offset')}"

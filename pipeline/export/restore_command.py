@@ -31,7 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--from", metavar="DIR", dest="source", required=True, help="the exported directory: a path or a URI"
     )
     add_server_arguments(parser)
-    parser.add_argument("--append", action="store_true", help="write behind existing records of a topic")
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write behind existing records of a topic, which the groups must have read there",
+    )
     parser.add_argument(
         "--replication-factor",
         metavar="N",
@@ -115,15 +119,18 @@ def _planned(plan: RestorePlan) -> dict[str, object]:
 
 
 def _plan_lines(plan: RestorePlan) -> Iterator[str]:
+    from barnabas.protocol.counted import counted
+
     for exported, target in zip(plan.manifest.topics, plan.state.topics, strict=True):
         count = sum(one.record_count for one in exported.partitions)
         done = "would be made" if target.topic_id is None else "is there"
-        yield f"{target.name}: {done}; {count:,} records for {len(exported.partitions)} partitions"
+        partitions = counted(len(exported.partitions), "partition")
+        yield f"{target.name}: {done}; {counted(count, 'record')} for {partitions}"
     for group in plan.manifest.share_groups:
-        yield f"share group {group.group_id}: {len(group.positions)} partitions"
+        yield f"share group {group.group_id}: {counted(len(group.positions), 'partition')}"
     for ordinary in plan.manifest.consumer_groups:
-        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"
-    yield f"{plan.manifest.record_count:,} records would be in the cluster {plan.cluster_id}"
+        yield f"consumer group {ordinary.group_id}: {counted(len(ordinary.offsets), 'committed offset')}"
+    yield f"{counted(plan.manifest.record_count, 'record')} would be in the cluster {plan.cluster_id}"
 
 
 def _summary(report: RestoreReport) -> dict[str, object]:
@@ -141,12 +148,16 @@ def _summary(report: RestoreReport) -> dict[str, object]:
 
 
 def _lines(report: RestoreReport) -> Iterator[str]:
+    from barnabas.protocol.counted import counted
+
     for topic in report.manifest.topics:
         count = sum(one.record_count for one in topic.partitions)
-        yield f"{topic.name}: {count:,} records in {len(topic.partitions)} partitions, compared"
+        partitions = counted(len(topic.partitions), "partition")
+        yield f"{topic.name}: {counted(count, 'record')} in {partitions}, compared"
     for group in report.manifest.share_groups:
-        yield f"share group {group.group_id}: {len(group.positions)} partitions"
+        yield f"share group {group.group_id}: {counted(len(group.positions), 'partition')}"
     for ordinary in report.manifest.consumer_groups:
-        yield f"consumer group {ordinary.group_id}: {len(ordinary.offsets)} committed offsets"
+        yield f"consumer group {ordinary.group_id}: {counted(len(ordinary.offsets), 'committed offset')}"
     before = report.record_count - report.written_count
-    yield f"{report.written_count:,} records written" + (f", {before:,} were there" if before else "")
+    written = f"{counted(report.written_count, 'record')} written"
+    yield f"{written}, {before:,} were there" if before else written

@@ -39,6 +39,7 @@ from barnabas.pipeline.export.restore_state import (
     file_name,
 )
 from barnabas.pipeline.export.target_topics import TargetTopics
+from barnabas.pipeline.export.unread_records import UnreadOffsets, find_unread, refuse_unread
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.client.consumer_apis import METADATA
 from barnabas.protocol.identity import TopicIdPartition
@@ -86,7 +87,11 @@ class RestoreReport:
 
 
 def plan_restore(request: RestoreRequest, location: str) -> RestorePlan:
-    """The plan. Raises `PipelineError` for an unusable export, or one that was restored already."""
+    """The plan.
+
+    Raises `PipelineError` for an unusable export, one that was restored already, or one whose groups would
+    skip records of the target.
+    """
     directory = ExportDirectory(location)
     text = directory.read_text(FILE_NAME)
     if text is None:
@@ -95,7 +100,9 @@ def plan_restore(request: RestoreRequest, location: str) -> RestorePlan:
     if not manifest.is_complete:
         raise PipelineError(f"The export in {location} was stopped before its end: export again to go on.")
     _check_files(directory, manifest)
-    return asyncio.run(_plan(request, directory, manifest))
+    plan, unread = asyncio.run(_plan(request, directory, manifest))
+    refuse_unread(request.servers, unread)
+    return plan
 
 
 def restore_topics(
@@ -168,7 +175,10 @@ def _check_files(directory: ExportDirectory, manifest: Manifest) -> None:
                     raise PipelineError(f"{directory.path(piece.path)} {state}.")
 
 
-async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: Manifest) -> RestorePlan:
+async def _plan(
+    request: RestoreRequest, directory: ExportDirectory, manifest: Manifest
+) -> tuple[RestorePlan, list[UnreadOffsets]]:
+    """The plan, and the offsets that groups of the export would skip."""
     cluster = request.servers.cluster()
     targets = _targets(cluster, request)
     try:
@@ -182,6 +192,7 @@ async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: M
             )
         by_name = {one.name: one for one in known.topics}
         topics = [await targets.inspect(one, by_name.get(one.name)) for one in manifest.topics]
+        unread = await find_unread(cluster, manifest, topics) if known.progress == BEGUN else []
     finally:
         targets.close()
         cluster.close()
@@ -190,7 +201,7 @@ async def _plan(request: RestoreRequest, directory: ExportDirectory, manifest: M
             f"Topics were deleted since {directory.location} was restored into them; to do it once more, "
             f"delete {directory.path(file_name(cluster_id))}."
         )
-    return RestorePlan(manifest, cluster_id, replace(known, topics=tuple(topics)))
+    return RestorePlan(manifest, cluster_id, replace(known, topics=tuple(topics))), unread
 
 
 async def make_topics(request: RestoreRequest, plan: RestorePlan) -> tuple[RestoreState, list[str]]:

@@ -7,7 +7,7 @@ being recorded, may have followed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,6 +35,19 @@ class Page(NamedTuple):
     next_offset: int
 
 
+def bounds_of(
+    leader: SharePartitionLeader, limits: ShareLimits, first_offset: int | None, *, read_committed: bool
+) -> InspectionBounds:
+    """The bounds of a look from `first_offset` on; None is the group's start offset."""
+    return InspectionBounds(
+        leader.core.spso if first_offset is None else first_offset,
+        leader.log.log_start_offset,
+        leader.readable_end(read_committed=read_committed),
+        leader.log.high_watermark,
+        leader.reader.times.closed_gate(limits),
+    )
+
+
 def inspect_page(
     leader: SharePartitionLeader,
     limits: ShareLimits,
@@ -42,9 +55,10 @@ def inspect_page(
     ranges_max: int,
     *,
     with_changes: bool,
+    is_wanted: Callable[[InspectedRange], bool] | None = None,
 ) -> Page:
-    """At most `ranges_max` ranges. Raises StorageError."""
-    inspected = list(islice(leader.core.inspect(limits, bounds), ranges_max + 1))
+    """At most `ranges_max` ranges: all, or the wanted ones. Raises StorageError."""
+    inspected = list(islice(filter(is_wanted, leader.core.inspect(limits, bounds)), ranges_max + 1))
     wanted = [one[:2] for one in inspected if _may_have_changed(one)] if with_changes else []
     changes = leader.last_changes(wanted) if wanted else []
     described = _described(leader.log.control_runs, inspected, changes)

@@ -17,7 +17,7 @@ from barnabas.pipeline.commands import add_command as add_pipeline_command
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command in `arguments` (None for the process's own); returns the exit code."""
-    parser = _parser()
+    parser = command_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         from barnabas.cli.commands.completing import complete
 
@@ -86,7 +86,7 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="barnabas", description="A light, durable broker for Kafka share groups: queues for Kafka."
     )

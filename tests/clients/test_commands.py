@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.__main__ import main
 from barnabas.cli.exit_codes import ExitCode
@@ -121,6 +122,25 @@ class TestConfig:
         barnabas("config", "get", "broker", "7", exit_code=ExitCode.USAGE)
         assert barnabas.errors == "barnabas: The cluster has no broker 7; its brokers are 1.\n"
         barnabas("config", "get", "broker", "one", exit_code=ExitCode.USAGE)
+
+
+class TestTopicsIfMissing:
+    def test_a_topic_is_created_once(self, barnabas: Command) -> None:
+        topic = unique("topic")
+        given = ("topics", "create", topic, "--partitions", 2, "--if-missing")
+        assert [barnabas(*given)[0]["created"] for _ in range(2)] == [True, False]
+        (row,) = barnabas("topics", "create", topic, "--if-missing")
+        assert (row["created"], row["partition_count"]) == (False, 2)
+
+    def test_another_number_of_partitions_is_refused(self, barnabas: Command) -> None:
+        topic = unique("topic")
+        barnabas("topics", "create", topic, "--partitions", 1)
+        given = ("topics", "create", topic, "--partitions", 3, "--if-missing")
+        barnabas(*given, exit_code=ExitCode.REFUSED)
+        assert barnabas.errors == (
+            f"barnabas: The topic {topic} has 1 partition and not 3: name that number, or delete the topic "
+            "first.\n"
+        )
 
 
 class TestRecords:
@@ -266,6 +286,16 @@ class TestShareGroups:
         *records, tally = barnabas("share", group, topic, "--reject", "--idle", "3s")
         assert ([one["value"] for one in records], tally["rejected"]) == (["record-3"], 1)
         barnabas("share", group, topic, "--accept", "--idle", "1s", exit_code=ExitCode.NOT_FOUND)
+
+    def test_a_listed_lag_counts_the_partitions_that_it_leaves_out(
+        self, barnabas: Command, cluster_of_address: Cluster, address: str
+    ) -> None:
+        topic, group = cluster_of_address.topic(3), unique("group")
+        consumer = Consumer({"bootstrap.servers": address, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, 1, 0)], asynchronous=False)
+        consumer.close()
+        (listed,) = [row for row in barnabas("groups", "list", "--lag") if row["group"] == group]
+        assert (listed["lag"], listed["not_begun_count"]) == (0, 2)
 
     def test_a_group_is_listed_described_reset_and_deleted(
         self, barnabas: Command, cluster_of_address: Cluster

@@ -180,7 +180,7 @@ def test_an_imported_directory_is_served_and_the_source_is_unchanged(
         barnabas_command, "import", "--from", kafka_data.directory, "--data-dir", target, *options
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"1 topics, {PARTITIONS} partitions, 2 groups" in done.stdout
+    assert f"1 topic, {PARTITIONS} partitions, 2 groups" in done.stdout
     broker = BrokerProcess(barnabas_command, target)
     broker.start()
     try:

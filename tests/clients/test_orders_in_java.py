@@ -1,18 +1,63 @@
-"""The tests of `examples/orders/java` pass as they are, with the JUnit 5 extension."""
+"""The tests of `examples/orders/java` and of docs/testing.md pass as they are, with the JUnit 5 extension."""
 
 from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.clients.broker_process import installed_barnabas
 from tests.clients.java_build import PROJECT, require, run_quietly
+from tests.clients.test_readme import blocks
+
+PAGE = PROJECT / "docs" / "testing.md"
+EXAMPLE = PROJECT / "examples" / "orders" / "java"
+
+pytestmark = [pytest.mark.clients, pytest.mark.barnabas, pytest.mark.timeout(600)]
 
 
-@pytest.mark.clients
-@pytest.mark.barnabas
-@pytest.mark.timeout(600)
+def maven(project: Path, *arguments: str) -> list[str]:
+    return [require("mvn"), "--quiet", "--batch-mode", f"--file={project}", *arguments]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed_extension() -> None:
+    """The extension in the local Maven repository."""
+    run_quietly(maven(PROJECT / "junit", "install"))
+
+
+@pytest.fixture
+def project_of_the_page(tmp_path: Path) -> Path:
+    """A project with the page's test and dependency, beside the client and JUnit of the example."""
+    pom = (EXAMPLE / "pom.xml").read_text(encoding="utf-8")
+    pom = re.sub(r"<systemPropertyVariables>.*</systemPropertyVariables>", "", pom, flags=re.DOTALL)
+    (dependency,) = blocks(PAGE, "xml")
+    own = re.compile(r"    <dependency>\n      <groupId>barnabas</groupId>.*?</dependency>\n", re.DOTALL)
+    pom, replaced_count = own.subn(lambda _: dependency, pom)
+    assert replaced_count == 1
+    (test,) = blocks(PAGE, "java")
+    folder = tmp_path / "src" / "test" / "java"
+    folder.mkdir(parents=True)
+    (folder / "OrdersTest.java").write_text(test, encoding="utf-8")
+    (tmp_path / "pom.xml").write_text(pom, encoding="utf-8")
+    return tmp_path
+
+
 def test_the_tests_of_the_example_pass() -> None:
-    maven = [require("mvn"), "--quiet", "--batch-mode"]
-    run_quietly([*maven, f"--file={PROJECT / 'junit'}", "install"])
-    command = f"-Dbarnabas.command={installed_barnabas()}"
-    run_quietly([*maven, f"--file={PROJECT / 'examples' / 'orders' / 'java'}", command, "test"])
+    run_quietly(maven(EXAMPLE, f"-Dbarnabas.command={installed_barnabas()}", "test"))
+
+
+def test_the_test_of_the_page_passes(project_of_the_page: Path) -> None:
+    run_quietly(maven(project_of_the_page, f"-Dbarnabas.command={installed_barnabas()}", "test"))
+    (report,) = (project_of_the_page / "target" / "surefire-reports").glob("*.xml")
+    assert 'tests="1" errors="0" skipped="0" failures="0"' in report.read_text(encoding="utf-8")
+
+
+def test_an_error_names_the_property_of_the_command(project_of_the_page: Path) -> None:
+    command = maven(project_of_the_page, "-Dbarnabas.command=.venv/bin/nothing", "test")
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    assert "The command .venv/bin/nothing cannot be started." in ended.stdout
+    assert "-Dbarnabas.command=$PWD/.venv/bin/barnabas" in ended.stdout

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.__main__ import command_parser
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.config.sources import DEFAULTS_VARIABLE
 from tests.clients.broker_process import BrokerProcess, free_port, installed_barnabas, started
+from tests.clients.test_readme import blocks
 from tests.containers.buildah import BASES, PROJECT
 from tests.containers.compose_file import interpolate, read_services, read_yaml
 from tests.folders import FOLDERS
@@ -53,6 +55,19 @@ def test_the_schema_refuses_a_misspelt_key(tmp_path: Path) -> None:
     wrong = tmp_path / "compose.yml"
     wrong.write_text(COMPOSE.read_text(encoding="utf-8").replace("depends_on", "depend_on"), encoding="utf-8")
     assert check_compose_file(wrong).returncode == 1
+
+
+def test_the_compose_file_for_integration_tests_is_valid(tmp_path: Path) -> None:
+    (text,) = blocks(PROJECT / "docs" / "containers.md", "yaml")
+    shown = tmp_path / "compose.yml"
+    shown.write_text(text, encoding="utf-8")
+    checked = check_compose_file(shown)
+    assert checked.returncode == 0, checked.stdout
+    services = read_yaml(text)["services"]
+    config = broker_config(services["broker"]["environment"])
+    assert [one.port for one in config.listeners] == [19092, 9092]
+    options = command_parser().parse_args(services["topics"]["command"])
+    assert (options.topic, options.partitions, options.if_missing) == ("orders", 3, True)
 
 
 def test_variables_have_their_value_or_their_default() -> None:

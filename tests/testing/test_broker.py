@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,13 +10,25 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
+from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Producer
 from barnabas.testing import Broker, BrokerDied, ControlError
+from tests.clients.broker_process import free_port
 from tests.testing.conftest import GROUP, TOPIC
 from tests.testing.working import consumer_of, produce, take
+
+TOKEN = "a-token-of-more-than-32-characters"
+ENVIRONMENT = {**os.environ, "BARNABAS_TESTING_TOKEN": TOKEN}
+
+
+def broker_command(directory: Path) -> list[str]:
+    """`barnabas testing` with data in this directory."""
+    command = [sys.executable, "-m", "barnabas", "testing", "--listen", "127.0.0.1:0"]
+    return [*command, "--data-dir", str(directory / "data")]
 
 
 async def test_records_have_dense_offsets_although_a_group_works(broker: Broker) -> None:
@@ -203,6 +216,46 @@ def test_a_wrong_setting_is_told_at_the_start() -> None:
 def test_a_broker_that_does_not_run_says_so() -> None:
     with pytest.raises(BrokerDied, match="Use it in a with block"):
         _ = Broker().bootstrap_servers
+
+
+@pytest.mark.parametrize("source", ["/dev/null", __file__])
+def test_an_input_that_cannot_end_is_refused(source: str, tmp_path: Path) -> None:
+    with Path(source).open("rb") as given:
+        ended = subprocess.run(
+            broker_command(tmp_path),
+            check=False,
+            stdin=given,
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+        )
+    assert ended.returncode == ExitCode.USAGE
+    assert "The standard input is closed, a file, or /dev/null" in ended.stderr
+
+
+def test_the_controls_listen_on_the_given_address(tmp_path: Path) -> None:
+    port = free_port()
+    command = [*broker_command(tmp_path), "--control", f"0.0.0.0:{port}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert ready["control"] == f"http://0.0.0.0:{port}"
+        asked = Request(
+            f"http://127.0.0.1:{port}/testing/v1/clock", headers={"Authorization": f"Bearer {TOKEN}"}
+        )
+        with urlopen(asked, timeout=10) as answer:
+            assert json.load(answer)["ahead_ms"] == 0
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_a_wrong_address_of_the_controls_is_told(tmp_path: Path) -> None:
+    command = [*broker_command(tmp_path), "--control", "nowhere"]
+    ended = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT
+    )
+    assert (ended.returncode, ended.stderr[:21]) == (ExitCode.USAGE, "barnabas: --control: ")
 
 
 def test_a_broker_ends_with_the_process_of_its_tests() -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_history import HistoryStep
-from barnabas.protocol.record_inspection import DescribedState, Wait
+from barnabas.protocol.record_inspection import Wait
 from barnabas.share.leader.inspection import DescribedRecords
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.partition.inspection import InspectedRange
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+
+
+StateName = Literal["new", "available", "acquired", "acknowledged", "archiving", "archived", "passed"]
+"""The names of `DescribedState`, in small letters."""
 
 
 class Holder(Struct, kw_only=True):
@@ -74,9 +77,6 @@ class PastChange(Struct, kw_only=True):
     cause: str
     member_id: str | None
     """The member that caused it, or that lost its lock by it."""
-
-
-STATES: Sequence[str] = [state.name.lower() for state in DescribedState]
 
 
 def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> RecordRange:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from barnabas.broker.handlers.share_records import find_share_partition
 from barnabas.broker.http.api.pages import PAGE_ENTRIES, Cursor, Limit, Page, number_in
-from barnabas.broker.http.api.record_states import PastChange, RecordRange, past_change, range_of
+from barnabas.broker.http.api.record_states import PastChange, RecordRange, StateName, past_change, range_of
 from barnabas.broker.http.api.share_groups import GROUP_PATH
 from barnabas.broker.http.api.topics import find_topic
 from barnabas.broker.http.problem import Problem
@@ -20,13 +20,13 @@ from barnabas.broker.http.routes import Call, Operation, with_body, with_query
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import NO_NEXT_PAGE, DescribedState, RecordAction
 from barnabas.runtime.logging import get_logger
-from barnabas.share.leader.inspection import inspect_page
+from barnabas.share.leader.inspection import bounds_of, inspect_page
 from barnabas.share.log_store.history_search import FROM_NEWEST, find_history
 from barnabas.share.log_store.log_state_store import LogStateStore
-from barnabas.share.partition.inspection import InspectionBounds
+from barnabas.share.partition.inspection import InspectedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -45,6 +45,8 @@ class RecordQuery(Struct, forbid_unknown_fields=True):
 
     first_offset: Offset | None = None
     """The first record of the first page; none means the start offset of the group."""
+    state: tuple[StateName, ...] = ()
+    """Only records in these states; without any, all."""
     limit: Limit = PAGE_ENTRIES
     cursor: Cursor = ""
 
@@ -149,7 +151,12 @@ class ShareRecordRoutes:
         after = number_in(query.cursor)
         first_offset = query.first_offset if after is None else after
         first_offset = leader.core.spso if first_offset is None else first_offset
-        return page_of(self._broker, leader, first_offset, query.limit)
+        if not query.state:
+            return page_of(self._broker, leader, first_offset, query.limit)
+        is_wanted = partial(_may_be_in, query.state)
+        page = page_of(self._broker, leader, first_offset, query.limit, is_wanted=is_wanted)
+        page.ranges = [one for one in page.ranges if one.state in query.state]
+        return page
 
     async def _history(self, call: Call, query: HistoryQuery) -> RecordHistory:
         offset = _number(call.path, "offset")
@@ -214,16 +221,14 @@ def page_of(
     limit: int,
     *,
     with_changes: bool = True,
+    is_wanted: Callable[[InspectedRange], bool] | None = None,
 ) -> RecordPage:
-    """The states of the records from an offset on. Without changes, each last change is `unknown`."""
+    """The states of the records from an offset on: all, or the wanted ones. Without changes, each last change
+    is `unknown`.
+    """
     config = broker.group_configs.of(leader.group_id)
-    bounds = InspectionBounds(
-        first_offset,
-        leader.log.log_start_offset,
-        leader.upper_offset(read_committed=config.read_committed),
-        leader.log.high_watermark,
-    )
-    page = inspect_page(leader, config.limits, bounds, limit, with_changes=with_changes)
+    bounds = bounds_of(leader, config.limits, first_offset, read_committed=config.read_committed)
+    page = inspect_page(leader, config.limits, bounds, limit, with_changes=with_changes, is_wanted=is_wanted)
     has_more = page.next_offset != NO_NEXT_PAGE
     return RecordPage(
         start_offset=leader.core.spso,
@@ -233,6 +238,11 @@ def page_of(
         ranges=[range_of(broker, leader.group_id, one) for one in page.ranges],
         next_cursor=str(page.next_offset) if has_more else None,
     )
+
+
+def _may_be_in(states: Sequence[StateName], one: InspectedRange) -> bool:
+    """The store may know how records ended that the start offset has passed."""
+    return one.state is DescribedState.PASSED or one.state.name.lower() in states
 
 
 def _is_acquired_before(step: HistoryStep) -> bool:

@@ -81,7 +81,7 @@ def test_quiet_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def shown(*, fails: bool) -> str:
+def shown(*, fails: bool = False, total_grows: bool = False) -> str:
     """The output to a file during a block, in which `look` is called at least three times."""
     errors, looked = io.StringIO(), threading.Semaphore(0)
     done = itertools.count()
@@ -91,7 +91,8 @@ def shown(*, fails: bool) -> str:
         return next(done), 1_000
 
     console = Console(as_json=False, quiet=False, output=io.StringIO(), errors=errors)
-    with suppress(ConnectionError), looks_shown(console, "Copying", look, unit="files", look_seconds=0.001):
+    showing = looks_shown(console, "Copying", look, unit="files", look_seconds=0.001, total_grows=total_grows)
+    with suppress(ConnectionError), showing:
         for _ in range(3):
             assert looked.acquire(timeout=30)
         if fails:
@@ -105,3 +106,9 @@ def test_the_counts_of_looks_are_shown_and_full_at_the_end() -> None:
 
 def test_a_failed_job_is_not_shown_as_done() -> None:
     assert shown(fails=True).startswith("Copying    0%")
+
+
+def test_a_total_that_grows_is_not_shown_and_no_time_is_told() -> None:
+    line = shown(total_grows=True)
+    assert line.startswith("Copying  1,000 files  ")
+    assert "left" not in line

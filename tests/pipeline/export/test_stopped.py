@@ -269,7 +269,7 @@ def test_a_dry_restore_prints_its_plan(
     arguments = ["--from", str(tmp_path / "out"), "--servers", brokers["kafka"].address]
     assert main(["pipeline", "restore", *arguments, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        f"{topic}: would be made; {RECORD_COUNT} records for 1 partitions"
+        f"{topic}: would be made; {RECORD_COUNT} records for 1 partition"
     )
 
 

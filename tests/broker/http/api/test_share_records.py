@@ -71,6 +71,48 @@ async def test_pages_of_records_follow_each_other() -> None:
         assert [one["first_offset"] for one in from_two["ranges"]] == [2]
 
 
+async def test_records_are_chosen_by_their_states() -> None:
+    async with working_group(1, 1, 1, 1, 1) as group:
+        await group.member.take(4)
+        await group.member.acknowledge([(0, 0, ACCEPT), (2, 2, RELEASE)])
+        for query, offsets in (
+            ("state=acquired", [1, 3]),
+            ("state=available&state=new", [2, 4]),
+            ("state=acknowledged&first_offset=0", [0]),
+            ("state=passed&first_offset=0", []),
+        ):
+            page = await group.http.json(f"{RECORDS_PATH}?{query}")
+            assert [one["first_offset"] for one in page["ranges"]] == offsets, query
+        first = await group.http.json(f"{RECORDS_PATH}?state=acquired&limit=1")
+        assert [one["first_offset"] for one in first["ranges"]] == [1]
+        rest = await group.http.json(f"{RECORDS_PATH}?state=acquired&cursor={first['next_cursor']}")
+        assert [one["first_offset"] for one in rest["ranges"]] == [3]
+        refused = await group.http.get(f"{RECORDS_PATH}?state=locked")
+        assert refused.status_code == 400
+        assert "locked" in refused.json()["detail"]
+
+
+async def test_a_delayed_record_has_the_time_when_it_is_due() -> None:
+    async with working_group(1, 1) as group:
+        await group.http.lab.configure_group("group", retry_backoff_ms=5_000, retry_backoff_jitter=0)
+        await group.member.take(1)
+        await group.member.acknowledge([(0, 0, RELEASE)])
+        released, new = (await group.http.json(RECORDS_PATH))["ranges"]
+        assert (released["state"], released["wait"]) == ("available", "due")
+        assert released["due_ms"] == released["last_change"]["timestamp_ms"] + 5_000
+        assert (new["wait"], new["due_ms"]) == (None, None)
+
+
+async def test_a_new_record_is_due_after_the_delay_of_its_group() -> None:
+    async with working_group() as group:
+        await group.http.lab.configure_group("group", delivery_delay_ms=60_000)
+        await group.http.lab.produce(group.partition.topic_id, 1)
+        await group.member.fetch(max_records=10)
+        (new,) = (await group.http.json(RECORDS_PATH))["ranges"]
+        assert (new["state"], new["wait"]) == ("new", "due")
+        assert new["due_ms"] >= WALL_START_MS + 60_000
+
+
 async def test_the_history_of_a_record_has_every_recorded_change() -> None:
     async with working_group(3) as group:
         for _ in range(2):

@@ -35,6 +35,7 @@ public final class Broker implements AutoCloseable {
         "share.coordinator.state.topic.num.partitions", "1",
         "group.share.assignment.interval.ms", "0");
 
+    private static final String COMMAND_PROPERTY = "barnabas.command";
     private static final long STOP_SECONDS_MAX = 30;
 
     private final Process process;
@@ -78,14 +79,21 @@ public final class Broker implements AutoCloseable {
         Map<String, String> all = new LinkedHashMap<>(SETTINGS);
         all.putAll(settings);
         List<String> command = new ArrayList<>(List.of(
-            System.getProperty("barnabas.command", "barnabas"),
+            System.getProperty(COMMAND_PROPERTY, "barnabas"),
             "testing", "--listen=127.0.0.1:0", "--data-dir=" + directory.resolve("data")));
         all.forEach((name, value) -> command.add("--set=" + name + "=" + value));
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(log(directory).toFile());
         builder.environment().keySet().removeIf(
             name -> name.startsWith("BARNABAS_") || name.startsWith("KAFKA_"));
         builder.environment().put("BARNABAS_TESTING_TOKEN", token);
-        return builder.start();
+        try {
+            return builder.start();
+        } catch (IOException error) {
+            throw new IllegalStateException(
+                "The command " + command.get(0) + " cannot be started. Name it by its absolute path in the system "
+                    + "property " + COMMAND_PROPERTY + ", such as -D" + COMMAND_PROPERTY
+                    + "=$PWD/.venv/bin/barnabas", error);
+        }
     }
 
     private static Path log(Path directory) {

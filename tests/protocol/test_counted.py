@@ -1,0 +1,14 @@
+"""Counts with their nouns."""
+
+from __future__ import annotations
+
+from barnabas.protocol.counted import counted
+
+
+def test_only_one_has_the_noun_without_an_s() -> None:
+    assert [counted(count, "topic") for count in (0, 1, 2, 1_000)] == [
+        "0 topics",
+        "1 topic",
+        "2 topics",
+        "1,000 topics",
+    ]
