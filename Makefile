@@ -24,12 +24,13 @@ COMPOSE ?= docker compose
 BIN := .venv/bin
 PACKAGES := broker cli client coordinator pipeline protocol runtime share storage testing
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
+CONSOLE := broker/http/console_files/index.html
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark matrix clients images compose sim diff check docs dist fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check docs dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -43,6 +44,8 @@ help:
 	@echo '             the programs and the broker in transactions that acknowledge'
 	@echo 'make images  build the container images without an engine, as root on Debian, and run them in chroots'
 	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
+	@echo 'make console  build the console in the browser, with Node 20 or later; make setup does so if there is npm'
+	@echo 'make console-tests  use every page and action of the console in Chromium'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
@@ -55,8 +58,10 @@ help:
 	@echo 'make clean   remove all build results; the data stays'
 
 # Bytecode is compiled here because starts would be slow if PYTHONDONTWRITEBYTECODE keeps Python from writing it.
+# The broker runs without its console, so a build that fails, as without internet, is only reported.
 setup: .venv/installed
 	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/*.py
+	@$(if $(shell command -v npm),$(MAKE) --no-print-directory console || echo 'The console is not built: see make console' >&2)
 
 run: setup
 	@echo 'Point any Kafka client at bootstrap.servers=$(LISTEN); Ctrl-C stops. A share consumer in ten lines: README.md'
@@ -81,6 +86,11 @@ matrix: setup .venv/installed-tests
 clients: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_PROCESSES)
 
+console: $(CONSOLE)
+
+console-tests: setup .venv/installed-tests $(CONSOLE)
+	$(BIN)/python -m pytest tests/clients/console --clients
+
 images: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/containers -m 'images' --images --timeout 3600
 
@@ -94,12 +104,13 @@ sim: setup .venv/installed-tests
 diff: setup .venv/installed-tests
 	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(KAFKA),--kafka-version $(KAFKA))
 
-check: setup .venv/installed-tests docs
+check: setup .venv/installed-tests docs $(if $(shell command -v npm),$(CONSOLE))
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(if $(shell command -v npm),npm --prefix console run --silent check && npm --prefix console test --silent)
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
 
 docs: setup .venv/installed-tests
@@ -122,12 +133,20 @@ bench-spark: setup .venv/installed-tests
 
 clean:
 	rm -rf .venv .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf broker/http/console_files console/node_modules
 	rm -f protocol/*/_native.c protocol/*/_native.*.so pipeline/*/_native.c pipeline/*/_native.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later is needed: install it, or run make PYTHON=/path/to/python' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+
+console/node_modules/installed: console/package.json console/package-lock.json
+	@npm --prefix console ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.json $(shell find console/src -type f)
+	@npm --prefix console run --silent build
 
 .venv/installed: pyproject.toml $(NATIVE) | .venv/bin/python
 	@echo 'Installing into .venv: this takes a minute or two.'

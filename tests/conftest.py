@@ -78,6 +78,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Run part I of N of the tests that the other options select; each test function is in one part.",
     )
     group.addoption(
+        "--console-pictures",
+        metavar="FOLDER",
+        help="Save a picture of each page of the console, in both themes and widths, in this folder.",
+    )
+    _add_further_tests(group)
+
+
+def _add_further_tests(group: pytest.OptionGroup) -> None:
+    """The options that select tests which are not run by default."""
+    group.addoption(
         "--clients",
         action="store_true",
         help="Run also the tests marked `clients`: all clients and tools, and Apache Kafka for comparison.",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.http.api.groups import GroupRoutes
 from barnabas.broker.http.api.live import LiveRoutes
+from barnabas.broker.http.api.record_search import SearchRoutes
 from barnabas.broker.http.api.share_groups import ShareGroupRoutes
 from barnabas.broker.http.api.share_records import ShareRecordRoutes
 from barnabas.broker.http.api.topics import TopicRoutes
+from barnabas.broker.http.console import ConsoleRoutes
 from barnabas.broker.http.health import HealthRoutes
 from barnabas.broker.http.metrics_routes import MetricsRoutes
 from barnabas.broker.http.routes import Operation
@@ -25,8 +27,10 @@ def broker_operations(broker: Broker, streams: Streams) -> Sequence[Operation]:
         *HealthRoutes(broker).operations(),
         *MetricsRoutes(broker.metrics).operations(),
         *TopicRoutes(broker).operations(),
+        *SearchRoutes(broker).operations(),
         *GroupRoutes(broker).operations(),
         *ShareGroupRoutes(broker).operations(),
         *ShareRecordRoutes(broker).operations(),
         *LiveRoutes(broker, streams).operations(),
+        *ConsoleRoutes().operations(),
     )

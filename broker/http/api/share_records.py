@@ -159,7 +159,7 @@ class ShareRecordRoutes:
         return page
 
     async def _history(self, call: Call, query: HistoryQuery) -> RecordHistory:
-        offset = _number(call.path, "offset")
+        offset = number_in_path(call.path, "offset")
         leader = await find_leader(self._broker, call.path)
         record = self._record(leader, offset)
         if not isinstance(self._broker.state_store, LogStateStore):
@@ -211,7 +211,9 @@ class ShareRecordRoutes:
 async def find_leader(broker: Broker, path: Mapping[str, str]) -> SharePartitionLeader:
     """The leader of the share-partition that the path names. Raises Problem, ApiError, StorageError."""
     topic = find_topic(broker, path)
-    return await find_share_partition(broker, path["group"], topic.topic_id, _number(path, "partition"))
+    return await find_share_partition(
+        broker, path["group"], topic.topic_id, number_in_path(path, "partition")
+    )
 
 
 def page_of(
@@ -250,7 +252,8 @@ def _is_acquired_before(step: HistoryStep) -> bool:
     return step.state is not DescribedState.NEW
 
 
-def _number(path: Mapping[str, str], name: str) -> int:
+def number_in_path(path: Mapping[str, str], name: str) -> int:
+    """The offset or partition in the path. Raises Problem."""
     number = number_in(path[name])
     if number is None:
         raise Problem(HTTPStatus.BAD_REQUEST, f"The path has no {name}.")

@@ -23,7 +23,7 @@ log = get_logger("http")
 
 _TAG = "topics"
 _PATH = "/api/v1/topics"
-_TOPIC = f"{_PATH}/{{topic}}"
+TOPIC_PATH = f"{_PATH}/{{topic}}"
 
 
 class TopicEntry(Struct, kw_only=True):
@@ -87,7 +87,7 @@ class TopicRoutes:
                 answer=TopicPage,
             ),
             Operation(
-                path=_TOPIC,
+                path=TOPIC_PATH,
                 handler=without_parameters(self._show),
                 name="getTopic",
                 summary="One topic",
@@ -96,7 +96,7 @@ class TopicRoutes:
                 failures=(HTTPStatus.NOT_FOUND,),
             ),
             Operation(
-                path=f"{_TOPIC}/partitions",
+                path=f"{TOPIC_PATH}/partitions",
                 handler=with_query(PageQuery, self._partitions),
                 name="listPartitions",
                 summary="The partitions of a topic with their offsets",
@@ -121,7 +121,7 @@ class TopicRoutes:
             ),
             Operation(
                 method="DELETE",
-                path=_TOPIC,
+                path=TOPIC_PATH,
                 handler=without_parameters(self._delete),
                 name="deleteTopic",
                 summary="Delete a topic with its records",

@@ -1,0 +1,216 @@
+/** The HTTP API of the broker (docs/http.md): the shapes that the console reads, and the requests. */
+
+export interface Topic {
+  name: string;
+  partition_count: number;
+  is_internal: boolean;
+}
+
+export interface Partition {
+  partition: number;
+  log_start_offset: number | null;
+  high_watermark: number | null;
+  last_stable_offset: number | null;
+  error: string | null;
+}
+
+export interface Group {
+  group_id: string;
+  type: string;
+  state: string;
+  protocol_type: string;
+}
+
+export interface Member {
+  member_id: string;
+  client_id: string;
+  client_host: string;
+  assignment: { topic: string; partitions: number[] }[] | null;
+}
+
+export interface Progress {
+  topic: string;
+  partition: number;
+  start_offset: number | null;
+  end_offset: number | null;
+  high_watermark: number | null;
+  lag: number | null;
+  in_flight_count: number | null;
+  locked_count: number | null;
+  waiting_count: number | null;
+  error: string | null;
+}
+
+export interface Holder {
+  member_id: string;
+  client_id: string | null;
+  client_host: string | null;
+  lock_deadline_ms: number;
+  lock_remaining_ms: number;
+}
+
+export interface RecordRange {
+  first_offset: number;
+  last_offset: number;
+  state: string;
+  delivery_count: number | null;
+  wait: string | null;
+  holder: Holder | null;
+  last_change: { cause: string; timestamp_ms: number | null; member_id: string | null } | null;
+}
+
+export interface RecordPage {
+  next_cursor: string | null;
+  start_offset: number;
+  end_offset: number;
+  high_watermark: number;
+  ranges: RecordRange[];
+}
+
+export interface PastChange {
+  control_offset: number;
+  timestamp_ms: number;
+  state: string;
+  delivery_count: number;
+  cause: string;
+  member_id: string | null;
+}
+
+export interface RecordHistory {
+  next_cursor: string | null;
+  record: RecordRange;
+  changes: PastChange[];
+  source: "log" | "none";
+  is_complete: boolean;
+}
+
+export interface LiveState {
+  progress: Progress;
+  ranges: RecordRange[];
+  archived_total: number;
+  redelivered_total: number;
+  lock_timeouts_total: number;
+}
+
+export type Field = "key" | "header" | "value";
+
+export interface FoundRecord {
+  offset: number;
+  timestamp_ms: number;
+  key: string | null;
+  value: string | null;
+  headers: { name: string; value: string | null }[];
+  found_in: Field[];
+}
+
+export interface SearchResult {
+  records: FoundRecord[];
+  next_offset: number | null;
+  searched_count: number;
+}
+
+/** One partition of a topic as a share group reads it. */
+export interface SharePartition {
+  group: string;
+  topic: string;
+  partition: number;
+}
+
+export type ChangeOfRecords = "release" | "archive";
+
+/** The broker refused a request, or did not answer (status 0). The message is for the reader. */
+export class RequestError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const BASE = "/api/v1";
+/** The most entries of one page. */
+const PAGE_ENTRIES = 1000;
+
+export function topicPath(topic: string): string {
+  return `/topics/${encodeURIComponent(topic)}`;
+}
+
+export function groupPath(group: string): string {
+  return `/groups/${encodeURIComponent(group)}`;
+}
+
+export function shareGroupPath(group: string): string {
+  return `/share-groups/${encodeURIComponent(group)}`;
+}
+
+export function recordsPath({ group, topic, partition }: SharePartition): string {
+  return `${shareGroupPath(group)}/topics/${encodeURIComponent(topic)}/partitions/${partition}/records`;
+}
+
+export function liveUrl(place: SharePartition, intervalMs: number, limit: number): string {
+  return `${BASE}${recordsPath(place)}/live?interval_ms=${intervalMs}&limit=${limit}`;
+}
+
+export async function get<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  return request<Answer>(path, signal === undefined ? {} : { signal });
+}
+
+/** The first page with the most entries. Its cursor tells whether entries are left out. */
+export function firstPage<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  return get<Answer>(`${path}?limit=${PAGE_ENTRIES}`, signal);
+}
+
+/** Finds records of one partition from an offset on; null begins with the log. */
+export function searchRecords(
+  topic: string,
+  partition: number,
+  text: string,
+  fields: Field[],
+  firstOffset: number | null,
+  token: string,
+): Promise<SearchResult> {
+  return post(`${topicPath(topic)}/partitions/${partition}/search`, token, { text, fields, first_offset: firstOffset });
+}
+
+/** Changes all records of a range, or none. */
+export async function changeRecords(
+  place: SharePartition,
+  change: ChangeOfRecords,
+  firstOffset: number,
+  lastOffset: number,
+  token: string,
+): Promise<number> {
+  const range = { first_offset: firstOffset, last_offset: lastOffset };
+  const answer = await post<{ record_count: number }>(`${recordsPath(place)}/${change}`, token, range);
+  return answer.record_count;
+}
+
+function post<Answer>(path: string, token: string, body: unknown): Promise<Answer> {
+  return request<Answer>(path, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+async function request<Answer>(path: string, options: RequestInit): Promise<Answer> {
+  let response: Response;
+  try {
+    response = await fetch(BASE + path, options);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new RequestError(0, "The broker does not answer. The console tries again.");
+  }
+  if (!response.ok) throw new RequestError(response.status, await detailOf(response));
+  return (await response.json()) as Answer;
+}
+
+async function detailOf(response: Response): Promise<string> {
+  try {
+    const problem = (await response.json()) as { detail?: string };
+    return problem.detail ?? response.statusText;
+  } catch {
+    return response.statusText;
+  }
+}

@@ -1,0 +1,49 @@
+/** Numbers and times for readers. Pure. */
+
+const numbers = new Intl.NumberFormat("en");
+const smallNumbers = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A count or an offset; a dash if it is unknown. */
+export function count(value: number | null | undefined): string {
+  return value === null || value === undefined || value < 0 ? "–" : numbers.format(value);
+}
+
+/** A rate in units per second. */
+export function rate(value: number | null): string {
+  return value === null ? "–" : `${value < 10 ? smallNumbers.format(value) : numbers.format(Math.round(value))}/s`;
+}
+
+/** "1 record", "2 records". */
+export function counted(value: number, noun: string, plural = `${noun}s`): string {
+  return `${numbers.format(value)} ${value === 1 ? noun : plural}`;
+}
+
+export function offsets(first: number, last: number): string {
+  return first === last ? numbers.format(first) : `${numbers.format(first)}–${numbers.format(last)}`;
+}
+
+export function seconds(durationMs: number): string {
+  return durationMs < 10 * SECOND_MS
+    ? `${(durationMs / SECOND_MS).toFixed(1)} s`
+    : `${numbers.format(Math.round(durationMs / SECOND_MS))} s`;
+}
+
+/** "3 minutes ago". */
+export function ago(timestampMs: number, nowMs: number): string {
+  const distanceMs = timestampMs - nowMs;
+  const size = Math.abs(distanceMs);
+  if (size < MINUTE_MS) return relative.format(Math.round(distanceMs / SECOND_MS), "second");
+  if (size < HOUR_MS) return relative.format(Math.round(distanceMs / MINUTE_MS), "minute");
+  if (size < DAY_MS) return relative.format(Math.round(distanceMs / HOUR_MS), "hour");
+  return relative.format(Math.round(distanceMs / DAY_MS), "day");
+}
+
+export function exactTime(timestampMs: number): string {
+  return new Date(timestampMs).toISOString().replace("T", " ").replace("Z", " UTC");
+}

@@ -1,0 +1,69 @@
+/** One topic: its partitions with their offsets, and the rate of writes. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { firstPage, topicPath, type Partition } from "../api";
+import { count, rate } from "../format";
+import { Chart } from "../parts/chart";
+import { Figure, PageHead, WhenLoaded } from "../parts/notices";
+import { Search } from "../parts/search";
+import { Table, type Column } from "../parts/table";
+import { usePolled } from "../polling";
+import { links } from "../route";
+import { EMPTY, extended, rates, type Totals } from "../series";
+
+export function TopicPage({ topic }: { topic: string }) {
+  const loaded = usePolled(`topic ${topic}`, (signal) =>
+    firstPage<{ partitions: Partition[] }>(`${topicPath(topic)}/partitions`, signal),
+  );
+  return (
+    <>
+      <PageHead crumbs={[{ text: "Topics", href: links.topics() }]} title={topic} />
+      <WhenLoaded loaded={loaded}>{(answer) => <Partitions partitions={answer.partitions} />}</WhenLoaded>
+      <Search topic={topic} partitionCount={loaded.value?.partitions.length ?? 1} />
+    </>
+  );
+}
+
+const ERROR: Column<Partition> = { title: "Error", cell: (one) => one.error };
+const LINES = [{ name: "written", label: "written", colour: "line-1" }];
+
+function Partitions({ partitions }: { partitions: Partition[] }) {
+  const [flow, setFlow] = useState(EMPTY);
+  const before = useRef<Totals | null>(null);
+  useEffect(() => {
+    const time = Date.now() / 1000;
+    const written = partitions.reduce((total, one) => total + (one.high_watermark ?? 0), 0);
+    const found = rates(before.current, { time, totals: { written } });
+    before.current = { time, totals: { written } };
+    setFlow((last) => extended(last, time, found));
+  }, [partitions]);
+  const kept = partitions.reduce((total, one) => total + (one.high_watermark ?? 0) - (one.log_start_offset ?? 0), 0);
+  return (
+    <>
+      <dl class="figures">
+        <Figure label="Partitions" value={count(partitions.length)} />
+        <Figure label="Offsets in the log" value={count(kept)} />
+        <Figure label="Written" value={rate(flow.values["written"]?.at(-1) ?? null)} />
+      </dl>
+      <div class="charts">
+        <Chart title="Records per second" series={flow} lines={LINES} format={rate} />
+      </div>
+      <section>
+        <h2>Partitions</h2>
+        <Table<Partition>
+          caption="Partitions"
+          rows={partitions}
+          keyOf={(one) => one.partition}
+          columns={[
+            { title: "Partition", isHead: true, cell: (one) => one.partition },
+            { title: "Log start", isNumber: true, cell: (one) => count(one.log_start_offset) },
+            { title: "High watermark", isNumber: true, cell: (one) => count(one.high_watermark) },
+            { title: "Last stable", isNumber: true, cell: (one) => count(one.last_stable_offset) },
+            ...(partitions.some((one) => one.error !== null) ? [ERROR] : []),
+          ]}
+        />
+      </section>
+    </>
+  );
+}

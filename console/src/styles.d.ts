@@ -1,0 +1,2 @@
+/** esbuild collects the imported styles in one file. */
+declare module "*.css";

@@ -1,0 +1,105 @@
+"""Records are found by a text in their keys, headers and values."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from barnabas.broker.http.api import record_search
+from barnabas.protocol.record_batch import Compression
+from barnabas.protocol.records import Record, encode_records
+from tests.broker.http.http_lab import HttpLab, open_http_lab
+from tests.conformance.harness import produce_fields
+
+SEARCH = "/api/v1/topics/t/partitions/0/search"
+RECORDS = (
+    Record(0, 1_000, b"customer-1", b"pay 5", (("trace", b"abc"),)),
+    Record(1, 1_001, None, b"pay 7", ()),
+    Record(2, 1_002, b"customer-7", None, (("trace", None), ("retry", b"\xff7"))),
+)
+
+
+@asynccontextmanager
+async def topic_with(*batches: bytes) -> AsyncGenerator[HttpLab]:
+    async with open_http_lab() as http:
+        topic_id = await http.lab.create_topic("t")
+        client = http.lab.client("producer")
+        for batch in batches:
+            await client.ask("produce", **produce_fields(topic_id, 0, batch))
+        yield http
+
+
+async def search(http: HttpLab, **body: object) -> Any:
+    response = await http.change("POST", SEARCH, body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def offsets(result: Any) -> list[int]:
+    return [one["offset"] for one in result["records"]]
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4, Compression.ZSTD])
+async def test_a_text_is_found_in_each_field(compression: Compression) -> None:
+    async with topic_with(encode_records(RECORDS, compression=compression)) as http:
+        assert offsets(await search(http, text="7")) == [1, 2]
+        assert offsets(await search(http, text="7", fields=["value"])) == [1]
+        assert offsets(await search(http, text="7", fields=["key"])) == [2]
+        assert offsets(await search(http, text="retry", fields=["header"])) == [2]
+        assert offsets(await search(http, text="abc")) == [0]
+        result = await search(http, text="Customer")
+        assert result == {"records": [], "next_offset": None, "searched_count": 3}
+
+
+async def test_a_match_has_the_record_as_text() -> None:
+    async with topic_with(encode_records(RECORDS)) as http:
+        [found] = (await search(http, text="7", fields=["key", "header"]))["records"]
+        assert found == {
+            "offset": 2,
+            "timestamp_ms": 1_002,
+            "key": "customer-7",
+            "value": None,
+            "headers": [{"name": "trace", "value": None}, {"name": "retry", "value": "\ufffd7"}],
+            "found_in": ["key", "header"],
+        }
+
+
+async def test_searches_continue_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_search, "SEARCHED_BYTES_MAX", 1)
+    batches = [encode_records([Record(0, 1_000, None, b"pay %d" % index)]) for index in range(3)]
+    async with topic_with(*batches) as http:
+        begin: int | None = 0
+        seen: list[int] = []
+        while begin is not None:
+            result = await search(http, text="pay", first_offset=begin, limit=1)
+            seen += offsets(result)
+            begin = result["next_offset"]
+        assert seen == [0, 1, 2]
+
+
+async def test_a_search_needs_the_token_and_bounded_parameters() -> None:
+    async with topic_with(encode_records(RECORDS)) as http:
+        response = await http.client.post(SEARCH, json={"text": "7"})
+        assert response.status_code == 401
+        refused: Sequence[object] = (
+            {"text": ""},
+            {"text": "7", "limit": 101},
+            {"text": "7", "fields": [""]},
+            {},
+        )
+        for body in refused:
+            assert (await http.change("POST", SEARCH, body)).status_code == 422
+        response = await http.change("POST", SEARCH, {"text": "7", "first_offset": 99})
+        assert response.json()["kafka_error"] == "OFFSET_OUT_OF_RANGE"
+        response = await http.change("POST", SEARCH.replace("/0/", "/9/"), {"text": "7"})
+        assert response.status_code == 404
+
+
+async def test_long_contents_are_cut() -> None:
+    value = b"x" * (record_search.SHOWN_CHARACTERS_MAX + 1)
+    async with topic_with(encode_records([Record(0, 1_000, None, value)])) as http:
+        [found] = (await search(http, text="xx"))["records"]
+        assert len(found["value"]) == record_search.SHOWN_CHARACTERS_MAX

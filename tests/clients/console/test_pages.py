@@ -1,0 +1,97 @@
+"""Each page of the console, in both themes, at the width of a desk and of a phone."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.clients.console.browser import PHONE, WIDE, Console, Theme, open_console
+from tests.clients.console.workplace import PARTITION, console_at_work, open_workplace
+from tests.clients.test_inspection_page import GROUP, TOPIC
+
+pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
+
+THEMES: tuple[Theme, ...] = ("light", "dark")
+PAGES = (
+    ("groups", "#/groups", "Groups", GROUP),
+    ("group", f"#/groups/{GROUP}", GROUP, "worker-1"),
+    ("stuck", f"#/groups/{GROUP}/stuck", "Stuck records", f"{TOPIC} 0: 3"),
+    ("share-partition", PARTITION, f"{TOPIC} 0", "acknowledged"),
+    ("record", f"{PARTITION}/records/3", "Record 3", "release"),
+    ("topics", "#/topics", "Topics", TOPIC),
+    ("topic", f"#/topics/{TOPIC}", TOPIC, "High watermark"),
+    ("unknown", "#/nothing", "There is no such page", "Begin with the groups"),
+)
+"""The name of each page, its fragment, its heading, and a text in it."""
+
+
+async def check(console: Console, text: str) -> None:
+    await console.page.get_by_role("main").get_by_text(text).first.wait_for()
+    assert await console.violations() == []
+    assert await console.overflow_px() <= 0
+
+
+async def test_every_page_is_accessible_and_fits_the_screen_in_both_themes(
+    barnabas_command: Path, tmp_path: Path, console_pictures: Path | None
+) -> None:
+    async with open_workplace(barnabas_command, tmp_path) as workplace:
+        for theme, width in product(THEMES, (WIDE, PHONE)):
+            async with open_console(
+                workplace.browser, workplace.address, theme=theme, width=width
+            ) as console:
+                for name, fragment, heading, text in PAGES:
+                    await console.open(fragment, heading)
+                    await check(console, text)
+                    if console_pictures is not None:
+                        picture = console_pictures / f"{name}-{theme}-{width}.png"
+                        await console.page.screenshot(path=picture, full_page=True)
+
+
+async def test_an_unknown_group_and_an_unknown_partition_are_errors_on_their_pages(
+    barnabas_command: Path, tmp_path: Path
+) -> None:
+    async with console_at_work(barnabas_command, tmp_path) as console:
+        await console.open("#/groups/nothing", "nothing")
+        await console.page.get_by_role("alert").get_by_text("There is no group nothing.").wait_for()
+        await console.open(f"#/groups/{GROUP}/topics/{TOPIC}/7", f"{TOPIC} 7")
+        await console.page.get_by_role("alert").get_by_text("refused the stream").wait_for()
+        assert await console.violations() == []
+
+
+async def test_the_theme_can_be_chosen_and_is_kept(barnabas_command: Path, tmp_path: Path) -> None:
+    async with console_at_work(barnabas_command, tmp_path) as console:
+        await console.open("#/groups", "Groups")
+        await shows(console, "light")
+        await console.page.get_by_label("Theme").select_option("dark")
+        await shows(console, "dark")
+        await console.open("#/topics", "Topics")
+        await shows(console, "dark")
+        await console.page.get_by_label("Theme").select_option("system")
+        await shows(console, "light")
+        await console.page.emulate_media(color_scheme="dark")
+        await shows(console, "dark")
+
+
+async def shows(console: Console, theme: Theme) -> None:
+    await console.page.locator(f"html[data-theme={theme}]").wait_for()
+
+
+async def test_the_keyboard_reaches_the_history_of_a_record(barnabas_command: Path, tmp_path: Path) -> None:
+    async with console_at_work(barnabas_command, tmp_path) as console:
+        await console.open(PARTITION, f"{TOPIC} 0")
+        strip = console.page.get_by_role("slider", name="Offsets in flight")
+        await strip.focus()
+        for key, value in (("End", "4"), ("ArrowLeft", "3"), ("Home", "0"), ("PageUp", "4")):
+            await console.page.keyboard.press(key)
+            await console.page.locator(f"[role=slider][aria-valuenow='{value}']").wait_for()
+        await console.page.keyboard.press("ArrowLeft")
+        spoken = await strip.get_attribute("aria-valuetext")
+        assert spoken == "Offset 3: available, delivery count 1"
+        link = console.page.get_by_role("link", name="History of record 3")
+        await link.focus()
+        await console.page.keyboard.press("Enter")
+        await console.page.get_by_role("heading", name="Record 3").wait_for()
+        assert re.search(r"/records/3$", console.page.url)

@@ -1,0 +1,27 @@
+"""A person finds records by their contents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.clients.console.workplace import TOKEN, console_at_work
+from tests.clients.test_inspection_page import ORDERS, TOPIC
+
+pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
+
+
+async def test_records_are_found_by_a_text_in_their_values(barnabas_command: Path, tmp_path: Path) -> None:
+    async with console_at_work(barnabas_command, tmp_path) as console:
+        await console.open(f"#/topics/{TOPIC}", TOPIC)
+        page = console.page
+        await page.get_by_label("Text").fill("order 3")
+        await page.get_by_label("Token").fill(TOKEN)
+        await page.keyboard.press("Enter")
+        await page.get_by_role("status").get_by_text(f"1 match in {ORDERS} records").wait_for()
+        await page.get_by_role("row", name="3").get_by_text("order 3", exact=True).wait_for()
+        assert await console.violations() == []
+        await page.get_by_label("value", exact=True).uncheck()
+        await page.get_by_role("button", name="Search", exact=True).click()
+        await page.get_by_text("No record has this text").wait_for()
