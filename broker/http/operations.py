@@ -10,6 +10,7 @@ from barnabas.broker.http.api.live import LiveRoutes
 from barnabas.broker.http.api.record_search import SearchRoutes
 from barnabas.broker.http.api.share_groups import ShareGroupRoutes
 from barnabas.broker.http.api.share_records import ShareRecordRoutes
+from barnabas.broker.http.api.stuck_records import StuckRecordRoutes
 from barnabas.broker.http.api.topics import TopicRoutes
 from barnabas.broker.http.console import ConsoleRoutes
 from barnabas.broker.http.health import HealthRoutes
@@ -31,6 +32,7 @@ def broker_operations(broker: Broker, streams: Streams) -> Sequence[Operation]:
         *GroupRoutes(broker).operations(),
         *ShareGroupRoutes(broker).operations(),
         *ShareRecordRoutes(broker).operations(),
+        *StuckRecordRoutes(broker).operations(),
         *LiveRoutes(broker, streams).operations(),
         *ConsoleRoutes().operations(),
     )

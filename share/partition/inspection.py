@@ -56,6 +56,13 @@ class InspectedRange(NamedTuple):
     """
 
 
+def failed_delivery_count(one: InspectedRange) -> int:
+    """The deliveries that have ended without a final state; 0 for records that are new, or final."""
+    if one.state is DescribedState.AVAILABLE:
+        return one.delivery_count
+    return one.delivery_count - 1 if one.state is DescribedState.ACQUIRED else 0
+
+
 def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
     """The ranges from the first offset to the high watermark, ascending; none while the start offset is
     undecided. The share-partition must not change before the last one is taken.

@@ -47,6 +47,8 @@ class LiveState(Struct, kw_only=True):
     ranges: Sequence[RecordRange]
     """The first ranges from the start offset on. Their last changes are `unknown`, because none is searched
     for."""
+    lock_duration_ms: int
+    """Of new locks, by the group's settings; a member may ask for another duration."""
     archived_total: int
     redelivered_total: int
     lock_timeouts_total: int
@@ -82,6 +84,7 @@ class LiveRoutes:
         return LiveState(
             progress=progress_of(leader),
             ranges=page.ranges,
+            lock_duration_ms=self._broker.group_configs.of(leader.group_id).limits.lock_duration_ms,
             archived_total=leader.counts.archived_records,
             redelivered_total=leader.counts.redelivered_records,
             lock_timeouts_total=leader.counts.acquisition_lock_timeouts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TAG = "share groups"
 GROUP_PATH = "/api/v1/share-groups/{group}"
 
-_Place = tuple[str, int]
+Place = tuple[str, int]
 """Topic and partition."""
 
 
@@ -99,7 +99,7 @@ class ShareGroupRoutes:
     async def _lag(self, call: Call) -> Lag:
         group_id = call.path["group"]
         lag = partition_count = unknown_count = 0
-        for place, topic_id in sorted(self._places(group_id).items()):
+        for place, topic_id in sorted(places_of(self._broker, group_id).items()):
             progress = await self._progress(group_id, topic_id, place)
             partition_count += 1
             if progress.lag is None or progress.lag < 0:
@@ -115,31 +115,31 @@ class ShareGroupRoutes:
 
     async def _partitions(self, call: Call, query: PageQuery) -> ProgressPage:
         group_id = call.path["group"]
-        places = self._places(group_id)
+        places = places_of(self._broker, group_id)
         chosen, has_more = next_keys(places, _place_in(query.cursor), query.limit)
         return ProgressPage(
             partitions=[await self._progress(group_id, places[place], place) for place in chosen],
             next_cursor=f"{chosen[-1][0]}:{chosen[-1][1]}" if has_more else None,
         )
 
-    def _places(self, group_id: str) -> dict[_Place, UUID]:
-        """The partitions that the group reads, each with its topic's id. Raises ApiError."""
-        require_share_groups(self._broker.metadata.image)
-        self._broker.groups.share.check_exists(group_id)
-        return dict(self._initialised(group_id))
-
-    def _initialised(self, group_id: str) -> Iterator[tuple[_Place, UUID]]:
-        for topic_id, topic in self._broker.groups.share.initialised_partitions(group_id).items():
-            for index in topic.partitions:
-                yield (topic.topic_name, index), topic_id
-
-    async def _progress(self, group_id: str, topic_id: UUID, place: _Place) -> ShareProgress:
+    async def _progress(self, group_id: str, topic_id: UUID, place: Place) -> ShareProgress:
         topic, partition = place
         try:
             leader = await self._broker.load_leader(SharePartitionKey(group_id, topic_id, partition))
         except (ApiError, StorageError) as error:
             return ShareProgress(topic=topic, partition=partition, error=str(error))
         return progress_of(leader)
+
+
+def places_of(broker: Broker, group_id: str) -> dict[Place, UUID]:
+    """The partitions that the group reads, each with its topic's id. Raises ApiError."""
+    require_share_groups(broker.metadata.image)
+    broker.groups.share.check_exists(group_id)
+    return {
+        (topic.topic_name, index): topic_id
+        for topic_id, topic in broker.groups.share.initialised_partitions(group_id).items()
+        for index in topic.partitions
+    }
 
 
 def progress_of(leader: SharePartitionLeader) -> ShareProgress:
@@ -159,7 +159,7 @@ def progress_of(leader: SharePartitionLeader) -> ShareProgress:
     )
 
 
-def _place_in(cursor: str) -> _Place | None:
+def _place_in(cursor: str) -> Place | None:
     topic, _, partition = cursor.rpartition(":")
     number = number_in(partition)
     return None if number is None else (topic, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from barnabas.protocol.record_inspection import DescribedState, Wait
-from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
+from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, failed_delivery_count
 from tests.share.partition.leader import ACCEPT, LIMITS, REJECT, RELEASE, Leader
 
 STATE = DescribedState
@@ -23,6 +23,18 @@ def inspected(
 
 def short(ranges: list[InspectedRange]) -> list[tuple[int, int, str]]:
     return [(one.first_offset, one.last_offset, one.state.name) for one in ranges]
+
+
+def test_a_delivery_has_failed_when_it_ended_and_the_record_is_not_final() -> None:
+    leader = Leader().produce(6)
+    leader.fetch()
+    leader.acknowledge(0, 0, ACCEPT)
+    leader.acknowledge(2, 3, RELEASE)
+    leader.fetch()
+    leader.acknowledge(3, 3, RELEASE)
+    leader.produce(1)
+    failed = [(one.first_offset, failed_delivery_count(one)) for one in inspected(leader)]
+    assert failed == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 0), (6, 0)]
 
 
 def test_all_states_from_the_start_of_the_log_to_its_end() -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from barnabas.broker.http.opening import open_http
-from tests.broker.http.api.working_group import RECORDS_PATH, working_group
+from tests.broker.http.api.working_group import LOCK_MS, RECORDS_PATH, working_group
 from tests.conformance.share_member import ACCEPT, REJECT
 
 
@@ -35,6 +35,7 @@ async def test_a_console_follows_the_records_until_the_server_ends() -> None:
         )
         name, state = await next_event(reader)
         assert (name, state["progress"]["lag"], state["progress"]["locked_count"]) == ("state", 3, 3)
+        assert state["lock_duration_ms"] == LOCK_MS
         await group.member.acknowledge([(0, 0, ACCEPT), (1, 1, REJECT)])
         _, state = await next_event(reader)
         assert (state["progress"]["lag"], state["archived_total"]) == (1, 1)

@@ -1,0 +1,193 @@
+"""`/api/v1/stuck-records`: the records that may need a person, over all share groups and their partitions.
+
+A record is stuck if deliveries of it have ended without a final state, and it is not final yet, or if it is
+on its way to dead letters. One answer looks at a bounded number of partitions; its cursor says where to go
+on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from barnabas.broker.http.api.pages import Page, PageQuery, number_in
+from barnabas.broker.http.api.record_states import RecordRange
+from barnabas.broker.http.api.share_groups import Place, places_of
+from barnabas.broker.http.api.share_records import page_of
+from barnabas.broker.http.problem import Problem
+from barnabas.broker.http.routes import Call, Operation, with_query
+from barnabas.protocol.errors import ApiError
+from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.record_inspection import DescribedState
+from barnabas.share.partition.inspection import InspectedRange, failed_delivery_count
+from barnabas.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from barnabas.broker.node.broker import Broker
+
+PARTITIONS_MAX: Final = 100
+"""One answer looks at this number of share-partitions at most, so it may be empty although more follow."""
+
+
+class StuckQuery(PageQuery, forbid_unknown_fields=True):
+    """A page of stuck records of these groups; without any, of all share groups."""
+
+    group: tuple[str, ...] = ()
+    failed_deliveries: Annotated[int, Meta(ge=1, le=(1 << 15) - 1)] = 1
+    """The least number of deliveries that have ended without a final state."""
+
+
+class StuckRecords(Struct, kw_only=True):
+    """Neighbouring records of one partition that are alike."""
+
+    group_id: str
+    topic: str
+    partition: int
+    range: RecordRange
+
+
+class UnreadablePartition(Struct, kw_only=True):
+    """A partition whose state cannot be read now."""
+
+    group_id: str
+    topic: str
+    partition: int
+    error: str
+
+
+class StuckPage(Page, kw_only=True):
+    """Stuck records by group, topic, partition and offset."""
+
+    records: Sequence[StuckRecords]
+    unreadable: Sequence[UnreadablePartition]
+
+
+class _Position(NamedTuple):
+    """The place where a page begins."""
+
+    group_id: str = ""
+    topic: str = ""
+    partition: int = 0
+    first_offset: int = 0
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
+
+
+class StuckRecordRoutes:
+    """The operation that lists stuck records."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def operations(self) -> Sequence[Operation]:
+        return (
+            Operation(
+                path="/api/v1/stuck-records",
+                handler=with_query(StuckQuery, self._list),
+                name="listStuckRecords",
+                summary="Records of all share groups that were delivered in vain, or wait for dead letters",
+                tag="records of share groups",
+                answer=StuckPage,
+                failures=(HTTPStatus.NOT_FOUND,),
+            ),
+        )
+
+    async def _list(self, _: Call, query: StuckQuery) -> StuckPage:
+        records: list[StuckRecords] = []
+        unreadable: list[UnreadablePartition] = []
+        next_position: _Position | None = None
+        positions = self._positions(query.group, _position_in(query.cursor))
+        for look_count, (position, topic_id) in enumerate(positions):
+            if look_count == PARTITIONS_MAX or len(records) == query.limit:
+                next_position = position
+                break
+            try:
+                found, next_offset = await self._look(position, topic_id, query, query.limit - len(records))
+            except (ApiError, StorageError) as error:
+                unreadable.append(_unreadable(position, error))
+                continue
+            records += found
+            if next_offset is not None:
+                next_position = position._replace(first_offset=next_offset)
+                break
+            await asyncio.sleep(0)
+        next_cursor = None if next_position is None else _cursor(next_position)
+        return StuckPage(records=records, unreadable=unreadable, next_cursor=next_cursor)
+
+    def _positions(self, wanted: Sequence[str], begin: _Position) -> Iterator[tuple[_Position, UUID]]:
+        """All share-partitions of the groups from the position on, ascending, each with its topic's id.
+
+        Raises ApiError for a wanted group that does not exist.
+        """
+        listed = wanted or [group.group_id for group in self._broker.groups.list_groups((), ("share",))]
+        for group_id in sorted(set(listed)):
+            if group_id < begin.group_id:
+                continue
+            try:
+                places = places_of(self._broker, group_id)
+            except ApiError:
+                if wanted:
+                    raise
+                continue  # it was deleted during the search
+            for place, topic_id in sorted(places.items()):
+                position = _Position(group_id, *place)
+                if group_id > begin.group_id or place > begin.place:
+                    yield position, topic_id
+                elif place == begin.place:
+                    yield begin, topic_id
+
+    async def _look(
+        self, position: _Position, topic_id: UUID, query: StuckQuery, limit: int
+    ) -> tuple[Sequence[StuckRecords], int | None]:
+        """The stuck records of one partition, and the offset where to go on.
+
+        Raises ApiError, StorageError.
+        """
+        key = SharePartitionKey(position.group_id, topic_id, position.partition)
+        leader = await self._broker.load_leader(key)
+        first_offset = max(position.first_offset, leader.core.spso)
+        is_wanted = partial(_is_stuck, query.failed_deliveries)
+        page = page_of(self._broker, leader, first_offset, limit, is_wanted=is_wanted)
+        found = [
+            StuckRecords(
+                group_id=position.group_id, topic=position.topic, partition=position.partition, range=one
+            )
+            for one in page.ranges
+        ]
+        return found, number_in(page.next_cursor or "")
+
+
+def _is_stuck(failed_deliveries: int, one: InspectedRange) -> bool:
+    return one.state is DescribedState.ARCHIVING or failed_delivery_count(one) >= failed_deliveries
+
+
+def _unreadable(position: _Position, error: Exception) -> UnreadablePartition:
+    return UnreadablePartition(
+        group_id=position.group_id, topic=position.topic, partition=position.partition, error=str(error)
+    )
+
+
+def _cursor(position: _Position) -> str:
+    """The group is the last part, because only its name may contain a colon."""
+    return f"{position.first_offset}:{position.partition}:{position.topic}:{position.group_id}"
+
+
+def _position_in(cursor: str) -> _Position:
+    """The begin of the page. Raises Problem."""
+    if not cursor:
+        return _Position()
+    parts = cursor.split(":", 3)
+    if len(parts) == 4:
+        first_offset, partition, topic, group_id = parts
+        offset, index = number_in(first_offset), number_in(partition)
+        if offset is not None and index is not None:
+            return _Position(group_id, topic, index, offset)
+    raise Problem(HTTPStatus.BAD_REQUEST, f"There is no cursor {cursor}: use the next_cursor of a page.")
