@@ -89,7 +89,7 @@ clients: setup .venv/installed-tests
 console: $(CONSOLE)
 
 console-tests: setup .venv/installed-tests $(CONSOLE)
-	$(BIN)/python -m pytest tests/clients/console --clients
+	$(BIN)/python -m pytest tests/clients/console --clients $(IN_PROCESSES)
 
 images: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/containers -m 'images' --images --timeout 3600

@@ -67,6 +67,20 @@ export interface RecordPage {
   ranges: RecordRange[];
 }
 
+/** Neighbouring records of one partition, which may need a person. */
+export interface StuckRecords {
+  group_id: string;
+  topic: string;
+  partition: number;
+  range: RecordRange;
+}
+
+export interface StuckPage {
+  next_cursor: string | null;
+  records: StuckRecords[];
+  unreadable: { group_id: string; topic: string; partition: number; error: string }[];
+}
+
 export interface PastChange {
   control_offset: number;
   timestamp_ms: number;
@@ -87,6 +101,7 @@ export interface RecordHistory {
 export interface LiveState {
   progress: Progress;
   ranges: RecordRange[];
+  lock_duration_ms: number;
   archived_total: number;
   redelivered_total: number;
   lock_timeouts_total: number;
@@ -116,7 +131,7 @@ export interface SharePartition {
   partition: number;
 }
 
-export type ChangeOfRecords = "release" | "archive";
+export type ChangeOfRecords = "release" | "archive" | "dead-letter";
 
 /** The broker refused a request, or did not answer (status 0). The message is for the reader. */
 export class RequestError extends Error {
@@ -131,6 +146,8 @@ export class RequestError extends Error {
 const BASE = "/api/v1";
 /** The most entries of one page. */
 const PAGE_ENTRIES = 1000;
+/** A longer list is cut here. */
+export const LIST_ENTRIES_MAX = 5000;
 
 export function topicPath(topic: string): string {
   return `/topics/${encodeURIComponent(topic)}`;
@@ -156,9 +173,37 @@ export async function get<Answer>(path: string, signal?: AbortSignal): Promise<A
   return request<Answer>(path, signal === undefined ? {} : { signal });
 }
 
-/** The first page with the most entries. Its cursor tells whether entries are left out. */
-export function firstPage<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
-  return get<Answer>(`${path}?limit=${PAGE_ENTRIES}`, signal);
+/** A list of the broker; `isCut` if it is longer than the console shows. */
+export interface List<Entry> {
+  entries: Entry[];
+  isCut: boolean;
+}
+
+/** All entries of a list, page by page, up to `LIST_ENTRIES_MAX`. `name` is that of the list in the answer. */
+export async function list<Entry>(path: string, name: string, signal: AbortSignal): Promise<List<Entry>> {
+  const entries: Entry[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null && entries.length < LIST_ENTRIES_MAX) {
+    const page: Record<string, unknown> = await get(
+      `${path}?limit=${PAGE_ENTRIES}&cursor=${encodeURIComponent(cursor)}`,
+      signal,
+    );
+    entries.push(...(page[name] as Entry[]));
+    cursor = page["next_cursor"] as string | null;
+  }
+  return { entries, isCut: cursor !== null };
+}
+
+/** A page of stuck records, of one group or of all. */
+export function stuckRecords(
+  group: string | null,
+  failedDeliveries: number,
+  cursor: string,
+  signal: AbortSignal,
+): Promise<StuckPage> {
+  const query = new URLSearchParams({ failed_deliveries: String(failedDeliveries), cursor });
+  if (group !== null) query.set("group", group);
+  return get<StuckPage>(`/stuck-records?${query}`, signal);
 }
 
 /** Finds records of one partition from an offset on; null begins with the log. */
@@ -186,24 +231,37 @@ export async function changeRecords(
   return answer.record_count;
 }
 
+/** Deletes a topic or a group, by its path. */
+export async function remove(path: string, token: string): Promise<void> {
+  await respond(path, { method: "DELETE", headers: { ...JSON_TYPE, ...bearer(token) } });
+}
+
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+function bearer(token: string): Record<string, string> {
+  return { Authorization: `Bearer ${token}` };
+}
+
 function post<Answer>(path: string, token: string, body: unknown): Promise<Answer> {
-  return request<Answer>(path, {
-    method: "POST",
-    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const headers = { ...JSON_TYPE, ...bearer(token) };
+  return request<Answer>(path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
 async function request<Answer>(path: string, options: RequestInit): Promise<Answer> {
+  return (await (await respond(path, options)).json()) as Answer;
+}
+
+/** A successful response. Throws RequestError otherwise. */
+async function respond(path: string, options: RequestInit): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(BASE + path, options);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new RequestError(0, "The broker does not answer. The console tries again.");
+    throw new RequestError(0, "The broker does not answer.");
   }
   if (!response.ok) throw new RequestError(response.status, await detailOf(response));
-  return (await response.json()) as Answer;
+  return response;
 }
 
 async function detailOf(response: Response): Promise<string> {

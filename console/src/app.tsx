@@ -9,11 +9,13 @@ import { SharePartitionPage } from "./pages/share_partition";
 import { StuckPage } from "./pages/stuck";
 import { TopicPage } from "./pages/topic";
 import { TopicsPage } from "./pages/topics";
-import { links, useRoute, type Route } from "./route";
+import { Actions } from "./parts/actions";
+import { links, parseRoute, useFragment, type Route } from "./route";
 import { applyTheme, savedTheme, THEMES, type Theme } from "./theme";
 
 export function App() {
-  const route = useRoute();
+  const fragment = useFragment();
+  const route = parseRoute(fragment);
   const main = useRef<HTMLElement>(null);
   const title = titleOf(route);
   useFocusOnPage(main, title);
@@ -28,13 +30,16 @@ export function App() {
           Barnabas
         </a>
         <nav aria-label="Pages">
-          <NavLink href={links.groups()} isCurrent={!isOfTopics(route)} text="Groups" />
-          <NavLink href={links.topics()} isCurrent={isOfTopics(route)} text="Topics" />
+          <NavLink href={links.groups()} isCurrent={sectionOf(route) === "groups"} text="Groups" />
+          <NavLink href={links.topics()} isCurrent={sectionOf(route) === "topics"} text="Topics" />
+          <NavLink href={links.stuck(null)} isCurrent={sectionOf(route) === "stuck"} text="Stuck" />
         </nav>
         <ThemeChoice />
       </header>
-      <main id="main" tabIndex={-1} ref={main} key={title}>
-        <Page route={route} />
+      <main id="main" tabIndex={-1} ref={main}>
+        <Actions fragment={fragment}>
+          <Page key={title} route={route} />
+        </Actions>
       </main>
     </>
   );
@@ -96,8 +101,11 @@ function ThemeChoice() {
   );
 }
 
-function isOfTopics(route: Route): boolean {
-  return route.page === "topics" || route.page === "topic";
+/** The entry of the navigation that a page belongs to. */
+function sectionOf(route: Route): "groups" | "topics" | "stuck" | null {
+  if (route.page === "unknown") return null;
+  if (route.page === "topics" || route.page === "topic") return "topics";
+  return route.page === "stuck" && route.group === null ? "stuck" : "groups";
 }
 
 function titleOf(route: Route): string {
@@ -107,7 +115,7 @@ function titleOf(route: Route): string {
     case "group":
       return route.group;
     case "stuck":
-      return `Stuck records of ${route.group}`;
+      return route.group === null ? "Stuck records" : `Stuck records of ${route.group}`;
     case "share-partition":
       return `${route.place.topic} ${route.place.partition} in ${route.place.group}`;
     case "record":

@@ -47,3 +47,8 @@ export function ago(timestampMs: number, nowMs: number): string {
 export function exactTime(timestampMs: number): string {
   return new Date(timestampMs).toISOString().replace("T", " ").replace("Z", " UTC");
 }
+
+/** "14:05:30", in the reader's time zone. */
+export function clockTime(timeSeconds: number): string {
+  return new Date(timeSeconds * 1000).toLocaleTimeString("en-GB");
+}

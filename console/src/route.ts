@@ -7,7 +7,7 @@ import type { SharePartition } from "./api";
 export type Route =
   | { page: "groups" }
   | { page: "group"; group: string }
-  | { page: "stuck"; group: string }
+  | { page: "stuck"; group: string | null }
   | { page: "share-partition"; place: SharePartition }
   | { page: "record"; place: SharePartition; offset: number }
   | { page: "topics" }
@@ -19,7 +19,7 @@ const part = encodeURIComponent;
 export const links = {
   groups: () => "#/groups",
   group: (group: string) => `#/groups/${part(group)}`,
-  stuck: (group: string) => `#/groups/${part(group)}/stuck`,
+  stuck: (group: string | null) => (group === null ? "#/stuck" : `#/groups/${part(group)}/stuck`),
   sharePartition: ({ group, topic, partition }: SharePartition) =>
     `#/groups/${part(group)}/topics/${part(topic)}/${partition}`,
   record: (place: SharePartition, offset: number) => `${links.sharePartition(place)}/records/${offset}`,
@@ -36,6 +36,7 @@ export function parseRoute(fragment: string): Route {
   }
   const [root, name, third] = parts;
   if (root === "" || (root === "groups" && name === undefined)) return { page: "groups" };
+  if (root === "stuck" && name === undefined) return { page: "stuck", group: null };
   if (root === "topics" && name === undefined) return { page: "topics" };
   if (root === "topics" && name !== undefined && third === undefined) return { page: "topic", topic: name };
   if (root !== "groups" || name === undefined) return { page: "unknown" };
@@ -59,12 +60,13 @@ function isNumber(text: string | undefined): text is string {
   return text !== undefined && /^\d{1,15}$/.test(text);
 }
 
-export function useRoute(): Route {
+/** The fragment of the address now. */
+export function useFragment(): string {
   const [fragment, setFragment] = useState(location.hash);
   useEffect(() => {
     const follow = () => setFragment(location.hash);
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  return parseRoute(fragment);
+  return fragment;
 }

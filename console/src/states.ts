@@ -39,11 +39,3 @@ export function shownState(range: Pick<RecordRange, "state" | "wait">): ShownSta
   if (range.state === "available" && range.wait !== null) return "waiting";
   return range.state in LETTERS ? (range.state as ShownState) : "passed";
 }
-
-/** A range that may need a person: it was delivered before and is not final, or waits for its dead letter. */
-export function isStuck(range: RecordRange): boolean {
-  const deliveries = range.delivery_count ?? 0;
-  if (range.state === "archiving") return true;
-  if (range.state === "acquired") return deliveries > 1;
-  return range.state === "available" && deliveries > 0;
-}

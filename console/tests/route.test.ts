@@ -10,6 +10,7 @@ test("each link leads to its page, with any characters in the names", () => {
   assert.deepEqual(parseRoute(links.groups()), { page: "groups" });
   assert.deepEqual(parseRoute(links.group(NAME)), { page: "group", group: NAME });
   assert.deepEqual(parseRoute(links.stuck(NAME)), { page: "stuck", group: NAME });
+  assert.deepEqual(parseRoute(links.stuck(null)), { page: "stuck", group: null });
   assert.deepEqual(parseRoute(links.sharePartition(place)), { page: "share-partition", place });
   assert.deepEqual(parseRoute(links.record(place, 12)), { page: "record", place, offset: 12 });
   assert.deepEqual(parseRoute(links.topics()), { page: "topics" });
@@ -23,6 +24,7 @@ test("the first page is that of the groups", () => {
 test("any other fragment is an unknown page", () => {
   for (const fragment of [
     "#/nothing",
+    "#/stuck/more",
     "#/groups/g/other",
     "#/groups/g/stuck/more",
     "#/groups/g/topics/t/x",

@@ -2,10 +2,23 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { firstPage, get, groupPath, shareGroupPath, type Group, type Member, type Progress } from "../api";
+import {
+  get,
+  groupPath,
+  list,
+  LIST_ENTRIES_MAX,
+  shareGroupPath,
+  type Group,
+  type List,
+  type Member,
+  type Progress,
+} from "../api";
+import { groupDeletion } from "../changes";
 import { count, counted, rate } from "../format";
+import { ChangeButton } from "../parts/actions";
 import { Chart } from "../parts/chart";
-import { Empty, Figure, PageHead, WhenLoaded } from "../parts/notices";
+import { Cut, Empty, Figure, PageHead, WhenLoaded } from "../parts/notices";
+import { GroupState } from "../parts/state";
 import { Table, type Column } from "../parts/table";
 import { usePolled } from "../polling";
 import { links } from "../route";
@@ -13,19 +26,17 @@ import { EMPTY, extended, rates, type Totals } from "../series";
 
 interface GroupNow {
   group: Group;
-  members: Member[];
+  members: List<Member>;
   /** Null for a group that is not a share group. */
-  partitions: Progress[] | null;
+  partitions: List<Progress> | null;
 }
 
 async function load(group: string, signal: AbortSignal): Promise<GroupNow> {
   const shown = await get<Group>(groupPath(group), signal);
-  const members = await firstPage<{ members: Member[] }>(`${groupPath(group)}/members`, signal);
+  const members = await list<Member>(`${groupPath(group)}/members`, "members", signal);
   const isShare = shown.type === "share";
-  const progress = isShare
-    ? await firstPage<{ partitions: Progress[] }>(`${shareGroupPath(group)}/partitions`, signal)
-    : null;
-  return { group: shown, members: members.members, partitions: progress?.partitions ?? null };
+  const partitions = isShare ? await list<Progress>(`${shareGroupPath(group)}/partitions`, "partitions", signal) : null;
+  return { group: shown, members, partitions };
 }
 
 export function GroupPage({ group }: { group: string }) {
@@ -33,17 +44,34 @@ export function GroupPage({ group }: { group: string }) {
   return (
     <>
       <PageHead crumbs={[{ text: "Groups", href: links.groups() }]} title={group}>
-        {loaded.value !== null && <span class="tag">{loaded.value.group.type}</span>}
-        {loaded.value !== null && <span class="tag">{loaded.value.group.state}</span>}
+        {loaded.value !== null && <Head now={loaded.value} />}
       </PageHead>
       <WhenLoaded loaded={loaded}>
         {(now) => (
           <>
-            {now.partitions !== null && <ShareGroup group={group} partitions={now.partitions} />}
-            <Members members={now.members} />
+            {now.partitions !== null && <ShareGroup group={group} list={now.partitions} />}
+            <Members list={now.members} />
           </>
         )}
       </WhenLoaded>
+    </>
+  );
+}
+
+function Head({ now }: { now: GroupNow }) {
+  const { group } = now;
+  return (
+    <>
+      <span class="tag">{group.type}</span>
+      <GroupState state={group.state} />
+      <span class="end buttons">
+        {now.partitions !== null && (
+          <a class="button" href={links.stuck(group.group_id)}>
+            Stuck records
+          </a>
+        )}
+        <ChangeButton change={groupDeletion(group.group_id)} />
+      </span>
     </>
   );
 }
@@ -52,35 +80,31 @@ function sum(partitions: Progress[], value: (one: Progress) => number | null): n
   return partitions.reduce((total, one) => total + Math.max(value(one) ?? 0, 0), 0);
 }
 
-function ShareGroup({ group, partitions }: { group: string; partitions: Progress[] }) {
+function ShareGroup({ group, list: { entries: partitions, isCut } }: { group: string; list: List<Progress> }) {
   const { lag, flow, last } = useHistory(partitions);
   if (partitions.length === 0) {
     return (
       <Empty title="The group reads no partition yet">
-        It begins when a member subscribes to a topic that exists.
+        It begins when a member subscribes to a topic that exists. Check the name of the topic in the consumer.
       </Empty>
     );
   }
   return (
     <>
       <dl class="figures">
-        <Figure label="Lag" value={count(sum(partitions, (one) => one.lag))} hint="records that are not final" />
+        <Figure label="Lag" value={count(sum(partitions, (one) => one.lag))} hint="records not final" />
         <Figure label="Locked" value={count(sum(partitions, (one) => one.locked_count))} hint="held by members" />
         <Figure label="Waiting" value={count(sum(partitions, (one) => one.waiting_count))} hint="released, not due" />
         <Figure label="Finished" value={rate(last)} hint="accepted or archived" />
       </dl>
-      <p>
-        <a class="button" href={links.stuck(group)}>
-          Stuck records
-        </a>
-      </p>
       <div class="charts">
-        <Chart title="Lag" series={lag} lines={LAG_LINES} format={count} />
-        <Chart title="Records per second" series={flow} lines={FLOW_LINES} format={rate} />
+        <Chart title="Lag" unit="records" series={lag} lines={LAG_LINES} format={count} />
+        <Chart title="Flow" unit="records per second" series={flow} lines={FLOW_LINES} format={rate} />
       </div>
       <section>
         <h2>Partitions</h2>
         <Partitions group={group} partitions={partitions} />
+        <Cut isCut={isCut} text={`The first ${count(LIST_ENTRIES_MAX)} partitions are shown and summed up.`} />
       </section>
     </>
   );
@@ -146,12 +170,12 @@ function Partitions({ group, partitions }: { group: string; partitions: Progress
   );
 }
 
-function Members({ members }: { members: Member[] }) {
+function Members({ list: { entries: members, isCut } }: { list: List<Member> }) {
   return (
     <section>
       <h2>Members</h2>
       {members.length === 0 ? (
-        <Empty title="The group has no members">Its state is kept. Start a consumer to go on.</Empty>
+        <Empty title="The group has no members">The broker keeps its state. Start a consumer to go on.</Empty>
       ) : (
         <Table<Member>
           caption="Members"
@@ -165,6 +189,7 @@ function Members({ members }: { members: Member[] }) {
           ]}
         />
       )}
+      <Cut isCut={isCut} text={`The first ${count(LIST_ENTRIES_MAX)} members are shown.`} />
     </section>
   );
 }

@@ -4,24 +4,33 @@ import { useState } from "preact/hooks";
 
 import { get, recordsPath, type PastChange, type RecordHistory, type SharePartition } from "../api";
 import { count, seconds } from "../format";
-import { RangeActions, useActions } from "../parts/actions";
+import { RangeActions } from "../parts/actions";
+import { CursorPages } from "../parts/cursor_pages";
 import { Empty, Figure, PageHead, Time, WhenLoaded } from "../parts/notices";
 import { StateOf } from "../parts/state";
 import { Table } from "../parts/table";
 import { usePolled } from "../polling";
 import { links } from "../route";
 
-/** One page of a history, from a control record on, or the newest. */
-function pathOf(place: SharePartition, offset: number, cursor: string): string {
-  return `${recordsPath(place)}/${offset}/history?limit=100&cursor=${cursor}`;
+/** The broker looks at a bounded number of control records for each page, so pages may be empty. */
+const REQUESTS_MAX = 20;
+
+/** The first page with changes, from a control record on, or from the newest one. */
+async function load(place: SharePartition, offset: number, begin: string, signal: AbortSignal): Promise<RecordHistory> {
+  let cursor = begin;
+  for (let request = 1; ; request++) {
+    const path = `${recordsPath(place)}/${offset}/history?limit=100&cursor=${cursor}`;
+    const page = await get<RecordHistory>(path, signal);
+    if (page.changes.length > 0 || page.next_cursor === null || request === REQUESTS_MAX) return page;
+    cursor = page.next_cursor;
+  }
 }
 
 export function RecordPage({ place, offset }: { place: SharePartition; offset: number }) {
   const [cursor, setCursor] = useState("");
   const loaded = usePolled(`record ${offset} ${cursor}`, (signal) =>
-    get<RecordHistory>(pathOf(place, offset, cursor), signal),
+    load(place, offset, cursor, signal),
   );
-  const { ask, element } = useActions();
   return (
     <>
       <PageHead
@@ -32,18 +41,29 @@ export function RecordPage({ place, offset }: { place: SharePartition; offset: n
         ]}
         title={`Record ${count(offset)}`}
       >
-        {loaded.value !== null && <StateOf range={loaded.value.record} />}
+        {loaded.value !== null && (
+          <>
+            <StateOf range={loaded.value.record} />
+            <span class="end">
+              <RangeActions place={place} range={loaded.value.record} done={loaded.again} />
+            </span>
+          </>
+        )}
       </PageHead>
-      {element}
       <WhenLoaded loaded={loaded}>
         {(history) => (
           <>
             <Present history={history} />
-            <RangeActions place={place} range={history.record} ask={ask} />
             <section>
               <h2>History</h2>
               <Changes history={history} />
-              <Pages cursor={cursor} next={history.next_cursor} setCursor={setCursor} />
+              <CursorPages
+                cursor={cursor}
+                next={history.next_cursor}
+                setCursor={setCursor}
+                begin="Newest changes"
+                further="Older changes"
+              />
             </section>
           </>
         )}
@@ -54,9 +74,12 @@ export function RecordPage({ place, offset }: { place: SharePartition; offset: n
 
 function Present({ history }: { history: RecordHistory }) {
   const { record } = history;
+  if (record.state === "passed") {
+    return <p class="quiet">The group has finished the record: its start offset has passed it.</p>;
+  }
   return (
     <dl class="figures">
-      <Figure label="Deliveries" value={count(record.delivery_count)} />
+      {record.delivery_count !== null && <Figure label="Deliveries" value={count(record.delivery_count)} />}
       {record.holder !== null && (
         <Figure label="Held by" value={record.holder.member_id} hint={record.holder.client_id ?? "has left the group"} />
       )}
@@ -100,23 +123,5 @@ function Changes({ history }: { history: RecordHistory }) {
         <p class="quiet">Older changes may have been cleaned away.</p>
       )}
     </>
-  );
-}
-
-function Pages({ cursor, next, setCursor }: {
-  cursor: string;
-  next: string | null;
-  setCursor: (cursor: string) => void;
-}) {
-  if (cursor === "" && next === null) return null;
-  return (
-    <p class="buttons">
-      <button type="button" disabled={cursor === ""} onClick={() => setCursor("")}>
-        Newest changes
-      </button>
-      <button type="button" disabled={next === null} onClick={() => setCursor(next ?? "")}>
-        Older changes
-      </button>
-    </p>
   );
 }

@@ -3,24 +3,22 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { LiveState, RecordRange, SharePartition } from "../api";
-import { count, offsets, rate, seconds } from "../format";
-import { RangeActions, useActions, type Asked } from "../parts/actions";
+import { count, offsets, rate } from "../format";
+import { LIVE_RANGES, useLive } from "../live";
+import { actionsColumn, RangeActions } from "../parts/actions";
 import { Chart } from "../parts/chart";
 import { Empty, Failure, Figure, PageHead } from "../parts/notices";
-import { Legend, StateOf } from "../parts/state";
+import { Legend } from "../parts/state";
 import { describe, Strip } from "../parts/strip";
-import { Table, type Column } from "../parts/table";
-import { LIVE_RANGES, useLive } from "../polling";
+import { Table } from "../parts/table";
 import { links } from "../route";
 import { EMPTY, extended, rates, type Totals } from "../series";
 import { rangeAt } from "../strip_layout";
-
-/** The most rows of the table; the strip shows all ranges of an event. */
-const ROWS_MAX = 50;
+import { rangeColumns } from "./range_columns";
 
 export function SharePartitionPage({ place }: { place: SharePartition }) {
-  const { state, failure } = useLive(place);
-  const { ask, element } = useActions();
+  const [isPaused, setIsPaused] = useState(false);
+  const { state, failure } = useLive(place, isPaused);
   return (
     <>
       <PageHead
@@ -30,17 +28,26 @@ export function SharePartitionPage({ place }: { place: SharePartition }) {
         ]}
         title={`${place.topic} ${place.partition}`}
       >
-        <span class="tag">live</span>
+        <LiveTag isPaused={isPaused} isLost={failure !== null} />
+        <span class="end">
+          <button type="button" aria-pressed={isPaused} onClick={() => setIsPaused(!isPaused)}>
+            Pause
+          </button>
+        </span>
       </PageHead>
       <Failure text={failure} />
-      {element}
       {state === null && failure === null && <p class="quiet">Loading …</p>}
-      {state !== null && <Following place={place} state={state} ask={ask} />}
+      {state !== null && <Following place={place} state={state} />}
     </>
   );
 }
 
-function Following({ place, state, ask }: { place: SharePartition; state: LiveState; ask: (asked: Asked) => void }) {
+function LiveTag({ isPaused, isLost }: { isPaused: boolean; isLost: boolean }) {
+  if (isPaused) return <span class="tag">paused</span>;
+  return isLost ? <span class="tag">not live</span> : <span class="tag good">live</span>;
+}
+
+function Following({ place, state }: { place: SharePartition; state: LiveState }) {
   const { progress } = state;
   const start = progress.start_offset ?? -1;
   const end = progress.end_offset ?? -1;
@@ -51,115 +58,102 @@ function Following({ place, state, ask }: { place: SharePartition; state: LiveSt
       <dl class="figures">
         <Figure label="Start offset" value={count(start)} hint="all before it are final" />
         <Figure label="End offset" value={count(end)} hint="new from here on" />
-        <Figure label="Lag" value={count(progress.lag)} hint="records that are not final" />
+        <Figure label="Lag" value={count(progress.lag)} hint="records not final" />
         <Figure label="Locked" value={count(progress.locked_count)} hint="held by members" />
         <Figure label="Waiting" value={count(progress.waiting_count)} hint="released, not due" />
       </dl>
       <section>
         <h2>In flight</h2>
         {end > start ? (
-          <InFlight place={place} ranges={inFlight} start={start} end={end} isCut={state.ranges.length >= LIVE_RANGES} />
+          <InFlight place={place} state={state} ranges={inFlight} start={start} end={end} />
         ) : (
           <Empty title="No record is in flight">
-            The strip shows records from their first delivery until they are final. Records appear when a member
-            fetches them.
+            The strip shows records from their first delivery until they are final. Write a record, or start a member of
+            the group.
           </Empty>
         )}
       </section>
       <div class="charts">
-        <Chart title="Records per second" series={flow} lines={FLOW_LINES} format={rate} />
-        <Chart title="Lag" series={lag} lines={LAG_LINES} format={count} />
+        <Chart title="Flow" unit="records per second" series={flow} lines={FLOW_LINES} format={rate} />
+        <Chart title="Lag" unit="records" series={lag} lines={LAG_LINES} format={count} />
       </div>
-      <section>
-        <h2>Ranges</h2>
-        <Ranges place={place} ranges={inFlight} ask={ask} />
-      </section>
-    </>
-  );
-}
-
-function InFlight({ place, ranges, start, end, isCut }: {
-  place: SharePartition;
-  ranges: RecordRange[];
-  start: number;
-  end: number;
-  isCut: boolean;
-}) {
-  const [chosen, setChosen] = useState<number | null>(null);
-  const lastShown = ranges.at(-1)?.last_offset ?? end - 1;
-  const bounds = { first: start, last: Math.max(isCut ? lastShown : end - 1, start) };
-  const isPresent = chosen !== null && chosen >= bounds.first && chosen <= bounds.last;
-  return (
-    <>
-      <Strip ranges={ranges} bounds={bounds} chosen={isPresent ? chosen : null} choose={setChosen} />
-      <p class="chosen">
-        {isPresent ? (
-          <>
-            {describe(ranges, chosen)}
-            <LockLeft range={rangeAt(ranges, chosen)} />
-            {" · "}
-            <a href={links.record(place, chosen)}>History of record {chosen}</a>
-          </>
-        ) : (
-          "Point at the strip, or focus it and use the arrow keys; + and − zoom."
-        )}
-      </p>
-      <Legend />
-      {isCut && <p class="quiet">The strip shows the first {LIVE_RANGES} ranges behind the start offset.</p>}
-    </>
-  );
-}
-
-function LockLeft({ range }: { range: RecordRange | null }) {
-  if (range === null || range.holder === null) return null;
-  return <>, lock ends in {seconds(range.holder.lock_remaining_ms)}</>;
-}
-
-function Ranges({ place, ranges, ask }: {
-  place: SharePartition;
-  ranges: RecordRange[];
-  ask: (asked: Asked) => void;
-}) {
-  if (ranges.length === 0) return <p class="quiet">No range is in flight.</p>;
-  return (
-    <>
-      <Table<RecordRange>
-        caption="Ranges in flight"
-        rows={ranges.slice(0, ROWS_MAX)}
-        keyOf={(range) => range.first_offset}
-        columns={[
-          ...rangeColumns(place),
-          { title: "Actions", cell: (range) => <RangeActions place={place} range={range} ask={ask} /> },
-        ]}
-      />
-      {ranges.length > ROWS_MAX && (
-        <p class="quiet">
-          The table shows the first {ROWS_MAX} of {count(ranges.length)} ranges.
-        </p>
+      {inFlight.length > 0 && (
+        <section>
+          <h2>Ranges</h2>
+          <Ranges place={place} ranges={inFlight} lockDurationMs={state.lock_duration_ms} />
+        </section>
       )}
     </>
   );
 }
 
-export function rangeColumns(place: SharePartition): Column<RecordRange>[] {
-  return [
-    {
-      title: "Offsets",
-      isHead: true,
-      cell: (range) => (
-        <a href={links.record(place, range.first_offset)}>{offsets(range.first_offset, range.last_offset)}</a>
-      ),
-    },
-    { title: "State", cell: (range) => <StateOf range={range} /> },
-    { title: "Deliveries", isNumber: true, cell: (range) => count(range.delivery_count) },
-    { title: "Member", cell: (range) => (range.holder === null ? "" : <code>{range.holder.member_id}</code>) },
-    {
-      title: "Lock ends in",
-      isNumber: true,
-      cell: (range) => (range.holder === null ? "" : seconds(range.holder.lock_remaining_ms)),
-    },
-    { title: "Waits for", cell: (range) => range.wait ?? "" },
-  ];
+function InFlight({ place, state, ranges, start, end }: {
+  place: SharePartition;
+  state: LiveState;
+  ranges: RecordRange[];
+  start: number;
+  end: number;
+}) {
+  const [chosen, setChosen] = useState<number | null>(null);
+  const isCut = state.ranges.length >= LIVE_RANGES;
+  const lastShown = ranges.at(-1)?.last_offset ?? end - 1;
+  const bounds = { first: start, last: Math.max(isCut ? lastShown : end - 1, start) };
+  const isPresent = chosen !== null && chosen >= bounds.first && chosen <= bounds.last;
+  return (
+    <div class="card">
+      <Strip
+        ranges={ranges}
+        bounds={bounds}
+        lockDurationMs={state.lock_duration_ms}
+        chosen={isPresent ? chosen : null}
+        choose={setChosen}
+        open={(offset) => {
+          location.hash = links.record(place, offset);
+        }}
+      />
+      {isPresent && <Chosen place={place} ranges={ranges} offset={chosen} />}
+      {isCut && <p class="quiet">The strip shows the first {LIVE_RANGES} ranges behind the start offset.</p>}
+      <Legend />
+    </div>
+  );
+}
+
+/** The chosen record with its actions. */
+function Chosen({ place, ranges, offset }: { place: SharePartition; ranges: RecordRange[]; offset: number }) {
+  const range = rangeAt(ranges, offset);
+  const record = range === null ? null : { ...range, first_offset: offset, last_offset: offset };
+  return (
+    <div class="chosen">
+      <span>{describe(ranges, offset)}</span>
+      <a href={links.record(place, offset)}>History of record {offset}</a>
+      {record !== null && <RangeActions place={place} range={record} />}
+    </div>
+  );
+}
+
+function Ranges({ place, ranges, lockDurationMs }: {
+  place: SharePartition;
+  ranges: RecordRange[];
+  lockDurationMs: number;
+}) {
+  return (
+    <Table<RecordRange>
+      caption="Ranges in flight"
+      rows={ranges}
+      keyOf={(range) => range.first_offset}
+      columns={[
+        {
+          title: "Offsets",
+          isHead: true,
+          cell: (range) => (
+            <a href={links.record(place, range.first_offset)}>{offsets(range.first_offset, range.last_offset)}</a>
+          ),
+        },
+        ...rangeColumns(lockDurationMs),
+        actionsColumn<RecordRange>(() => place, (range) => range),
+      ]}
+    />
+  );
 }
 
 const FLOW_LINES = [

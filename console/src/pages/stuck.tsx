@@ -1,88 +1,83 @@
-/** The records of a share group that may need a person, over its partitions, with their actions. */
+/** The records of one share group, or of all, that may need a person, with their actions. */
 
-import {
-  firstPage,
-  recordsPath,
-  shareGroupPath,
-  type Progress,
-  type RecordPage,
-  type RecordRange,
-  type SharePartition,
-} from "../api";
-import { offsets } from "../format";
-import { RangeActions, useActions } from "../parts/actions";
+import { useState } from "preact/hooks";
+
+import { stuckRecords, type StuckPage as Found, type StuckRecords } from "../api";
+import { counted, offsets } from "../format";
+import { actionsColumn } from "../parts/actions";
+import { CursorPages } from "../parts/cursor_pages";
 import { Empty, PageHead, Time, WhenLoaded } from "../parts/notices";
 import { Table, type Column } from "../parts/table";
 import { usePolled } from "../polling";
 import { links } from "../route";
-import { isStuck } from "../states";
-import { rangeColumns } from "./share_partition";
+import { rangeColumns } from "./range_columns";
 
-/** The most partitions that one look asks about: those with records in flight, the greatest lag first. */
-const PARTITIONS_MAX = 20;
+/** The list is long enough for a person, and the broker looks further with the next page. */
+const RANGES_MAX = 200;
+const REQUESTS_MAX = 20;
+/** A look may read many partitions, so it is rarer than others. */
+const PAUSE_MS = 5000;
+const FAILED_DELIVERIES = [1, 2, 3, 4, 5, 10];
 
-interface Stuck {
-  place: SharePartition;
-  range: RecordRange;
-}
-
-interface StuckNow {
-  stuck: Stuck[];
-  isCut: boolean;
-}
-
-async function load(group: string, signal: AbortSignal): Promise<StuckNow> {
-  const progress = await firstPage<{ partitions: Progress[] }>(`${shareGroupPath(group)}/partitions`, signal);
-  const busy = progress.partitions
-    .filter((one) => (one.in_flight_count ?? 0) > 0)
-    .sort((one, other) => (other.lag ?? 0) - (one.lag ?? 0));
-  const stuck: Stuck[] = [];
-  let isCut = busy.length > PARTITIONS_MAX;
-  for (const { topic, partition } of busy.slice(0, PARTITIONS_MAX)) {
-    const place = { group, topic, partition };
-    const page = await firstPage<RecordPage>(recordsPath(place), signal);
-    isCut ||= page.next_cursor !== null;
-    stuck.push(...page.ranges.filter(isStuck).map((range) => ({ place, range })));
+/** Pages of the broker, which may be empty, until there are enough ranges. */
+async function load(group: string | null, failed: number, begin: string, signal: AbortSignal): Promise<Found> {
+  const found: Found = { records: [], unreadable: [], next_cursor: begin };
+  for (let request = 0; request < REQUESTS_MAX && found.records.length < RANGES_MAX; request++) {
+    const page = await stuckRecords(group, failed, found.next_cursor ?? "", signal);
+    found.records.push(...page.records);
+    found.unreadable.push(...page.unreadable);
+    found.next_cursor = page.next_cursor;
+    if (page.next_cursor === null) break;
   }
-  stuck.sort((one, other) => (other.range.delivery_count ?? 0) - (one.range.delivery_count ?? 0));
-  return { stuck, isCut };
+  return found;
 }
 
-export function StuckPage({ group }: { group: string }) {
-  const loaded = usePolled(`stuck ${group}`, (signal) => load(group, signal));
-  const { ask, element } = useActions();
-  return (
-    <>
-      <PageHead
-        crumbs={[
+export function StuckPage({ group }: { group: string | null }) {
+  const [failed, setFailed] = useState(1);
+  const [cursor, setCursor] = useState("");
+  const key = `stuck ${group ?? ""} ${failed} ${cursor}`;
+  const loaded = usePolled(key, (signal) => load(group, failed, cursor, signal), PAUSE_MS);
+  const choose = (chosen: number) => {
+    setCursor("");
+    setFailed(chosen);
+  };
+  const crumbs =
+    group === null
+      ? []
+      : [
           { text: "Groups", href: links.groups() },
           { text: group, href: links.group(group) },
-        ]}
-        title="Stuck records"
-      />
-      <p class="lead">Records that were delivered before and are not final, and records that wait for their dead letter.</p>
-      {element}
+        ];
+  return (
+    <>
+      <PageHead crumbs={crumbs} title="Stuck records">
+        <label class="check">
+          Failed deliveries, at least
+          <select value={failed} onChange={(event) => choose(Number(event.currentTarget.value))}>
+            {FAILED_DELIVERIES.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+      </PageHead>
+      <p class="lead">
+        Records {group === null ? "of all share groups " : ""}that were delivered and are not final, and records that
+        wait for their dead letter.
+      </p>
       <WhenLoaded loaded={loaded}>
-        {({ stuck, isCut }) => (
+        {(found) => (
           <>
-            {stuck.length === 0 ? (
-              <Empty title="No record is stuck">Every record in flight is at its first delivery.</Empty>
-            ) : (
-              <Table<Stuck>
-                caption="Stuck records, most deliveries first"
-                rows={stuck}
-                keyOf={(one) => `${one.place.topic} ${one.place.partition} ${one.range.first_offset}`}
-                columns={[
-                  ...columns(),
-                  { title: "Actions", cell: ({ place, range }) => <RangeActions place={place} range={range} ask={ask} /> },
-                ]}
-              />
-            )}
-            {isCut && (
-              <p class="quiet">
-                The search is bounded: {PARTITIONS_MAX} partitions with the greatest lag, 1,000 ranges of each.
-              </p>
-            )}
+            <Unreadable found={found} />
+            <Records found={found} isOneGroup={group !== null} isFirst={cursor === ""} done={loaded.again} />
+            <CursorPages
+              cursor={cursor}
+              next={found.next_cursor}
+              setCursor={setCursor}
+              begin="First records"
+              further="Further records"
+            />
           </>
         )}
       </WhenLoaded>
@@ -90,35 +85,95 @@ export function StuckPage({ group }: { group: string }) {
   );
 }
 
-function columns(): Column<Stuck>[] {
-  const [, ...others] = rangeColumns({ group: "", topic: "", partition: 0 });
-  return [
-    {
-      title: "Record",
-      isHead: true,
-      cell: ({ place, range }) => (
-        <a href={links.record(place, range.first_offset)}>
-          {place.topic} {place.partition}: {offsets(range.first_offset, range.last_offset)}
-        </a>
-      ),
-    },
-    ...others.map((column) => ({ ...column, cell: ({ range }: Stuck) => column.cell(range) })),
-    {
-      title: "Last change",
-      cell: ({ range }) =>
-        range.last_change === null ? (
-          ""
-        ) : (
-          <>
-            {range.last_change.cause}
-            {range.last_change.timestamp_ms !== null && (
-              <>
-                {" "}
-                <Time timestampMs={range.last_change.timestamp_ms} />
-              </>
-            )}
-          </>
-        ),
-    },
-  ];
+function Unreadable({ found }: { found: Found }) {
+  const [first] = found.unreadable;
+  if (first === undefined) return null;
+  return (
+    <p class="notice failure">
+      {counted(found.unreadable.length, "partition")} cannot be read: {first.topic} {first.partition} in{" "}
+      {first.group_id}: {first.error}
+    </p>
+  );
+}
+
+function Records({ found, isOneGroup, isFirst, done }: {
+  found: Found;
+  isOneGroup: boolean;
+  isFirst: boolean;
+  done: () => void;
+}) {
+  if (found.records.length === 0) {
+    const isAll = isFirst && found.next_cursor === null;
+    return (
+      <Empty title={isAll ? "No record is stuck" : "No record on this page is stuck"}>
+        {isAll
+          ? "A record appears here when a member releases it or loses its lock."
+          : "Go on with the buttons below."}
+      </Empty>
+    );
+  }
+  const rows = [...found.records].sort((one, other) => deliveries(other) - deliveries(one));
+  return (
+    <Table<StuckRecords>
+      caption="Stuck records, most deliveries first"
+      rows={rows}
+      keyOf={(one) => `${one.group_id} ${one.topic} ${one.partition} ${one.range.first_offset}`}
+      columns={[
+        RECORD,
+        ...(isOneGroup ? [] : [GROUP]),
+        ...rangeColumns(null, rows.map(rangeOf)).map((column) => ({
+          ...column,
+          cell: (one: StuckRecords) => column.cell(one.range),
+        })),
+        LAST_CHANGE,
+        actionsColumn(placeOf, rangeOf, done),
+      ]}
+    />
+  );
+}
+
+function deliveries(one: StuckRecords): number {
+  return one.range.delivery_count ?? 0;
+}
+
+function rangeOf(one: StuckRecords) {
+  return one.range;
+}
+
+function placeOf(one: StuckRecords) {
+  return { group: one.group_id, topic: one.topic, partition: one.partition };
+}
+
+const GROUP: Column<StuckRecords> = {
+  title: "Group",
+  cell: (one) => <a href={links.group(one.group_id)}>{one.group_id}</a>,
+};
+
+const RECORD: Column<StuckRecords> = {
+  title: "Record",
+  isHead: true,
+  cell: (one) => (
+    <a href={links.record(placeOf(one), one.range.first_offset)}>
+      {one.topic} {one.partition}: {offsets(one.range.first_offset, one.range.last_offset)}
+    </a>
+  ),
+};
+
+const LAST_CHANGE: Column<StuckRecords> = {
+  title: "Last change",
+  cell: (one) => <LastChange change={one.range.last_change} />,
+};
+
+function LastChange({ change }: { change: StuckRecords["range"]["last_change"] }) {
+  if (change === null) return <>none</>;
+  return (
+    <>
+      {change.cause}
+      {change.timestamp_ms !== null && (
+        <>
+          , <Time timestampMs={change.timestamp_ms} />
+        </>
+      )}
+    </>
+  );
 }

@@ -2,10 +2,12 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { firstPage, topicPath, type Partition } from "../api";
+import { list, LIST_ENTRIES_MAX, topicPath, type List, type Partition } from "../api";
+import { topicDeletion } from "../changes";
 import { count, rate } from "../format";
+import { ChangeButton } from "../parts/actions";
 import { Chart } from "../parts/chart";
-import { Figure, PageHead, WhenLoaded } from "../parts/notices";
+import { Cut, Figure, PageHead, WhenLoaded } from "../parts/notices";
 import { Search } from "../parts/search";
 import { Table, type Column } from "../parts/table";
 import { usePolled } from "../polling";
@@ -14,13 +16,25 @@ import { EMPTY, extended, rates, type Totals } from "../series";
 
 export function TopicPage({ topic }: { topic: string }) {
   const loaded = usePolled(`topic ${topic}`, (signal) =>
-    firstPage<{ partitions: Partition[] }>(`${topicPath(topic)}/partitions`, signal),
+    list<Partition>(`${topicPath(topic)}/partitions`, "partitions", signal),
   );
   return (
     <>
-      <PageHead crumbs={[{ text: "Topics", href: links.topics() }]} title={topic} />
-      <WhenLoaded loaded={loaded}>{(answer) => <Partitions partitions={answer.partitions} />}</WhenLoaded>
-      <Search topic={topic} partitionCount={loaded.value?.partitions.length ?? 1} />
+      <PageHead crumbs={[{ text: "Topics", href: links.topics() }]} title={topic}>
+        {loaded.value !== null && (
+          <span class="end">
+            <ChangeButton change={topicDeletion(topic)} />
+          </span>
+        )}
+      </PageHead>
+      <WhenLoaded loaded={loaded}>
+        {(partitions) => (
+          <>
+            <Partitions list={partitions} />
+            <Search topic={topic} partitionCount={partitions.entries.length} />
+          </>
+        )}
+      </WhenLoaded>
     </>
   );
 }
@@ -28,7 +42,7 @@ export function TopicPage({ topic }: { topic: string }) {
 const ERROR: Column<Partition> = { title: "Error", cell: (one) => one.error };
 const LINES = [{ name: "written", label: "written", colour: "line-1" }];
 
-function Partitions({ partitions }: { partitions: Partition[] }) {
+function Partitions({ list: { entries: partitions, isCut } }: { list: List<Partition> }) {
   const [flow, setFlow] = useState(EMPTY);
   const before = useRef<Totals | null>(null);
   useEffect(() => {
@@ -47,7 +61,7 @@ function Partitions({ partitions }: { partitions: Partition[] }) {
         <Figure label="Written" value={rate(flow.values["written"]?.at(-1) ?? null)} />
       </dl>
       <div class="charts">
-        <Chart title="Records per second" series={flow} lines={LINES} format={rate} />
+        <Chart title="Flow" unit="records per second" series={flow} lines={LINES} format={rate} />
       </div>
       <section>
         <h2>Partitions</h2>
@@ -63,6 +77,7 @@ function Partitions({ partitions }: { partitions: Partition[] }) {
             ...(partitions.some((one) => one.error !== null) ? [ERROR] : []),
           ]}
         />
+        <Cut isCut={isCut} text={`The first ${count(LIST_ENTRIES_MAX)} partitions are shown and summed up.`} />
       </section>
     </>
   );

@@ -1,134 +1,169 @@
-/** Changes of records by a person: the buttons, a dialog that confirms and asks for the token, the outcome. */
+/** Changes by a person: the buttons, the dialog that confirms one, and its outcome. */
 
-import { useRef, useState } from "preact/hooks";
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 
-import { changeRecords, RequestError, type ChangeOfRecords, type RecordRange, type SharePartition } from "../api";
-import { counted, offsets } from "../format";
-import { forgetToken, savedToken, saveToken } from "../token";
-import { TokenField } from "./token_field";
+import type { RecordRange, SharePartition } from "../api";
+import { changesOf, lastChanged, recordChange, VERBS, type Change } from "../changes";
+import { offsets } from "../format";
+import { reasonOf } from "../polling";
+import type { Column } from "./table";
+import { useToken } from "./token_field";
 
-/** The most offsets of one change (`ALTERED_OFFSETS_MAX`). */
-const CHANGED_OFFSETS_MAX = 10_000;
+/** Asks the reader for a confirmation; `done` is called after a change that was made. */
+export type Ask = (change: Change, done?: () => void) => void;
 
-const NAMES: Record<ChangeOfRecords, string> = {
-  release: "Release",
-  archive: "Archive",
-};
+const Asking = createContext<Ask>(() => {});
 
-const EFFECTS: Record<ChangeOfRecords, string> = {
-  release: "The locks end, and other members can get the records immediately.",
-  archive: "The records are never delivered to this group again.",
-};
-
-export interface Asked {
-  place: SharePartition;
-  change: ChangeOfRecords;
-  first: number;
-  last: number;
+/** The function that opens the dialog. */
+export function useAsk(): Ask {
+  return useContext(Asking);
 }
 
-/** The buttons of one range. */
-export function RangeActions({ place, range, ask }: {
-  place: SharePartition;
-  range: RecordRange;
-  ask: (asked: Asked) => void;
-}) {
-  const isOpen = range.state === "acquired" || range.state === "available";
-  const last = Math.min(range.last_offset, range.first_offset + CHANGED_OFFSETS_MAX - 1);
-  const button = (change: ChangeOfRecords) => (
-    <button
-      type="button"
-      aria-label={`${NAMES[change]}: ${offsets(range.first_offset, last)}`}
-      onClick={() => ask({ place, change, first: range.first_offset, last })}
-    >
-      {NAMES[change]}
-    </button>
-  );
-  return (
-    <span class="buttons">
-      {range.state === "acquired" && button("release")}
-      {isOpen && button("archive")}
-    </span>
-  );
+interface Asked {
+  change: Change;
+  done: () => void;
 }
 
-/** The dialog of all changes on a page. `ask` opens it; `outcome` says how the last change ended. */
-export function useActions() {
+interface Outcome {
+  text: string;
+  /** The page that tells it. */
+  fragment: string;
+}
+
+/** The dialog and the outcome of all pages. */
+export function Actions({ fragment, children }: { fragment: string; children: ComponentChildren }) {
   const [asked, setAsked] = useState<Asked | null>(null);
-  const [outcome, setOutcome] = useState("");
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
   const dialog = useRef<HTMLDialogElement>(null);
-  const ask = (next: Asked) => {
-    setAsked(next);
-    setOutcome("");
+  const ask: Ask = (change, done = () => {}) => {
+    setAsked({ change, done });
+    setOutcome(null);
     dialog.current?.showModal();
   };
   const close = () => dialog.current?.close();
-  const done = (text: string) => {
-    setOutcome(text);
+  const finish = ({ change, done }: Asked, text: string) => {
     close();
+    setOutcome({ text, fragment: change.next ?? fragment });
+    if (change.next !== null) location.hash = change.next;
+    done();
   };
-  const element = (
-    <>
+  return (
+    <Asking.Provider value={ask}>
       <p class="outcome" role="status">
-        {outcome}
+        {outcome !== null && outcome.fragment === fragment ? outcome.text : ""}
       </p>
+      {children}
       <dialog ref={dialog} aria-labelledby="dialog-title" onClose={() => setAsked(null)}>
-        {asked !== null && <Confirmation asked={asked} done={done} cancel={close} />}
+        {asked !== null && (
+          <Confirmation change={asked.change} finish={(text) => finish(asked, text)} cancel={close} />
+        )}
       </dialog>
-    </>
+    </Asking.Provider>
   );
-  return { ask, element };
 }
 
-function Confirmation({ asked, done, cancel }: {
-  asked: Asked;
-  done: (outcome: string) => void;
+function Confirmation({ change, finish, cancel }: {
+  change: Change;
+  finish: (outcome: string) => void;
   cancel: () => void;
 }) {
-  const [token, setToken] = useState("");
-  const [isAsking, setIsAsking] = useState(savedToken() === null);
+  const { field, withToken } = useToken();
+  const [name, setName] = useState("");
   const [failure, setFailure] = useState<string | null>(null);
   const [isBusy, setIsBusy] = useState(false);
-  const name = NAMES[asked.change];
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector<HTMLElement>("input, button")?.focus(), []);
 
   const submit = async (event: Event) => {
     event.preventDefault();
     setIsBusy(true);
-    const given = isAsking ? token.trim() : (savedToken() ?? "");
     try {
-      const changed = await changeRecords(asked.place, asked.change, asked.first, asked.last, given);
-      saveToken(given);
-      done(`${name}: ${counted(changed, "record")} changed.`);
+      finish(await withToken(change.send));
     } catch (error) {
-      if (error instanceof RequestError && error.status === 401) {
-        forgetToken();
-        setIsAsking(true);
-      }
-      setFailure(error instanceof RequestError ? error.message : String(error));
+      setFailure(reasonOf(error));
       setIsBusy(false);
     }
   };
 
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <form ref={form} onSubmit={(event) => void submit(event)}>
       <h2 id="dialog-title">
-        {name}: {asked.first === asked.last ? "offset" : "offsets"} {offsets(asked.first, asked.last)}
+        {change.verb}: {change.thing}
       </h2>
-      <p>
-        Group {asked.place.group}, topic {asked.place.topic}, partition {asked.place.partition}. {EFFECTS[asked.change]}
-      </p>
-      {isAsking && (
-        <TokenField token={token} setToken={setToken} />
+      <p>{change.effect}</p>
+      {change.typedName !== null && (
+        <label class="field">
+          Type {change.typedName} to confirm
+          <input required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+        </label>
       )}
+      {field}
       <div role="alert">{failure !== null && <p class="notice failure">{failure}</p>}</div>
       <div class="buttons end">
         <button type="button" onClick={cancel}>
           Cancel
         </button>
-        <button type="submit" class="primary" disabled={isBusy}>
-          {name}
+        <button
+          type="submit"
+          class={change.typedName === null ? "primary" : "danger"}
+          disabled={isBusy || (change.typedName !== null && name !== change.typedName)}
+        >
+          {change.verb}
         </button>
       </div>
     </form>
+  );
+}
+
+/** The buttons of one range. */
+export function RangeActions({ place, range, done }: {
+  place: SharePartition;
+  range: RecordRange;
+  done?: (() => void) | undefined;
+}) {
+  const ask = useAsk();
+  const changes = changesOf(range);
+  if (changes.length === 0) return null;
+  return (
+    <span class="buttons">
+      {changes.map((change) => (
+        <button
+          key={change}
+          type="button"
+          class="small"
+          aria-label={`${VERBS[change]}: ${offsets(range.first_offset, lastChanged(range))}`}
+          onClick={() => ask(recordChange(place, range, change), done)}
+        >
+          {VERBS[change]}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** The column with the buttons of each row; its cells are empty where nothing can be changed. */
+export function actionsColumn<Row>(
+  placeOf: (row: Row) => SharePartition,
+  rangeOf: (row: Row) => RecordRange,
+  done?: () => void,
+): Column<Row> {
+  return {
+    title: "Actions",
+    cell: (row) => {
+      const range = rangeOf(row);
+      if (changesOf(range).length === 0) return "";
+      return <RangeActions place={placeOf(row)} range={range} done={done} />;
+    },
+  };
+}
+
+/** The button for a change of the thing that a page is about. */
+export function ChangeButton({ change }: { change: Change }) {
+  const ask = useAsk();
+  return (
+    <button type="button" class="danger-quiet" onClick={() => ask(change)}>
+      {change.verb} {change.thing.split(" ", 1)}
+    </button>
   );
 }

@@ -1,10 +1,16 @@
-/** A chart of lines over time. A table of the last values says the same to screen readers. */
+/** A chart of lines over time.
+ *
+ * The legend has the newest values, or those under the pointer. The canvas is hidden from screen readers: the
+ * legend says the newest values, and a table below, which the reader can open, those before.
+ */
 
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type uPlot from "uplot";
 
+import { clockTime } from "../format";
 import type { Series } from "../series";
-import { colour, onThemeChange } from "../theme";
+import { onThemeChange } from "../theme";
+import { CHART_HEIGHT_PX, dataOf, makePlot } from "./chart_plot";
 
 export interface Line {
   name: string;
@@ -15,21 +21,61 @@ export interface Line {
   dash?: number[];
 }
 
-const HEIGHT_PX = 180;
-/** A chart shows at least this time, so that a first point is not stretched. */
-const SECONDS_MIN = 60;
-const STEPS = [1, 2, 5];
-const Y_STEPS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10].flatMap((size) =>
-  STEPS.map((step) => step * size),
-);
+type Format = (value: number | null) => string;
 
-export function Chart({ title, lines, series, format }: {
+interface ChartProps {
   title: string;
+  /** The unit of all values, in words. */
+  unit: string;
   lines: Line[];
   series: Series;
-  format: (value: number | null) => string;
-}) {
+  format: Format;
+}
+
+/** The newest values in the table. */
+const TABLE_ROWS = 12;
+
+export function Chart({ title, unit, lines, series, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
+  const [pointed, setPointed] = useState<number | null>(null);
+  usePlot(box, lines, series, format, setPointed);
+  const isPointed = pointed !== null && pointed < series.times.length;
+  const shown = isPointed ? pointed : series.times.length - 1;
+  const time = series.times[shown];
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span class="chart-title">{title}</span>
+        <span class="quiet">
+          {unit}
+          {isPointed && time !== undefined && <>, at {clockTime(time)}</>}
+        </span>
+      </figcaption>
+      <dl>
+        {lines.map((line) => (
+          <div key={line.name}>
+            <dt>
+              <LineSample line={line} />
+              {line.label}
+            </dt>
+            <dd>{format(series.values[line.name]?.[shown] ?? null)}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="chart-box" ref={box} aria-hidden="true" />
+      <Values title={title} lines={lines} series={series} format={format} />
+    </figure>
+  );
+}
+
+/** Keeps a plot in the element. Calls back with the index of the values under the pointer; null without one. */
+function usePlot(
+  box: { current: HTMLDivElement | null },
+  lines: Line[],
+  series: Series,
+  format: Format,
+  point: (index: number | null) => void,
+): void {
   const plot = useRef<uPlot | null>(null);
   const newest = useRef(series);
   newest.current = series;
@@ -38,11 +84,11 @@ export function Chart({ title, lines, series, format }: {
     if (element === null) return undefined;
     const draw = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(optionsOf(lines, element.clientWidth, format), dataOf(lines, newest.current), element);
+      plot.current = makePlot(element, lines, newest.current, format, point);
     };
     draw();
     const resizing = new ResizeObserver(() => {
-      plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX });
+      plot.current?.setSize({ width: element.clientWidth, height: CHART_HEIGHT_PX });
     });
     resizing.observe(element);
     const end = onThemeChange(draw);
@@ -54,25 +100,6 @@ export function Chart({ title, lines, series, format }: {
     };
   }, []);
   useEffect(() => plot.current?.setData(dataOf(lines, series)), [series]);
-  return (
-    <figure class="chart">
-      <figcaption>
-        <span class="chart-title">{title}</span>
-        <dl>
-          {lines.map((line) => (
-            <div key={line.name}>
-              <dt>
-                <LineSample line={line} />
-                {line.label}
-              </dt>
-              <dd>{format(series.values[line.name]?.at(-1) ?? null)}</dd>
-            </div>
-          ))}
-        </dl>
-      </figcaption>
-      <div ref={box} aria-hidden="true" />
-    </figure>
-  );
 }
 
 function LineSample({ line }: { line: Line }) {
@@ -91,51 +118,43 @@ function LineSample({ line }: { line: Line }) {
   );
 }
 
-function dataOf(lines: Line[], series: Series): uPlot.AlignedData {
-  return [series.times, ...lines.map((line) => series.values[line.name] ?? series.times.map(() => null))];
-}
-
-function optionsOf(lines: Line[], width: number, format: (value: number | null) => string): uPlot.Options {
-  const axis: uPlot.Axis = {
-    stroke: colour("text-quiet"),
-    font: "12px system-ui, sans-serif",
-    grid: { stroke: colour("border"), width: 1 },
-    ticks: { show: false },
-  };
-  return {
-    width,
-    height: HEIGHT_PX,
-    legend: { show: false },
-    cursor: { show: false },
-    padding: [8, 8, 0, 0],
-    scales: {
-      x: { range: (plot) => timeRange(plot.data[0] as number[]) },
-      y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.1, 5)] },
-    },
-    axes: [
-      { ...axis, grid: { show: false }, space: 90, size: 32, values: (_, ticks) => ticks.map(clockTime) },
-      { ...axis, size: 72, space: 40, incrs: Y_STEPS, values: (_, ticks) => ticks.map((tick) => format(tick)) },
-    ],
-    series: [
-      {},
-      ...lines.map((line) => ({
-        label: line.label,
-        stroke: colour(line.colour),
-        width: 2,
-        points: { show: false },
-        ...(line.dash === undefined ? {} : { dash: line.dash }),
-      })),
-    ],
-  };
-}
-
-/** "14:05:30", in the reader's time zone. */
-function clockTime(timeSeconds: number): string {
-  return new Date(timeSeconds * 1000).toLocaleTimeString("en-GB");
-}
-
-/** The scale of the times; uPlot itself would spread one value over years. */
-function timeRange(times: number[]): [number, number] {
-  const end = times.at(-1) ?? Date.now() / 1000;
-  return [Math.min(times[0] ?? end, end - SECONDS_MIN), end];
+/** The newest values, newest first. */
+function Values({ title, lines, series, format }: Omit<ChartProps, "unit">) {
+  const [isOpen, setIsOpen] = useState(false);
+  const end = series.times.length;
+  const indexes = Array.from({ length: Math.min(end, TABLE_ROWS) }, (_, index) => end - 1 - index);
+  return (
+    <details onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary>
+        Values<span class="unseen"> of {title}</span>
+      </summary>
+      {isOpen && (
+        <table class="values">
+          <caption class="unseen">{title}: the last values, newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {lines.map((line) => (
+                <th key={line.name} scope="col" class="number">
+                  {line.label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {indexes.map((index) => (
+              <tr key={series.times[index]}>
+                <th scope="row">{clockTime(series.times[index] ?? 0)}</th>
+                {lines.map((line) => (
+                  <td key={line.name} class="number">
+                    {format(series.values[line.name]?.[index] ?? null)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </details>
+  );
 }

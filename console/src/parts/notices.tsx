@@ -52,6 +52,11 @@ export function Empty({ title, children }: { title: string; children: ComponentC
   );
 }
 
+/** A note that a list is longer than the page shows. */
+export function Cut({ isCut, text }: { isCut: boolean; text: string }) {
+  return isCut ? <p class="quiet">{text}</p> : null;
+}
+
 /** The content of a value once it is there; the failure beside an old value. */
 export function WhenLoaded<Value>({ loaded, children }: {
   loaded: Loaded<Value>;

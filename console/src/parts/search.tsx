@@ -2,12 +2,12 @@
 
 import { useState } from "preact/hooks";
 
-import { RequestError, searchRecords, type Field, type FoundRecord, type SearchResult } from "../api";
+import { searchRecords, type Field, type FoundRecord, type SearchResult } from "../api";
 import { count, counted } from "../format";
-import { forgetToken, savedToken, saveToken } from "../token";
+import { reasonOf } from "../polling";
 import { Empty, Failure, Time } from "./notices";
 import { Table } from "./table";
-import { TokenField } from "./token_field";
+import { useToken } from "./token_field";
 
 const FIELDS: readonly Field[] = ["key", "header", "value"];
 
@@ -20,27 +20,20 @@ export function Search({ topic, partitionCount }: { topic: string; partitionCoun
   const [text, setText] = useState("");
   const [partition, setPartition] = useState(0);
   const [fields, setFields] = useState<Field[]>([...FIELDS]);
-  const [token, setToken] = useState("");
-  const [isAsking, setIsAsking] = useState(savedToken() === null);
+  const { field: tokenField, withToken } = useToken();
   const [found, setFound] = useState<Found | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
   const [isBusy, setIsBusy] = useState(false);
 
   const search = async (before: Found | null) => {
-    const given = isAsking ? token.trim() : (savedToken() ?? "");
     setIsBusy(true);
     try {
-      const answer = await searchRecords(topic, partition, text, fields, before?.next_offset ?? null, given);
-      saveToken(given);
-      setIsAsking(false);
+      const begin = before?.next_offset ?? null;
+      const answer = await withToken((token) => searchRecords(topic, partition, text, fields, begin, token));
       setFailure(null);
       setFound(joined(before, answer, partition));
     } catch (error) {
-      if (error instanceof RequestError && error.status === 401) {
-        forgetToken();
-        setIsAsking(true);
-      }
-      setFailure(error instanceof RequestError ? error.message : String(error));
+      setFailure(reasonOf(error));
     }
     setIsBusy(false);
   };
@@ -81,6 +74,7 @@ export function Search({ topic, partitionCount }: { topic: string; partitionCoun
         </label>
         <fieldset>
           <legend>In</legend>
+          <div class="fields">
           {FIELDS.map((field) => (
             <label key={field}>
               <input
@@ -94,8 +88,9 @@ export function Search({ topic, partitionCount }: { topic: string; partitionCoun
               {field}
             </label>
           ))}
+          </div>
         </fieldset>
-        {isAsking && <TokenField token={token} setToken={setToken} />}
+        {tokenField}
         <button type="submit" class="primary" disabled={isBusy || fields.length === 0}>Search</button>
       </form>
       <Failure text={failure} />

@@ -17,6 +17,11 @@ export function StateOf({ range }: { range: { state: string; wait: string | null
   return <StateBadge state={shownState(range)} />;
 }
 
+/** The state of a group. A dot beside the word is filled while the group has members that work. */
+export function GroupState({ state }: { state: string }) {
+  return <span class={state === "stable" ? "tag good" : "tag"}>{state}</span>;
+}
+
 const IN_FLIGHT: ShownState[] = ["available", "waiting", "acquired", "acknowledged", "archiving", "archived"];
 
 /** The states between the start and the end offset. */
@@ -28,6 +33,10 @@ export function Legend() {
           <StateBadge state={state} />
         </li>
       ))}
+      <li>
+        <span class="lock-sample" aria-hidden="true" />
+        rest of a lock
+      </li>
     </ul>
   );
 }

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from playwright.async_api import Browser, FloatRect, expect
 
 from barnabas.client import Producer, ShareConsumer, ShareRecord
 from tests.clients.cluster import Cluster
-from tests.clients.console.browser import open_browser, open_console
+from tests.clients.console.browser import WIDE, Console, open_browser, open_console
 from tests.clients.console.workplace import open_broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
@@ -26,8 +27,15 @@ BATCH: Final = 50
 HELD: Final = 120
 """The records that the member works on at a time."""
 MEASURED_SECONDS: Final = 8.0
-FRAME_MS_MAX: Final = 250.0
-"""Of 100 frames, 95 are shorter, on a machine that also runs the broker, the clients and other tests."""
+FRAME_MS_MAX: Final = 1_000.0
+"""No frame is longer, on a machine that also runs the broker, the clients and other tests."""
+CHART_VALUES: Final = 8
+RELEASED: Final = 34
+"""A record that is released once, and then accepted."""
+SHORT_LOCKS: Mapping[str, str] = {"share.record.lock.duration.ms": "3000"}
+"""For the pictures: the rest of each lock is visibly less than the whole."""
+UPPER_PART: FloatRect = {"x": 0, "y": 0, "width": WIDE, "height": 520}
+PAUSED_SECONDS: Final = 1.5
 
 _MEASURE: Final = """seconds => new Promise(done => {
     const frames = [], offsets = new Set(), begin = performance.now();
@@ -81,11 +89,11 @@ class Work:
 
 
 @asynccontextmanager
-async def working(address: str) -> AsyncGenerator[Work]:
-    """A producer and a member at work."""
+async def working(address: str, settings: Mapping[str, str]) -> AsyncGenerator[Work]:
+    """A producer and a member at work, in a group with these settings."""
     cluster = Cluster(address)
     cluster.topic(name=TOPIC)
-    cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
+    cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest", **settings})
     work = Work()
     async with Producer(address) as producer, ShareConsumer(address, group=GROUP, topics=[TOPIC]) as consumer:
         tasks = [asyncio.create_task(produce(producer)), asyncio.create_task(work.acknowledge(consumer))]
@@ -97,13 +105,38 @@ async def working(address: str) -> AsyncGenerator[Work]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def take_pictures(browser: Browser, http: str, live: Console, folder: Path) -> None:
+    """The pictures of docs/console.md."""
+    await live.page.screenshot(path=folder / "console.png")
+    async with open_console(browser, http) as console:
+        await console.open(f"#/groups/{GROUP}", GROUP)
+        values = console.page.get_by_text("Values", exact=False).first
+        await values.click()
+        await console.page.get_by_role("row").nth(CHART_VALUES).wait_for()
+        await values.click()
+        await console.page.screenshot(path=folder / "console-group.png")
+        await console.open("#/stuck", "Stuck records")
+        await console.page.get_by_role("button", name="Archive").first.wait_for()
+        await console.page.screenshot(path=folder / "console-stuck.png", clip=UPPER_PART)
+    async with open_console(browser, http, theme="dark") as console:
+        await console.open(f"{FRAGMENT}/records/{RELEASED}", f"Record {RELEASED}")
+        await console.page.get_by_role("row", name="accept").wait_for()
+        await console.page.screenshot(path=folder / "console-record-dark.png", clip=UPPER_PART)
+
+
+def percentiles(frames: Sequence[float]) -> str:
+    """Of ascending times."""
+    points = (0.5, 0.95, 0.99, 1.0)
+    return ", ".join(f"{point:.0%} {frames[round(point * (len(frames) - 1))]:.0f}" for point in points)
+
+
 async def test_a_share_partition_is_followed_at_500_deliveries_a_second(
     barnabas_command: Path, tmp_path: Path, console_pictures: Path | None
 ) -> None:
     async with (
         open_broker(barnabas_command, tmp_path) as (broker, http),
         open_browser() as browser,
-        working(broker.address) as work,
+        working(broker.address, {} if console_pictures is None else SHORT_LOCKS) as work,
         open_console(browser, http) as console,
     ):
         await console.open(FRAGMENT, f"{TOPIC} 0")
@@ -113,7 +146,19 @@ async def test_a_share_partition_is_followed_at_500_deliveries_a_second(
         assert rate >= PER_SECOND * 0.9
         assert measured["changes"] >= MEASURED_SECONDS
         frames = measured["frames"]
-        assert frames[int(len(frames) * 0.95)] <= FRAME_MS_MAX, frames[-10:]
+        print(f"{len(frames)} frames, ms: {percentiles(frames)}")
+        assert frames[-1] <= FRAME_MS_MAX, frames[-10:]
+        strip = console.page.get_by_role("slider", name="Offsets in flight")
+        await strip.hover(position={"x": WIDE * 0.8, "y": 20})
+        tip = console.page.locator(".tip")
+        seen = await tip.inner_text()
+        await expect(tip).not_to_have_text(seen, use_inner_text=True)
+        await expect(tip).to_contain_text("Deliveries")
         if console_pictures is not None:
-            await console.page.get_by_role("slider", name="Offsets in flight").hover()
-            await console.page.screenshot(path=console_pictures / "live.png")
+            await take_pictures(browser, http, console, console_pictures / "docs")
+        await console.page.get_by_role("button", name="Pause").press("Enter")
+        paused: Any = await console.page.evaluate(_MEASURE, PAUSED_SECONDS)
+        assert paused["changes"] == 1
+        await console.page.get_by_role("button", name="Pause").press("Enter")
+        resumed: Any = await console.page.evaluate(_MEASURE, PAUSED_SECONDS)
+        assert resumed["changes"] > 1

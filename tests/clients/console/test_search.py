@@ -17,6 +17,9 @@ async def test_records_are_found_by_a_text_in_their_values(barnabas_command: Pat
         await console.open(f"#/topics/{TOPIC}", TOPIC)
         page = console.page
         await page.get_by_label("Text").fill("order 3")
+        await page.get_by_label("Token").fill("a-wrong-token-of-this-test")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("alert").get_by_text("needs the token").wait_for()
         await page.get_by_label("Token").fill(TOKEN)
         await page.keyboard.press("Enter")
         await page.get_by_role("status").get_by_text(f"1 match in {ORDERS} records").wait_for()
