@@ -25,6 +25,8 @@ BIN := .venv/bin
 PACKAGES := broker cli client coordinator pipeline protocol runtime share storage testing
 NATIVE := $(wildcard protocol/*/*.pyx protocol/*/*.pxd pipeline/*/*.pyx pipeline/*/*.pxd)
 CONSOLE := broker/http/console_files/index.html
+NEED_NPM := command -v npm >/dev/null || \
+    { echo 'The console needs Node 18 or later, and npm: install them (nodejs and npm in Debian)' >&2; exit 1; }
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
@@ -44,7 +46,7 @@ help:
 	@echo '             the programs and the broker in transactions that acknowledge'
 	@echo 'make images  build the container images without an engine, as root on Debian, and run them in chroots'
 	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
-	@echo 'make console  build the console in the browser, with Node 20 or later; make setup does so if there is npm'
+	@echo 'make console  build the console in the browser, with Node 18 or later; make setup does so if there is npm'
 	@echo 'make console-tests  use every page and action of the console in Chromium'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
@@ -58,10 +60,11 @@ help:
 	@echo 'make clean   remove all build results; the data stays'
 
 # Bytecode is compiled here because starts would be slow if PYTHONDONTWRITEBYTECODE keeps Python from writing it.
-# The broker runs without its console, so a build that fails, as without internet, is only reported.
+# The broker runs without its console, so a build that fails, as without Node or internet, is only reported.
 setup: .venv/installed
 	@$(BIN)/python -m compileall -q $(PACKAGES) src/barnabas/*.py
-	@$(if $(shell command -v npm),$(MAKE) --no-print-directory console || echo 'The console is not built: see make console' >&2)
+	@$(MAKE) --no-print-directory --silent console 2>/dev/null || \
+		echo 'The console in the browser is not built, and the broker runs without it: make console builds it, or says why not' >&2
 
 run: setup
 	@echo 'Point any Kafka client at bootstrap.servers=$(LISTEN); Ctrl-C stops. A share consumer in ten lines: README.md'
@@ -142,10 +145,12 @@ clean:
 	$(PYTHON) -m venv .venv
 
 console/node_modules/installed: console/package.json console/package-lock.json
-	@npm --prefix console ci --no-audit --no-fund --loglevel=error
+	@$(NEED_NPM)
+	@npm --prefix console ci --loglevel=error
 	@touch $@
 
 $(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.json $(shell find console/src -type f)
+	@$(NEED_NPM)
 	@npm --prefix console run --silent build
 
 .venv/installed: pyproject.toml $(NATIVE) | .venv/bin/python

@@ -1,4 +1,4 @@
-// Runs the tests of the pure files in Node. esbuild compiles them, because Node 20 does not read TypeScript.
+// Runs the tests of the pure files in Node. esbuild compiles them, because Node 18 does not read TypeScript.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

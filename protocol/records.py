@@ -19,7 +19,7 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.record_walk import record_spans
+from barnabas.protocol.record_walk import RecordSpan, record_spans
 from barnabas.protocol.record_walk.cursor import BytesCursor
 from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 
@@ -127,6 +127,18 @@ def _iterate_body(header: BatchHeader, body: bytes) -> Iterator[RecordFields]:
             body[value_start:headers] if value_start >= 0 else None,
             _headers(body, headers, end) if body[headers] else (),
         )
+
+
+def record_of_span(header: BatchHeader, body: bytes, span: RecordSpan) -> Record:
+    """The record at one of the `record_spans` of the batch's body; RecordFormatError for a malformed name."""
+    create_time_ms = header.base_timestamp_ms + span.timestamp_delta_ms
+    return Record(
+        header.base_offset + span.offset_delta,
+        header.max_timestamp_ms if header.log_append_time else create_time_ms,
+        span.key,
+        body[span.value_start : span.headers] if span.has_value else None,
+        _headers(body, span.headers, span.end),
+    )
 
 
 def _headers(body: bytes, start: int, end: int) -> tuple[Header, ...]:

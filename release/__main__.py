@@ -9,7 +9,7 @@ from pathlib import Path
 
 from release.artefacts import build
 from release.build_facts import write_facts
-from release.console import build_console
+from release.console import build_console, console_libraries
 from release.errors import ReleaseError
 from release.software_bill import write_bill
 from release.source_tree import copy_tracked_files, source_date_epoch
@@ -39,7 +39,9 @@ def _release(out: Path) -> None:
         source = copy_tracked_files(PROJECT, Path(scratch) / "source")
         build_console(source)
         built = build(source, Path(scratch), out, epoch)
-        bill = write_bill(built.native_wheel, source / "pyproject.toml", Path(scratch), out)
+        bill = write_bill(
+            built.native_wheel, console_libraries(source), source / "pyproject.toml", Path(scratch), out
+        )
     write_facts(PROJECT, epoch, [built.sdist, built.native_wheel, built.pure_wheel, bill], out)
 
 

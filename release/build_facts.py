@@ -29,15 +29,16 @@ def _facts(project: Path, epoch: int) -> dict[str, object]:
         "source_date_epoch": epoch,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "c_compiler": _compiler(),
+        "c_compiler": _version_of("cc"),
+        "node": _version_of("node"),
         "tools": {name: version(name) for name in _TOOLS},
     }
 
 
-def _compiler() -> str | None:
-    """The first line of `cc --version`; None if the C compiler has another name."""
+def _version_of(program: str) -> str | None:
+    """The first line of its `--version`; None if there is no such program."""
     try:
-        shown = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
     return shown.partition("\n")[0]

@@ -1,7 +1,6 @@
 """`/console`: the console in the browser, as files that `make console` builds (docs/console.md).
 
-A browser may load everything from this broker and nothing from elsewhere. The console uses the API
-(`broker/http/api`) as any other client does.
+The console uses the API (`broker/http/api`) as any other client does.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from starlette.responses import RedirectResponse, Response
 
+from barnabas.broker.http.console_file import SECURITY_HEADERS, ConsoleFile
 from barnabas.broker.http.problem import Problem
 from barnabas.broker.http.routes import Call, Operation, without_parameters
 
@@ -31,23 +30,13 @@ _TYPES: Mapping[str, str] = {
 }
 """The types of the files that the console has; other files are not served."""
 
-_HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "Content-Security-Policy": (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        ),
-        "Referrer-Policy": "no-referrer",
-    }
-)
-
 _MISSING: Final = b"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Barnabas: the console is not built</title>
 <h1>The console is not built</h1>
-<p>This broker runs from a checkout. Install Node 20 or later, run <code>make console</code> there, and
+<p>This broker runs from a checkout. Install Node 18 or later, run <code>make console</code> there, and
 start the broker again. The wheel and the container image contain the console.</p>
 <p>The API works without it: <a href="/openapi.json">its description</a>.</p>
 </html>
@@ -93,24 +82,33 @@ class ConsoleRoutes:
     async def _redirect(self, _: Call) -> Response:
         return RedirectResponse(_PATH)
 
-    async def _document(self, _: Call) -> Response:
+    async def _document(self, call: Call) -> Response:
         document = self._files.get(_DOCUMENT)
-        return _response(_MISSING, _HTML) if document is None else _response(document, _HTML)
+        if document is None:
+            return Response(_MISSING, headers={**SECURITY_HEADERS, "Content-Type": _HTML})
+        return _response(document, call)
 
     async def _file(self, call: Call) -> Response:
-        name = call.path["file"]
-        content = self._files.get(name)
-        if content is None:
+        file = self._files.get(call.path["file"])
+        if file is None:
             raise Problem(HTTPStatus.NOT_FOUND, "The console has no such file.")
-        return _response(content, _TYPES[Path(name).suffix])
+        return _response(file, call)
 
 
-def _read_files(folder: Path) -> Mapping[str, bytes]:
-    """The contents by name; none if the console is not built."""
+def _response(file: ConsoleFile, call: Call) -> Response:
+    status, headers, content = file.respond(call.headers)
+    return Response(content, status, dict(headers))
+
+
+def _read_files(folder: Path) -> Mapping[str, ConsoleFile]:
+    """The files by name; none if the console is not built. Requests name one of them, never a path."""
     if not folder.is_dir():
         return {}
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in _TYPES}
+    return {path.name: _read(path) for path in folder.iterdir() if path.suffix in _TYPES and path.is_file()}
 
 
-def _response(content: bytes, content_type: str) -> Response:
-    return Response(content, headers={**_HEADERS, "Content-Type": content_type})
+def _read(path: Path) -> ConsoleFile:
+    compressed = path.with_name(f"{path.name}.gz")
+    return ConsoleFile(
+        path.read_bytes(), _TYPES[path.suffix], compressed.read_bytes() if compressed.exists() else None
+    )

@@ -122,6 +122,8 @@ export interface SearchResult {
   records: FoundRecord[];
   next_offset: number | null;
   searched_count: number;
+  /** The records in batches that are damaged or too large for a search. */
+  skipped_count: number;
 }
 
 /** One partition of a topic as a share group reads it. */

@@ -31,9 +31,11 @@ _HOST_FILES: Final = (
     ("/etc/ssl/certs", "/etc/ssl/certs"),
     ("/etc/pip.conf", "/etc/pip.conf"),
     ("~/.config/pip/pip.conf", "/root/.config/pip/pip.conf"),
+    ("/etc/npmrc", "/etc/npmrc"),
+    ("~/.npmrc", "/root/.npmrc"),
     ("~/.m2/settings.xml", "/root/.m2/settings.xml"),
 )
-"""Builds see these of the host, so that pip and Maven download as they do there."""
+"""Builds see these of the host, so that pip, npm and Maven download as they do there."""
 
 
 class Base(NamedTuple):
@@ -48,6 +50,7 @@ class Base(NamedTuple):
 BASES: Final[Mapping[str, Base]] = {
     "python:3.13-slim": Base(),
     "python:3.13": Base("gcc libc6-dev python3-dev"),
+    "node:22-slim": Base("nodejs npm"),
     "maven:3.9-eclipse-temurin-17": Base("maven openjdk-17-jdk-headless"),
     "eclipse-temurin:17-jre": Base("openjdk-17-jre-headless"),
     "prom/prometheus:v3.5.0": Base("prometheus", ("--entrypoint", '["prometheus"]', "--cmd", "")),

@@ -29,7 +29,7 @@ COMPOSE_FILE = DOCKER / "compose.yml"
 CHROOT_COMPOSE = f"{shlex.quote(sys.executable)} -m tests.containers.chroot_compose"
 NAME = "images-test"
 
-BARNABAS_BYTES_MAX: Final = 64_000_000
+BARNABAS_BYTES_MAX: Final = 70_000_000
 """The image without its base image."""
 
 WAIT_SECONDS_MAX: Final = 120.0
@@ -175,6 +175,16 @@ def test_the_image_has_the_parts_in_c(images: Project) -> None:
         program = "import barnabas.protocol.record_walk._native"
         found = run("exec", "-T", "broker", "python", "-c", program)
     assert found.returncode == 0, found.stderr
+
+
+def test_the_image_serves_the_console() -> None:
+    with network() as environ, compose(environ) as run:
+        assert run("up", "--detach", "--wait", "broker").returncode == 0
+        read = "from urllib.request import urlopen; print(urlopen('http://localhost:8080{}').read().decode())"
+        page = run("exec", "-T", "broker", "python", "-c", read.format("/console"))
+        script = run("exec", "-T", "broker", "python", "-c", read.format("/console/console.js"))
+    assert '<div id="console">' in page.stdout, page.stderr
+    assert len(script.stdout) > 10_000, script.stderr
 
 
 def test_a_foreign_listener_of_kafkas_image_is_explained_in_one_line(tmp_path: Path) -> None:

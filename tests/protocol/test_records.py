@@ -19,7 +19,8 @@ from barnabas.protocol.record_batch import (
     read_header,
     seal_batch,
 )
-from barnabas.protocol.records import Record, encode_records, iterate_records
+from barnabas.protocol.record_walk import record_spans
+from barnabas.protocol.records import Record, encode_records, iterate_records, record_of_span
 from barnabas.protocol.varint import RecordFormatError
 from tests.protocol.recorded_bytes import load_recorded
 
@@ -177,3 +178,11 @@ def test_a_wrong_record_count_is_refused() -> None:
     for record_count in (0, 2):
         with pytest.raises(RecordFormatError):
             list(iterate_records(body_of(record, record_count=record_count)))
+
+
+@pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME_FLAG])
+def test_a_record_is_read_alone_as_with_all_others(attributes: int) -> None:
+    batch = encode_records(RECORDS, attributes=attributes)
+    header, body = read_header(batch), batch[HEADER_BYTES:]
+    alone = [record_of_span(header, body, span) for span in record_spans(body, header.record_count)]
+    assert alone == list(iterate_records(batch))

@@ -22,3 +22,6 @@ DEPENDENCIES: Final = _OLDER_PYTHON | {
     "structlog",
     "uvloop",
 }
+
+CONSOLE_LIBRARIES: Final = frozenset({"preact", "uplot"})
+"""The libraries from npm whose code is in the console."""

@@ -7,17 +7,28 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients.broker_process import BrokerProcess
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster
 
 _ROUND_TRIP = Path(__file__).with_name("round_trip.py")
 _INHERITED = ("PATH", "HOME", "TMPDIR")
-_OF_INSTALLERS = ("PIP_", "UV_", "SSL_", "REQUESTS_", "HTTP_", "HTTPS_", "NO_PROXY")
+_OF_INSTALLERS = (
+    "PIP_",
+    "UV_",
+    "NPM_CONFIG_",
+    "npm_config_",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_",
+    "REQUESTS_",
+    "HTTP_",
+    "HTTPS_",
+    "NO_PROXY",
+)
 
 
 def installed_pythons() -> list[Path]:
@@ -47,10 +58,10 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, **variables: str) -> str:
     """Its standard output; AssertionError with all output if it fails."""
     finished = subprocess.run(
-        command, env=clean_environment(), capture_output=True, text=True, check=False, cwd="/"
+        command, env=clean_environment(**variables), capture_output=True, text=True, check=False, cwd="/"
     )
     assert finished.returncode == 0, f"{command} failed:\n{finished.stdout}{finished.stderr}"
     return finished.stdout
@@ -75,13 +86,24 @@ class Environment(NamedTuple):
         return {name.lower().replace("_", "-") for name in run(self.python, "-c", names).split()}
 
 
-def install(artefact: Path, folder: Path, python: str | Path = sys.executable) -> Environment:
-    """`pip install ARTEFACT` in a new environment of that Python; pip itself stays outside."""
+def install(
+    artefact: Path,
+    folder: Path,
+    python: str | Path = sys.executable,
+    *,
+    extra: str | None = None,
+    path: str | None = None,
+) -> Environment:
+    """`pip install ARTEFACT` in a new environment of that Python; pip itself stays outside.
+
+    `extra` is installed, too. `path` replaces the search path for programs.
+    """
     run(python, "-m", "venv", "--without-pip", folder)
     environment = Environment(folder)
     # Wheels that pip has built from an earlier source distribution of the same version must not be used.
-    command = ("-m", "pip", "--python", environment.python, "install", "--quiet", "--no-cache-dir", artefact)
-    run(sys.executable, *command)
+    wanted = artefact if extra is None else f"{artefact}[{extra}]"
+    command = ("-m", "pip", "--python", environment.python, "install", "--quiet", "--no-cache-dir", wanted)
+    run(sys.executable, *command, **({} if path is None else {"PATH": path}))
     return environment
 
 
@@ -96,9 +118,11 @@ def round_trip(python: Path, broker: BrokerProcess) -> dict[str, str]:
 
 
 @contextmanager
-def serving(command: Path, data_directory: Path) -> Generator[BrokerProcess]:
+def serving(
+    command: Path, data_directory: Path, settings: Mapping[str, str] = TEST_SETTINGS
+) -> Generator[BrokerProcess]:
     """A broker by `command serve`, which ends on SIGTERM with exit code 0."""
-    broker = BrokerProcess(command, data_directory)
+    broker = BrokerProcess(command, data_directory, settings)
     broker.start()
     try:
         yield broker

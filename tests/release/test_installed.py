@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from release.artefacts import Artefacts
-from tests.release.dependencies import DEPENDENCIES
+from tests.release.dependencies import CONSOLE_LIBRARIES, DEPENDENCIES
 from tests.release.environments import install, installed_pythons, round_trip, run, serving
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
@@ -44,10 +44,12 @@ def test_an_install_brings_no_jvm_no_spark_and_no_node(artefacts: Artefacts, tmp
     run(environment.python, "-c", "import barnabas.client, barnabas.broker.node.broker")
 
 
-def test_the_bill_of_materials_lists_the_installed_distributions(artefacts: Artefacts) -> None:
+def test_the_bill_of_materials_lists_the_installed_distributions_and_the_libraries_of_the_console(
+    artefacts: Artefacts,
+) -> None:
     (path,) = artefacts.sdist.parent.glob("*.cdx.json")
     bill = json.loads(path.read_text())
     assert bill["bomFormat"] == "CycloneDX"
     listed = {component["name"].lower().replace("_", "-") for component in bill["components"]}
-    assert listed - {"barnabas"} == DEPENDENCIES
+    assert listed - {"barnabas"} == DEPENDENCIES | CONSOLE_LIBRARIES
     assert all(component.get("licenses") for component in bill["components"])

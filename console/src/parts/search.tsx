@@ -111,12 +111,17 @@ function joined(before: Found | null, answer: SearchResult, partition: number): 
     records: [...(before?.records ?? []), ...answer.records],
     next_offset: answer.next_offset,
     searched_count: (before?.searched_count ?? 0) + answer.searched_count,
+    skipped_count: (before?.skipped_count ?? 0) + answer.skipped_count,
   };
 }
 
 function outcomeOf(found: Found): string {
   const end = found.next_offset === null ? "to the end of the log" : `before offset ${count(found.next_offset)}`;
-  return `${counted(found.records.length, "match", "matches")} in ${counted(found.searched_count, "record")} ${end}.`;
+  const searched = `${counted(found.records.length, "match", "matches")} in ${counted(found.searched_count, "record")} ${end}.`;
+  if (found.skipped_count === 0) {
+    return searched;
+  }
+  return `${searched} ${counted(found.skipped_count, "record")} in batches that are damaged or too large were not searched.`;
 }
 
 function Matches({ found }: { found: Found }) {

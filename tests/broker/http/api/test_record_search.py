@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from barnabas.broker.http.api import record_search
+from barnabas.broker.http.api import batch_search, record_search
+from barnabas.broker.http.api.found_records import SHOWN_CHARACTERS_MAX
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
 from tests.broker.http.http_lab import HttpLab, open_http_lab
-from tests.conformance.harness import produce_fields
+from tests.conformance.dead_lettering import records_of
+from tests.conformance.harness import produce_fields, settle
 
 SEARCH = "/api/v1/topics/t/partitions/0/search"
 RECORDS = (
@@ -51,7 +55,8 @@ async def test_a_text_is_found_in_each_field(compression: Compression) -> None:
         assert offsets(await search(http, text="retry", fields=["header"])) == [2]
         assert offsets(await search(http, text="abc")) == [0]
         result = await search(http, text="Customer")
-        assert result == {"records": [], "next_offset": None, "searched_count": 3}
+        assert (result["records"], result["next_offset"]) == ([], None)
+        assert (result["searched_count"], result["skipped_count"]) == (3, 0)
 
 
 async def test_a_match_has_the_record_as_text() -> None:
@@ -67,17 +72,62 @@ async def test_a_match_has_the_record_as_text() -> None:
         }
 
 
-async def test_searches_continue_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_search, "SEARCHED_BYTES_MAX", 1)
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("SEARCHED_BYTES_MAX", 1),
+        ("DECOMPRESSED_BYTES_MAX", 1),
+        ("SEARCH_SECONDS_MAX", 0.0),
+        ("MATCHES_MAX", 100),
+    ],
+)
+async def test_searches_continue_where_the_last_one_ended(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+) -> None:
+    monkeypatch.setattr(record_search, limit, value)
+    monkeypatch.setattr(record_search, "_PIECE_RECORDS", 1)
     batches = [encode_records([Record(0, 1_000, None, b"pay %d" % index)]) for index in range(3)]
     async with topic_with(*batches) as http:
         begin: int | None = 0
-        seen: list[int] = []
+        answers: list[list[int]] = []
         while begin is not None:
-            result = await search(http, text="pay", first_offset=begin, limit=1)
-            seen += offsets(result)
+            result = await search(http, text="pay", first_offset=begin)
+            answers.append(offsets(result))
             begin = result["next_offset"]
-        assert seen == [0, 1, 2]
+        assert answers == ([[0, 1, 2]] if limit == "MATCHES_MAX" else [[0], [1], [2], []])
+
+
+async def test_the_last_match_of_a_full_answer_ends_a_search() -> None:
+    async with topic_with(encode_records(RECORDS)) as http:
+        result = await search(http, text="pay", limit=1)
+        assert (offsets(result), result["next_offset"], result["searched_count"]) == ([0], 1, 1)
+        assert offsets(await search(http, text="pay", limit=1, first_offset=1)) == [1]
+
+
+async def test_the_broker_serves_its_clients_while_a_thread_searches() -> None:
+    async with topic_with(encode_records(RECORDS)) as http:
+        topic_id = http.lab.broker.metadata.image.topics_by_name["t"].topic_id
+        client = http.lab.client()
+        with http.lab.stalled_disk():
+            searching = asyncio.create_task(search(http, text="7"))
+            await settle()
+            produced = await client.ask("produce", **produce_fields(topic_id, 0, encode_records(RECORDS)))
+            fetched = await records_of(http.lab, topic_id, 0)
+            assert not searching.done()
+        assert produced.responses[0].partition_responses[0].error_code is ErrorCode.none
+        assert len(fetched) == 2 * len(RECORDS)
+        assert offsets(await searching) == [1, 2, 4, 5]
+
+
+async def test_records_of_a_batch_that_is_too_large_are_counted_but_not_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = encode_records(RECORDS)
+    large = encode_records([Record(index, 1_000, None, b"7" * 100) for index in range(20)])
+    monkeypatch.setattr(batch_search, "BATCH_BYTES_MAX", 1_000)
+    async with topic_with(large, small) as http:
+        result = await search(http, text="7")
+        assert (offsets(result), result["skipped_count"]) == ([21, 22], 20)
 
 
 async def test_a_search_needs_the_token_and_bounded_parameters() -> None:
@@ -99,7 +149,7 @@ async def test_a_search_needs_the_token_and_bounded_parameters() -> None:
 
 
 async def test_long_contents_are_cut() -> None:
-    value = b"x" * (record_search.SHOWN_CHARACTERS_MAX + 1)
+    value = b"x" * (SHOWN_CHARACTERS_MAX + 1)
     async with topic_with(encode_records([Record(0, 1_000, None, value)])) as http:
         [found] = (await search(http, text="xx"))["records"]
-        assert len(found["value"]) == record_search.SHOWN_CHARACTERS_MAX
+        assert len(found["value"]) == SHOWN_CHARACTERS_MAX
