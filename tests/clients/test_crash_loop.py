@@ -31,7 +31,9 @@ pytestmark = pytest.mark.barnabas
 KILLS = 8
 PARTITIONS = 3
 ACCEPTED_BETWEEN_KILLS = 300
-RESTART_SECONDS_MAX = 1.0
+RESTART_CPU_SECONDS_MAX = 1.0
+RESTART_SECONDS_MAX = 3.0
+"""While other tests run beside it; the workload `recovery` of the benchmarks measures the time itself."""
 LOCK_MS = 3000
 UNCONFIRMED_MAX = 200
 POLL_SECONDS = 0.1
@@ -236,7 +238,7 @@ def crash(broker: BrokerProcess, consumers: Sequence[Worker]) -> float:
     began = time.monotonic()
     broker.start()
     seconds = time.monotonic() - began
-    assert broker.cpu_seconds() < RESTART_SECONDS_MAX
+    assert broker.cpu_seconds() < RESTART_CPU_SECONDS_MAX
     for consumer in consumers:
         consumer.resume()
     return seconds

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.share.sweep import sweep
 from barnabas.storage.format.share_snapshot import (
     ShareSnapshot,
     decode_share_snapshot,
@@ -156,7 +157,10 @@ async def test_records_go_although_the_snapshot_names_a_deleted_group(stage: Sta
     assert log_of(stage).log_start_offset > before.checkpoint_offsets[GROUP]
 
 
-async def test_segments_stay_for_a_group_that_is_missing_in_the_snapshot(stage: Stage) -> None:
+async def test_segments_stay_for_a_group_that_is_missing_in_the_snapshot(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "SWEEP_INTERVAL_MS", 3 * DAY_MS)  # nothing loads the group before retention
     snapshot = snapshot_in(stage)
     write(stage, snapshot._replace(checkpoint_offsets={}))
     await stage.lab.crash()
