@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from barnabas.__main__ import main
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, confluent_admin
 from tests.clients.java_build import PROJECT
+from tests.clients.page_commands import run_commands
 from tests.clients.polling import eventually
 from tests.clients.test_readme import ADDRESS, blocks, running
 
@@ -63,6 +66,21 @@ def test_the_workers_of_a_page_share_the_jobs_and_reject_the_impossible_one(
         eventually(lambda: letter_count(own_broker), awaited="the impossible job is a dead letter")
     assert sorted(done()) == sorted(DONE)
     assert letter_count(own_broker) == 1
+
+
+@pytest.mark.barnabas
+def test_the_commands_of_the_overview_make_the_queue_of_its_program(
+    own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    overview = page("from-other-queues")
+    (make_queue,) = blocks(overview, "python")
+    assert run_commands(overview, own_broker) == 2
+    capsys.readouterr()
+    assert main(["config", "get", "group", "workers", "--bootstrap", own_broker.address]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    settings = re.findall(r'^    "([\w.]+)": "([\w.]+)",$', make_queue, re.MULTILINE)
+    assert len(settings) == 5
+    assert sorted(tuple(row.split()[:2]) for row in rows) == sorted(settings)
 
 
 def test_the_overview_leads_to_each_page() -> None:

@@ -63,11 +63,15 @@ def test_the_compose_file_for_integration_tests_is_valid(tmp_path: Path) -> None
     shown.write_text(text, encoding="utf-8")
     checked = check_compose_file(shown)
     assert checked.returncode == 0, checked.stdout
-    services = read_yaml(text)["services"]
+    services = read_yaml(interpolate(text, {"KAFKA_PORT": "29092"}))["services"]
+    assert services["broker"]["ports"] == ["127.0.0.1:29092:9092"]
     config = broker_config(services["broker"]["environment"])
     assert [one.port for one in config.listeners] == [19092, 9092]
+    assert [one.advertised_port for one in config.listeners] == [19092, 29092]
     options = command_parser().parse_args(services["topics"]["command"])
     assert (options.topic, options.partitions, options.if_missing) == ("orders", 3, True)
+    options = command_parser().parse_args(services["group"]["command"])
+    assert (options.name, options.settings) == ("workers", [("share.auto.offset.reset", "earliest")])
 
 
 def test_variables_have_their_value_or_their_default() -> None:

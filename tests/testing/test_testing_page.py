@@ -12,12 +12,18 @@ pytest_plugins = ("pytester",)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 
 
+def blocks(language: str) -> list[str]:
+    text = PAGE.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 def test_the_tests_on_the_page_pass(pytester: pytest.Pytester) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    pytester.makepyfile(**{f"test_block_{number}": block for number, block in enumerate(blocks)})
-    pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\n")
+    tests = blocks("python")
+    (configuration,) = blocks("ini")
+    pytester.makepyfile(**{f"test_block_{number}": block for number, block in enumerate(tests)})
+    pytester.makefile(".ini", pytest=configuration)
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-    result.assert_outcomes(passed=sum(len(re.findall(r"\bdef test_", block)) for block in blocks))
+    result.assert_outcomes(passed=sum(len(re.findall(r"\bdef test_", block)) for block in tests))
 
 
 def test_the_page_names_every_control() -> None:
