@@ -109,6 +109,7 @@ class ShareFetchOperation(ReservingOperation):
         """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
         self._has_begun_all = False
         """Whether this look has found a leader with a start offset for each partition so far."""
+        self._has_looked_at_all = True
         self._looking: asyncio.Future[bool] | None = None
         """A look that has not finished."""
         self._must_look_again = False
@@ -166,12 +167,12 @@ class ShareFetchOperation(ReservingOperation):
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
-        if stops_early and not (fetched or self._errors or self._passed_over):
+        if stops_early and not (fetched or self._errors):
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):
             return False
-        self._answer(fetched, len(planned))
+        self._answer(fetched, len(planned) if self._has_looked_at_all else None)
         return True
 
     @property
@@ -189,7 +190,7 @@ class ShareFetchOperation(ReservingOperation):
         """
         planned: list[_Planned] = []
         self._errors, self._late_errors, self._failed_topics = {}, {}, set()
-        self._has_begun_all = True
+        self._has_begun_all = self._has_looked_at_all = True
         config = self._config = self._source.config_of(self._spec.group_id)
         self._limits = config.limits
         if self._session is not None and self._session.lock_duration_ms is not None:
@@ -205,6 +206,7 @@ class ShareFetchOperation(ReservingOperation):
                 if one is not None:
                     planned.append(one)
                     if stops_early and self._has_all(one):
+                        self._has_looked_at_all = False
                         return planned
             await turns.took(_STEPS_PER_PARTITION * len(some))
         if self._session is not None and self._has_begun_all:
@@ -233,13 +235,15 @@ class ShareFetchOperation(ReservingOperation):
         return None
 
     def _has_all(self, planned: _Planned) -> bool:
-        """Whether the partition has all the records that the request asks for."""
-        _, _, plan, upper_offset = planned
+        """Whether the partition has all the records that the request asks for, unless some turn out to be
+        aborted or malformed.
+        """
+        _, leader, plan, upper_offset = planned
         records_max, limits = self._spec.records_max, self._limits
         is_certain = not limits.is_ordered and limits.timing is NO_TIMING
         if records_max > FEW_RECORDS_MAX and not is_certain:
             return False
-        return plan.record_count(upper_offset) >= records_max
+        return leader.core.planned_count(plan, upper_offset) >= records_max
 
     def _note_error(
         self, partition: TopicIdPartition, error: Exception, errors: dict[TopicIdPartition, PartitionFetch]
@@ -303,17 +307,19 @@ class ShareFetchOperation(ReservingOperation):
             await turns.took(_STEPS_PER_HANDOUT)
         return fetched
 
-    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int) -> None:
+    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int | None) -> None:
+        """`acquirable_count` is the number of partitions with records; None if not all were looked at."""
         if self._partitions:
             self._count(acquirable_count)
         answer = self._late_errors | fetched | self._errors
         self._acknowledged.when_done(lambda _: self._set(answer))
 
-    def _count(self, acquirable_count: int) -> None:
+    def _count(self, acquirable_count: int | None) -> None:
         counts = self._source.counts
         of_group = counts.by_group.get(self._spec.group_id)
         if of_group is not None:
-            of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
+            if acquirable_count is not None:
+                of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
             of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
         for of_topic in counts.of_topics(self._failed_topics):
             of_topic.failed_fetches.add()

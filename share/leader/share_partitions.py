@@ -172,7 +172,7 @@ class SharePartitions:
             self.wake_fetches(key)
 
     def put_away(self, key: SharePartitionKey) -> None:
-        """The leader was loaded for its lag alone: it goes again, unless a member makes use of it by now."""
+        """The leader was loaded for its lag alone: it goes again, unless it has something to do."""
         leader = self.in_memory(key)
         if leader is not None and leader.is_idle:
             self._forget_idle(key)

@@ -70,10 +70,6 @@ class AcquirePlan(NamedTuple):
     new_count: int = 0
     new_from: int = 0
 
-    def record_count(self, upper_offset: int) -> int:
-        """The records that can be acquired, at most: the new ones below `upper_offset` count."""
-        return self.available_count + max(min(self.new_count, upper_offset - self.new_from), 0)
-
     def chosen_count(self, last_offset: int = UNBOUNDED_OFFSET) -> int:
         """The number of chosen records up to an offset, inclusive."""
         return sum(max(min(last, last_offset) - first + 1, 0) for first, last in self.chosen)

@@ -207,6 +207,13 @@ class SharePartition:
         """
         return acquisition.plan(self._in_flight, records_max, limits, acquire_mode)
 
+    def planned_count(self, plan: AcquirePlan, upper_offset: int) -> int:
+        """The records that a plan can acquire, at most; of the new ones, those below `upper_offset`."""
+        new_count = 0
+        if plan.new_count:
+            new_count = self.record_count(plan.new_from, upper_offset - 1)
+        return plan.available_count + min(plan.new_count, new_count)
+
     def plan_look_ahead(self, limits: ShareLimits) -> AcquirePlan:
         """The read before a fetch of a group with priorities, so that it can choose among more records. Its
         batches are for `look_ahead`, and then the fetch needs a new plan.

@@ -3,7 +3,8 @@
 After a start there are no leaders, and a group whose consumers are all down loads none. Its lag is the one
 that matters most. So each of these share-partitions is led once, which reads its newest checkpoint and the
 changes behind it, and its leader goes at once. From then on `IdleLags` follows the log. This does not delay
-the start, and holds one leader at a time in memory. It runs only while the metrics are served.
+the start, and keeps only those leaders in memory that have something to do. It runs only while the metrics
+are served.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
+from barnabas.share.leader.idle_lags import IDLE_LAGS_MAX
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.sweep.shared_partitions import SharedPartitions, share_partitions_of
@@ -26,13 +28,17 @@ from barnabas.storage.errors import StorageError
 log = get_logger("share")
 
 ROUND_INTERVAL_MS: Final = 60_000
-"""From the end of one round to the next one. A round finds the share-partitions whose lag is unknown: all
-after a start, later those whose state was reset or could not be read.
+"""From the beginning of a round to the next one, at least. A round finds the share-partitions whose lag is
+unknown: all after a start, later those whose state was reset or could not be read.
 """
 PARTITIONS_PER_LOOK_MAX: Final = 100
 """The share-partitions that are led in one look, one after the other."""
 LOOK_INTERVAL_MS: Final = 1_000
 """From one look of a round to the next."""
+ROUNDS_WITHOUT_BEGINNING: Final = 10
+"""The rounds for which a share-partition without a start offset is left alone: it has no lag yet, and most
+begin with a fetch.
+"""
 
 
 class LagLooks:
@@ -57,6 +63,9 @@ class LagLooks:
         self._next_at_ms: int | None = None
         self._queue: deque[SharePartitionKey] = deque()
         """The share-partitions of this round that were not led yet."""
+        self._not_begun: set[SharePartitionKey] = set()
+        """Those that had no start offset in one of the last rounds."""
+        self._round_count = 0
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -98,23 +107,31 @@ class LagLooks:
             self._look_again_at(self._clock.monotonic_ms() + LOOK_INTERVAL_MS)
 
     async def _begin_round(self) -> None:
+        self._round_count += 1
+        if self._round_count % ROUNDS_WITHOUT_BEGINNING == 0:
+            self._not_begun.clear()
         for group in self._groups.list_groups():
+            if len(self._queue) >= IDLE_LAGS_MAX or self._leaders.idle_lags.is_full:
+                break
             keys = share_partitions_of(self._groups, group.group_id)
             self._queue.extend(key for key in keys if not self._is_known(key))
             await asyncio.sleep(0)  # there may be thousands of groups
 
     def _is_known(self, key: SharePartitionKey) -> bool:
-        """Whether metrics have the lag, or have no room for it."""
+        """Whether metrics have the lag, or have no room for it, or there is none yet."""
         lags = self._leaders.idle_lags
-        return self._leaders.in_memory(key) is not None or key in lags or lags.is_full
+        is_in_memory = self._leaders.in_memory(key) is not None
+        return is_in_memory or key in lags or key in self._not_begun or lags.is_full
 
     async def _learn(self, key: SharePartitionKey) -> None:
         try:
-            await self._load(key)
+            leader = await self._load(key)
         except (ApiError, StorageError) as error:
             # The next round tries again; a client that fetches is told the error itself.
             log.debug("a lag could not be learnt", group=key.group_id, error=str(error))
         except Exception:
             log.exception("learning a lag failed", group=key.group_id)
         else:
+            if not leader.core.is_initialised:
+                self._not_begun.add(key)
             self._leaders.put_away(key)

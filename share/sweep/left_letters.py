@@ -10,8 +10,8 @@ records.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from itertools import islice
 
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.share.sweep.shared_partitions import SharedPartitions, share_partitions_of
@@ -27,6 +27,10 @@ class LeftLetters:
         """Whether the groups that were there at the start have been added."""
         self._settled: dict[str, set[SharePartitionKey]] = {}
         """By group, the share-partitions that are settled; the group is dropped when all are."""
+        self._queues: dict[str, deque[SharePartitionKey]] = {}
+        """By group, those that were not looked at since all were the last time: one that cannot be led is
+        looked at again behind the others.
+        """
 
     @property
     def is_empty(self) -> bool:
@@ -58,9 +62,11 @@ class LeftLetters:
             if len(keys) == count_max:
                 break
             settled = self._settled.pop(group_id)
-            unsettled = (one for one in share_partitions_of(self._groups, group_id) if one not in settled)
-            found = list(islice(unsettled, count_max - len(keys)))
-            if found:
-                keys += found
-                self._settled[group_id] = settled
+            queue = self._queues.pop(group_id, None) or deque(
+                one for one in share_partitions_of(self._groups, group_id) if one not in settled
+            )
+            if queue:
+                taken = [queue.popleft() for _ in range(min(len(queue), count_max - len(keys)))]
+                keys += (one for one in taken if one not in settled)
+                self._settled[group_id], self._queues[group_id] = settled, queue
         return keys

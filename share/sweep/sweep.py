@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, NamedTuple
 
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, ResourceType
@@ -85,14 +85,19 @@ class Sweep:
         """The log over which each share-partition was led last, so that its letters were resumed."""
         self._next_looks: dict[SharePartitionKey, _NextLook] = {}
         self._left = LeftLetters(groups)
-        self._with_letters = self._groups_with_letters()
+        self._swept: set[str] = set()
+        """The groups to look after."""
+        self._with_letters: set[str] = set()
+        self._note_settings(image.configured_names(ResourceType.GROUP))
         self._begin_if_needed()
 
     def metadata_changed(self, changes: MetadataChanges) -> None:
         """Settings may have changed."""
-        if changes.configs or changes.features:
-            before, self._with_letters = self._with_letters, self._groups_with_letters()
-            self._left.add(sorted(before - self._with_letters))
+        changed = {name for kind, name in changes.configs if kind == ResourceType.GROUP}
+        if changes.features:
+            changed.update(self._swept, self._image.configured_names(ResourceType.GROUP))
+        if changed:
+            self._left.add(sorted(self._note_settings(changed)))
             self._begin_if_needed()
 
     def next_deadline_ms(self) -> int | None:
@@ -118,19 +123,21 @@ class Sweep:
             self._deadlines.schedule(self, self._next_at_ms)
 
     def _is_needed(self) -> bool:
-        return not self._left.is_empty or any(True for _ in self._swept_groups())
+        return bool(self._swept) or not self._left.is_empty
 
-    def _groups_with_letters(self) -> set[str]:
-        return {
-            group_id for group_id, config in self._swept_groups() if config.limits.letter_place is not None
-        }
-
-    def _swept_groups(self) -> Iterator[tuple[str, ShareGroupConfig]]:
-        """The groups to look after. Both settings are a group's own, so it has an entry."""
-        for group_id in self._image.configured_names(ResourceType.GROUP):
-            config = self._configs.of(group_id)
-            if config.limits.timing.ttl_ms or config.limits.letter_place is not None:
-                yield group_id, config
+    def _note_settings(self, group_ids: Iterable[str]) -> set[str]:
+        """Note which of these groups are to be looked after; returns those that no longer have letters. Both
+        settings are a group's own, so no other group has changed.
+        """
+        without_letters: set[str] = set()
+        for group_id in group_ids:
+            limits = self._configs.of(group_id).limits
+            has_letters = limits.letter_place is not None
+            if group_id in self._with_letters and not has_letters:
+                without_letters.add(group_id)
+            _put(self._with_letters, group_id, is_in=has_letters)
+            _put(self._swept, group_id, is_in=has_letters or limits.timing.ttl_ms > 0)
+        return without_letters
 
     async def _sweep(self) -> None:
         if not self._queue:
@@ -155,7 +162,7 @@ class Sweep:
 
     def _begin_round(self) -> None:
         keys = [
-            key for group_id, _ in self._swept_groups() for key in share_partitions_of(self._groups, group_id)
+            key for group_id in sorted(self._swept) for key in share_partitions_of(self._groups, group_id)
         ]
         self._queue.extend(keys)
         present = set(keys)
@@ -217,3 +224,10 @@ def _is_unsettled(leader: SharePartitionLeader) -> bool:
     letters, or one whose expiry is not recorded.
     """
     return leader.closed or leader.log.offline is not None or not leader.is_idle
+
+
+def _put(group_ids: set[str], group_id: str, *, is_in: bool) -> None:
+    if is_in:
+        group_ids.add(group_id)
+    else:
+        group_ids.discard(group_id)

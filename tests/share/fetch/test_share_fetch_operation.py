@@ -19,6 +19,7 @@ from barnabas.share.partition.limits import AcquireMode
 from barnabas.share.sessions.session import ShareSession, ShareSessionKey
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
+from tests.storage.transactions import Producer
 
 SIZE = len(batch(1, 0))
 Answer = dict[TopicIdPartition, PartitionFetch]
@@ -142,6 +143,21 @@ async def test_the_other_partitions_are_left_alone_if_one_has_all_records_and_th
     operation = stage.operation(*partitions, session=session, records_max=records_max, min_bytes=min_bytes)
     assert operation.try_complete()
     assert set(answered(operation)) == ({stage.zero} if is_enough else {stage.zero, unknown})
+
+
+async def test_the_others_are_looked_at_if_all_records_of_the_first_have_been_aborted(stage: Stage) -> None:
+    await stage.lab.configure_group(GROUP, isolation_level="read_committed")
+    log = stage.lab.broker.logs.find(stage.zero)
+    assert log is not None
+    producer = Producer(log, 1)
+    producer.send(40)
+    producer.abort()
+    await stage.produce(stage.one, 40)
+    session = ShareSession(ShareSessionKey(GROUP, "member"), [stage.zero, stage.one], connection_id=1)
+    session.note_begun([stage.zero, stage.one])
+    operation = stage.operation(session=session, records_max=40)
+    assert operation.try_complete()
+    assert counts(answered(operation)) == [40]
 
 
 async def test_a_partition_in_the_order_of_keys_is_not_sure_to_have_all_records(stage: Stage) -> None:

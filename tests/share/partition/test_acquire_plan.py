@@ -23,9 +23,14 @@ def test_a_plan_counts_the_records_that_can_be_acquired_below_an_offset() -> Non
     leader.fetch(records_max=20)
     leader.acknowledge(0, 19, *[RELEASE, ACCEPT] * 10)
     plan = leader.partition.plan_acquire(500, leader.limits)
-    assert plan.record_count(20) == 10, "only the released ones, without those between them"
-    assert plan.record_count(35) == 25
-    assert plan.record_count(1_000) == 50, "the window has room for 40 new ones"
+    counts = [leader.partition.planned_count(plan, upper_offset) for upper_offset in (20, 35, 1_000)]
+    assert counts == [10, 25, 50], "the released ones, without those between them; the window has room for 40"
+
+
+def test_control_offsets_are_no_records_that_a_plan_can_acquire() -> None:
+    leader = Leader().produce(1).control(100).produce(1)
+    plan = leader.partition.plan_acquire(500, leader.limits)
+    assert leader.partition.planned_count(plan, leader.log_end_offset) == 2
 
 
 def test_plan_reads_a_released_batch_whole_unless_records_are_limited() -> None:
