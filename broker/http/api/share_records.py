@@ -26,7 +26,7 @@ from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.partition.inspection import InspectedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
