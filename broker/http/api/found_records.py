@@ -76,8 +76,8 @@ def _found(record: Record, found_in: Sequence[Field]) -> FoundRecord:
 
 
 def _text(content: bytes | None) -> str | None:
-    """The begin of the content as text."""
+    """The start of the content as text."""
     if content is None:
         return None
-    begin = content[: SHOWN_CHARACTERS_MAX * _CHARACTER_BYTES_MAX]  # has all characters that are shown
-    return begin.decode("utf-8", "replace")[:SHOWN_CHARACTERS_MAX]
+    start = content[: SHOWN_CHARACTERS_MAX * _CHARACTER_BYTES_MAX]  # has all characters that are shown
+    return start.decode("utf-8", "replace")[:SHOWN_CHARACTERS_MAX]

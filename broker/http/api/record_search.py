@@ -52,7 +52,7 @@ class RecordSearch(Struct, kw_only=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=256)]
     fields: Annotated[tuple[Field, ...], Meta(min_length=1)] = FIELDS
     first_offset: Offset | None = None
-    """None: the begin of the log."""
+    """None: the start of the log."""
     limit: Annotated[int, Meta(ge=1, le=MATCHES_MAX)] = 20
 
 

@@ -63,8 +63,8 @@ export function StuckPage({ group }: { group: string | null }) {
         </label>
       </PageHead>
       <p class="lead">
-        Records {group === null ? "of all share groups " : ""}that were delivered and are not final, and records that
-        wait for their dead letter.
+        Records {group === null ? "of all share groups " : ""}whose deliveries have failed and that are not final, and
+        records that wait for their dead letter.
       </p>
       <WhenLoaded loaded={loaded}>
         {(found) => (
