@@ -318,6 +318,13 @@ class PartitionLog:
                 offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
             )
 
+    def offset_behind_damage(self, offset: int) -> int:
+        """The offset where to go on after `read` or `read_batches` has raised CorruptBatch at `offset`; more
+        damage may follow. Raises StorageError.
+        """
+        with self._reads:
+            return self._reader.verification.offset_behind_damage(offset)
+
     def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
         """The bytes that a Fetch at `offset` could get, counted up to `enough`. Raises as `read` does."""
         with self._reads:

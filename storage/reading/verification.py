@@ -124,6 +124,25 @@ class Verification:
         if damage is not None and needed_offset < self._end_offset(segment):
             raise self.corrupt(segment, damage.position, damage.reason)
 
+    def offset_behind_damage(self, offset: int) -> int:
+        """The offset where reading can go on after a read of `offset` has raised `CorruptBatch`: the next good
+        batch of the segment, or the segment's end. Raises OSError.
+        """
+        segment: Segment | None = self._log.segments.floor(offset)
+        while segment is not None:
+            is_damaged = False
+            for one in self._look(segment, offset):
+                if isinstance(one, Damage):
+                    is_damaged = True
+                elif is_damaged and one.header.base_offset > offset:
+                    return one.header.base_offset
+                else:
+                    is_damaged = False
+            if is_damaged:
+                return self._end_offset(segment)
+            segment = self._log.segments.after(segment)
+        raise AssertionError("no batch at the offset, or behind it, is damaged")
+
     def corrupt(
         self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused"
     ) -> CorruptBatch:

@@ -22,6 +22,7 @@ from barnabas.broker.http.routes import Call, Operation, with_body
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.stepwise import StepwiseWork
+from barnabas.storage.errors import CorruptBatch
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -107,15 +108,26 @@ class SearchRoutes:
 
 
 async def _search(opened: PartitionLog, wanted: RecordSearch, work: StepwiseWork) -> SearchResult:
-    """Searches records from the first offset on until a limit is reached. Raises ApiError, StorageError."""
+    """Searches records from the first offset on until a limit is reached. Raises ApiError, StorageError.
+
+    A damaged batch ends the search. A search that begins at one skips it, and so the next search goes on.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + SEARCH_SECONDS_MAX
     search = BatchSearch(wanted.text.encode(), wanted.fields, wanted.limit)
-    offset = opened.log_start_offset if wanted.first_offset is None else wanted.first_offset
+    first_offset = opened.log_start_offset if wanted.first_offset is None else wanted.first_offset
+    offset = first_offset
     read_bytes = 0
     is_over = False
     while not is_over:
-        read = opened.read_batches(offset, records_max=_PIECE_RECORDS, bytes_max=_PIECE_BYTES)
+        try:
+            read = opened.read_batches(offset, records_max=_PIECE_RECORDS, bytes_max=_PIECE_BYTES)
+        except CorruptBatch:
+            if offset > first_offset:
+                break
+            offset = opened.offset_behind_damage(first_offset)
+            search.skipped_count += offset - first_offset
+            continue
         if not read.batches:
             return _result(search, None)
         read_bytes += len(read.data)

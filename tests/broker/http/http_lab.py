@@ -52,11 +52,19 @@ async def open_http_lab(
     more: Sequence[Operation] = (),
 ) -> AsyncGenerator[HttpLab]:
     """`given` are settings of the broker; `more` are further operations."""
-    async with open_lab(**given) as lab:
-        operations = (*broker_operations(lab.broker, Streams()), *more)
-        document = DocumentRoutes("0", operations)
-        served = (*operations, *document.operations())
-        application = make_application(served, AccessRules(frozenset({"broker.test"}), token))
-        transport = ASGITransport(application, client=("192.0.2.1", 5000))
-        async with AsyncClient(transport=transport, base_url=ADDRESS) as client:
-            yield HttpLab(lab, client)
+    async with open_lab(**given) as lab, serve_http(lab, token=token, more=more) as http:
+        yield http
+
+
+@asynccontextmanager
+async def serve_http(
+    lab: Lab, *, token: str | None = TOKEN, more: Sequence[Operation] = ()
+) -> AsyncGenerator[HttpLab]:
+    """Serves the broker that the lab has now: after a restart, serve again."""
+    operations = (*broker_operations(lab.broker, Streams()), *more)
+    document = DocumentRoutes("0", operations)
+    served = (*operations, *document.operations())
+    application = make_application(served, AccessRules(frozenset({"broker.test"}), token))
+    transport = ASGITransport(application, client=("192.0.2.1", 5000))
+    async with AsyncClient(transport=transport, base_url=ADDRESS) as client:
+        yield HttpLab(lab, client)

@@ -312,3 +312,38 @@ async def test_a_walk_past_share_state_looks_at_each_batch_of_a_run_once(
     monkeypatch.setattr(ShareIndex, "end_of_run", refuse)
     walked = [header.base_offset for _, header in again._reader.verification.walk(active_segment(again), 0)]
     assert walked == [0, 51]
+
+
+# The way on behind damage.
+
+
+async def test_reading_can_go_on_behind_a_bad_batch() -> None:
+    filesystem = await written_log()
+    spoil(filesystem, BATCH_OF_OFFSET_4)
+    log = await reopened(filesystem)
+    for offset in (2, 3, 4):
+        assert log.offset_behind_damage(offset) == 5
+    assert share_fetch(log, 5) == VALUES[3:]
+
+
+async def test_reading_can_go_on_behind_several_bad_batches() -> None:
+    filesystem = await written_log()
+    starts = batch_starts(filesystem)
+    filesystem.files[LOG_PATH][starts[1] + 20 : starts[5] + 20] = bytes(starts[5] - starts[1])
+    log = await reopened(filesystem)
+    assert log.offset_behind_damage(1) == 6
+
+
+async def test_reading_can_go_on_with_the_next_segment_if_the_way_is_lost() -> None:
+    filesystem = await written_log(LogConfig(index_interval_bytes=1, segment_bytes=400))
+    filesystem.files[LOG_PATH.replace(".log", ".index")].clear()
+    filesystem.files[LOG_PATH][11] ^= 0xFF
+    log = await reopened(filesystem, SPARSE)
+    assert log.offset_behind_damage(0) == 4
+
+
+async def test_behind_a_bad_last_batch_is_the_end_of_the_log() -> None:
+    filesystem = await written_log()
+    spoil(filesystem, END_OFFSET - 1)
+    log = await reopened(filesystem)
+    assert log.offset_behind_damage(END_OFFSET - 1) == END_OFFSET

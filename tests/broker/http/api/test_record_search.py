@@ -14,10 +14,11 @@ from barnabas.broker.http.api.found_records import SHOWN_CHARACTERS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
-from tests.broker.http.http_lab import HttpLab, open_http_lab
+from tests.broker.http.http_lab import HttpLab, open_http_lab, serve_http
 from tests.conformance.dead_lettering import records_of
-from tests.conformance.harness import produce_fields, settle
+from tests.conformance.harness import DATA_DIRECTORY, produce_fields, settle
 
+LOG_PATH = f"{DATA_DIRECTORY}/t-0/{0:020d}.log"
 SEARCH = "/api/v1/topics/t/partitions/0/search"
 RECORDS = (
     Record(0, 1_000, b"customer-1", b"pay 5", (("trace", b"abc"),)),
@@ -27,9 +28,9 @@ RECORDS = (
 
 
 @asynccontextmanager
-async def topic_with(*batches: bytes) -> AsyncGenerator[HttpLab]:
+async def topic_with(*batches: bytes, **configs: str) -> AsyncGenerator[HttpLab]:
     async with open_http_lab() as http:
-        topic_id = await http.lab.create_topic("t")
+        topic_id = await http.lab.create_topic("t", **configs)
         client = http.lab.client("producer")
         for batch in batches:
             await client.ask("produce", **produce_fields(topic_id, 0, batch))
@@ -128,6 +129,34 @@ async def test_records_of_a_batch_that_is_too_large_are_counted_but_not_searched
     async with topic_with(large, small) as http:
         result = await search(http, text="7")
         assert (offsets(result), result["skipped_count"]) == ([21, 22], 20)
+
+
+async def test_a_damaged_batch_ends_a_search_and_the_next_search_skips_it() -> None:
+    batch = encode_records(RECORDS)
+    async with topic_with(batch, batch, batch, batch, index__interval__bytes="1") as http:
+        for damaged in (1, 2):
+            http.lab.filesystem.files[LOG_PATH][(damaged + 1) * len(batch) - 1] ^= 1
+        await http.lab.restart()
+        async with serve_http(http.lab) as restarted:
+            begin: int | None = 0
+            answers: list[tuple[list[int], int, int]] = []
+            while begin is not None:
+                result = await search(restarted, text="7", first_offset=begin)
+                answers.append((offsets(result), result["searched_count"], result["skipped_count"]))
+                begin = result["next_offset"]
+    assert answers == [([1, 2], 3, 0), ([10, 11], 3, 6)]
+
+
+async def test_a_search_skips_a_damaged_last_batch() -> None:
+    batch = encode_records(RECORDS)
+    async with topic_with(batch, batch) as http:
+        http.lab.filesystem.files[LOG_PATH][-1] ^= 1
+        await http.lab.restart()
+        async with serve_http(http.lab) as restarted:
+            first = await search(restarted, text="7")
+            second = await search(restarted, text="7", first_offset=first["next_offset"])
+    assert (offsets(first), first["next_offset"]) == ([1, 2], 3)
+    assert (offsets(second), second["next_offset"], second["skipped_count"]) == ([], None, 3)
 
 
 async def test_a_search_needs_the_token_and_bounded_parameters() -> None:
