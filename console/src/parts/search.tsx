@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 
 import { searchRecords, type Field, type FoundRecord, type SearchResult } from "../api";
 import { count, counted } from "../format";
+import { Newest } from "../newest";
 import { reasonOf } from "../polling";
 import { Empty, Failure, Time } from "./notices";
 import { Table } from "./table";
@@ -25,14 +26,19 @@ export function Search({ topic, partitionCount }: { topic: string; partitionCoun
   const [failure, setFailure] = useState<string | null>(null);
   const [isBusy, setIsBusy] = useState(false);
 
+  const [searches] = useState(() => new Newest());
+
   const search = async (before: Found | null) => {
+    const isNewest = searches.begin();
     setIsBusy(true);
     try {
       const begin = before?.next_offset ?? null;
       const answer = await withToken((token) => searchRecords(topic, partition, text, fields, begin, token));
+      if (!isNewest()) return;
       setFailure(null);
       setFound(joined(before, answer, partition));
     } catch (error) {
+      if (!isNewest()) return;
       setFailure(reasonOf(error));
     }
     setIsBusy(false);
@@ -44,8 +50,11 @@ export function Search({ topic, partitionCount }: { topic: string; partitionCoun
   const toggle = (field: Field, isChosen: boolean) => {
     setFields(FIELDS.filter((one) => (one === field ? isChosen : fields.includes(one))));
   };
-  /** The next part continues this search; another text or partition begins a new one. */
+  /** The next part continues this search; another text, partition or field begins a new one. */
   const begin = (change: () => void) => {
+    searches.end();
+    setIsBusy(false);
+    setFailure(null);
     setFound(null);
     change();
   };
