@@ -8,6 +8,8 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+/** The furthest time from 1970 of a `Date`, in both directions. */
+const DATE_MS_MAX = 8.64e15;
 
 /** A count or an offset; a dash if it is unknown. */
 export function count(value: number | null | undefined): string {
@@ -44,8 +46,13 @@ export function ago(timestampMs: number, nowMs: number): string {
   return relative.format(Math.round(distanceMs / DAY_MS), "day");
 }
 
+/** The time in the form of ISO 8601; null for a time that `Date` cannot have, which a producer can send. */
+export function isoTime(timestampMs: number): string | null {
+  return Math.abs(timestampMs) <= DATE_MS_MAX ? new Date(timestampMs).toISOString() : null;
+}
+
 export function exactTime(timestampMs: number): string {
-  return new Date(timestampMs).toISOString().replace("T", " ").replace("Z", " UTC");
+  return isoTime(timestampMs)?.replace("T", " ").replace("Z", " UTC") ?? `${timestampMs} ms`;
 }
 
 /** "14:05:30", in the reader's time zone. */

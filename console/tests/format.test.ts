@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, count, counted, exactTime, offsets, rate, seconds } from "../src/format";
+import { ago, count, counted, exactTime, isoTime, offsets, rate, seconds } from "../src/format";
 
 test("an unknown number is a dash", () => {
   for (const unknown of [null, undefined, -1]) assert.equal(count(unknown), "–");
@@ -30,4 +30,16 @@ test("times are relative, with the exact one beside", () => {
   assert.equal(ago(now - 7_200_000, now), "2 hours ago");
   assert.equal(ago(now - 86_400_000, now), "yesterday");
   assert.equal(exactTime(now), "2030-01-02 12:00:00.000 UTC");
+});
+
+test("a time that is no date is shown in milliseconds", () => {
+  assert.equal(isoTime(8.64e15), "+275760-09-13T00:00:00.000Z");
+  for (const [timestampMs, shown] of [
+    [8.64e15 + 1, "8640000000000001 ms"],
+    [-8.64e15 - 1, "-8640000000000001 ms"],
+    [2 ** 63, "9223372036854776000 ms"],
+  ] as const) {
+    assert.equal(isoTime(timestampMs), null);
+    assert.equal(exactTime(timestampMs), shown);
+  }
 });

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import { ago, exactTime } from "../format";
+import { ago, exactTime, isoTime } from "../format";
 import type { Loaded } from "../polling";
 
 export interface Crumb {
@@ -71,10 +71,12 @@ export function WhenLoaded<Value>({ loaded, children }: {
   );
 }
 
-/** "3 minutes ago", with the exact time in its title. */
+/** "3 minutes ago", with the exact time in its title. A time that is no date is shown in milliseconds. */
 export function Time({ timestampMs }: { timestampMs: number }) {
+  const dateTime = isoTime(timestampMs);
+  if (dateTime === null) return <>{exactTime(timestampMs)}</>;
   return (
-    <time dateTime={new Date(timestampMs).toISOString()} title={exactTime(timestampMs)}>
+    <time dateTime={dateTime} title={exactTime(timestampMs)}>
       {ago(timestampMs, Date.now())}
     </time>
   );
