@@ -117,8 +117,12 @@ class ShareGroupRoutes:
         group_id = call.path["group"]
         places = places_of(self._broker, group_id)
         chosen, has_more = next_keys(places, _place_in(query.cursor), query.limit)
+        partitions: list[ShareProgress] = []
+        for place in chosen:
+            partitions.append(await self._progress(group_id, places[place], place))
+            await asyncio.sleep(0)  # a page may have a thousand partitions
         return ProgressPage(
-            partitions=[await self._progress(group_id, places[place], place) for place in chosen],
+            partitions=partitions,
             next_cursor=f"{chosen[-1][0]}:{chosen[-1][1]}" if has_more else None,
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from tests.broker.http.api.working_group import GROUP_PATH, working_group
+from tests.broker.http.api.working_group import GROUP_PATH, WorkingGroup, working_group
 from tests.conformance.share_member import ACCEPT
 
 STORES = pytest.mark.parametrize("store", ["log", "topic"])
@@ -77,3 +79,21 @@ async def test_a_group_that_has_not_begun_has_no_lag_of_zero() -> None:
         response = await group.http.get("/api/v1/share-groups/new/lag")
         assert response.status_code == 404
         assert response.json()["detail"] == "The share group new has not begun to read a partition."
+
+
+async def test_other_work_runs_between_the_partitions_of_a_page() -> None:
+    async with working_group(5) as group:
+        turns_before = await turns_of(group, f"{GROUP_PATH}/partitions?limit=2")  # loads both partitions
+        turns = [await turns_of(group, f"{GROUP_PATH}/partitions?limit={limit}") for limit in (1, 2)]
+        assert turns[0] < turns[1] <= turns_before
+
+
+async def turns_of(group: WorkingGroup, path: str) -> int:
+    """How often a task that is always ready runs during a request."""
+    asking = asyncio.create_task(group.http.json(path))
+    turns = 0
+    while not asking.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await asking
+    return turns
