@@ -22,7 +22,9 @@ from barnabas.broker.http.api.share_groups import Place, places_of
 from barnabas.broker.http.api.share_records import page_of
 from barnabas.broker.http.problem import Problem
 from barnabas.broker.http.routes import Call, Operation, with_query
-from barnabas.protocol.errors import ApiError
+from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.replay.partition_operations import being_loaded
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.record_inspection import DescribedState
 from barnabas.share.partition.inspection import InspectedRange, failed_delivery_count
@@ -125,16 +127,15 @@ class StuckRecordRoutes:
     def _positions(self, wanted: Sequence[str], begin: _Position) -> Iterator[tuple[_Position, UUID]]:
         """All share-partitions of the groups from the position on, ascending, each with its topic's id.
 
-        Raises ApiError for a wanted group that does not exist.
+        Raises ApiError for a wanted group that does not exist, and while a group is not known.
         """
-        listed = wanted or [group.group_id for group in self._broker.groups.list_groups((), ("share",))]
-        for group_id in sorted(set(listed)):
+        for group_id in sorted(set(wanted or self._all_groups())):
             if group_id < begin.group_id:
                 continue
             try:
                 places = places_of(self._broker, group_id)
-            except ApiError:
-                if wanted:
+            except ApiError as error:
+                if wanted or error.code is not ErrorCode.group_id_not_found:
                     raise
                 continue  # it was deleted during the search
             for place, topic_id in sorted(places.items()):
@@ -143,6 +144,13 @@ class StuckRecordRoutes:
                     yield position, topic_id
                 elif place == begin.place:
                     yield begin, topic_id
+
+    def _all_groups(self) -> Sequence[str]:
+        """The ids of all share groups. UNSUPPORTED_VERSION, COORDINATOR_LOAD_IN_PROGRESS."""
+        require_share_groups(self._broker.metadata.image)
+        if not self._broker.groups.share.all_loaded:
+            raise being_loaded()
+        return [group.group_id for group in self._broker.groups.list_groups((), ("share",))]
 
     async def _look(
         self, position: _Position, topic_id: UUID, query: StuckQuery, limit: int
@@ -181,7 +189,7 @@ def _cursor(position: _Position) -> str:
 
 
 def _position_in(cursor: str) -> _Position:
-    """The begin of the page. Raises Problem."""
+    """The start of the page. Raises Problem."""
     if not cursor:
         return _Position()
     parts = cursor.split(":", 3)

@@ -11,6 +11,7 @@ from barnabas.broker.http.api import stuck_records
 from barnabas.protocol.identity import TopicIdPartition
 from tests.broker.http.api.working_group import WorkingGroup, working_group
 from tests.conformance.share_member import ACCEPT, RELEASE, ShareMember
+from tests.conformance.test_share_version import set_share_version
 
 PATH = "/api/v1/stuck-records"
 STORES = pytest.mark.parametrize("store", ["log", "topic"])
@@ -96,6 +97,33 @@ async def test_pages_go_on_within_a_partition_and_over_groups(monkeypatch: pytes
         assert await stuck(group) == expected
         assert await stuck(group, "group=group") == expected[2:]
         assert await stuck(group, "group=group&group=a:group&limit=1") == expected
+
+
+async def test_a_list_of_all_groups_is_refused_while_groups_are_being_loaded() -> None:
+    async with working_group(1) as group:
+        groups = group.http.lab.broker.groups
+        partition = groups.operations.partition_of("group")
+        for unloaded in (partition, (partition + 1) % groups.operations.partition_count):
+            groups.unload(unloaded)
+            response = await group.http.get(PATH)
+            assert response.status_code == 503
+            assert response.json()["kafka_error"] == "COORDINATOR_LOAD_IN_PROGRESS"
+
+
+async def test_a_group_is_listed_while_others_are_being_loaded() -> None:
+    async with working_group(1) as group:
+        groups = group.http.lab.broker.groups
+        groups.unload((groups.operations.partition_of("group") + 1) % groups.operations.partition_count)
+        assert await stuck(group, "group=group") == []
+
+
+async def test_the_list_is_refused_while_share_groups_are_disabled() -> None:
+    async with working_group(1) as group:
+        await set_share_version(group.http.lab, 0)
+        for query in ("", "group=group"):
+            response = await group.http.get(f"{PATH}?{query}")
+            assert response.status_code == 409
+            assert response.json()["kafka_error"] == "UNSUPPORTED_VERSION"
 
 
 async def test_a_wrong_group_or_cursor_is_refused() -> None:
