@@ -13,10 +13,18 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
+from barnabas.broker.network.open_port import PortLost, SystemPort, open_port
 from barnabas.broker.testing.routes import Answer, Routes
+from barnabas.runtime.logging import get_logger
+
+log = get_logger("testing")
 
 HEADER_BYTES_MAX: Final = 16 * 1024
 BODY_BYTES_MAX: Final = 1024 * 1024
+
+_BACKLOG: Final = 100
+"""The most connections that wait to be accepted."""
+_REMEDY: Final = "Name another address with --control; port 0 selects a free port"
 
 
 class _Malformed(Exception):  # noqa: N818  named after its cause
@@ -32,26 +40,39 @@ class ControlPort:
     def __init__(self, routes: Routes, token: str) -> None:
         self._routes = routes
         self._token = token
-        self._server: asyncio.Server | None = None
+        self._port: SystemPort | None = None
+        self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
+        """Done if the port accepts no more connections."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str | None = "127.0.0.1", port: int = 0) -> int:
-        """Opens the port, 0 for a free one, and returns its number; the host None is every interface.
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Opens the port, 0 for a free one, and returns its number; the empty host is every interface.
 
         Raises OSError.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=HEADER_BYTES_MAX)
-        opened: int = self._server.sockets[0].getsockname()[1]
-        return opened
+        self._port = await open_port(host, port, _BACKLOG, _REMEDY)
+        self._port.serve(self._connect, self._port_lost, self._note)
+        return self._port.number
 
     async def close(self) -> None:
         """Closes the port and all connections."""
-        if self._server is not None:
-            self._server.close()
+        if self._port is not None:
+            self._port.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    def _connect(self) -> asyncio.BaseProtocol:
+        reader = asyncio.StreamReader(limit=HEADER_BYTES_MAX)
+        return asyncio.StreamReaderProtocol(reader, self._serve)
+
+    def _port_lost(self, error: PortLost) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    def _note(self, event: str, reason: str) -> None:
+        log.warning(event, reason=reason)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -77,19 +77,19 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: Co
         clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)
         port = ControlPort(Routes(Controls(broker, server, clock, faults)), token)
         await server.start()
-        opened = await port.start(control.host or None, control.port)
+        opened = await port.start(control.host, control.port)
         keep_out_of_collections()
         addresses = ",".join(one.address for one in server.listeners)
         ready = {"bootstrap_servers": addresses, "control": f"http://{_url_host(control.host)}:{opened}"}
         print(json.dumps(ready), flush=True)
-        for failed in (broker.failed, server.failed):
+        for failed in (broker.failed, server.failed, port.failed):
             failed.add_done_callback(lambda _: end.set())
         await end.wait()
         await port.close()
         await server.close()
     finally:
         await broker.close()
-    for failed in (broker.failed, server.failed):
+    for failed in (broker.failed, server.failed, port.failed):
         if failed.done():
             raise failed.result()
 

@@ -6,9 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -233,21 +236,62 @@ def test_an_input_that_cannot_end_is_refused(source: str, tmp_path: Path) -> Non
     assert "The standard input is closed, a file, or /dev/null" in ended.stderr
 
 
-def test_the_controls_listen_on_the_given_address(tmp_path: Path) -> None:
-    port = free_port()
-    command = [*broker_command(tmp_path), "--control", f"0.0.0.0:{port}"]
+@contextmanager
+def controls_at(directory: Path, address: str) -> Generator[str]:
+    """The URL of the controls that a broker states."""
+    command = [*broker_command(directory), "--control", address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        ready = json.loads(process.stdout.readline())
-        assert ready["control"] == f"http://0.0.0.0:{port}"
-        asked = Request(
-            f"http://127.0.0.1:{port}/testing/v1/clock", headers={"Authorization": f"Bearer {TOKEN}"}
-        )
-        with urlopen(asked, timeout=10) as answer:
-            assert json.load(answer)["ahead_ms"] == 0
+        yield json.loads(process.stdout.readline())["control"]
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def assert_answers(control: str) -> None:
+    asked = Request(f"{control}/testing/v1/clock", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urlopen(asked, timeout=10) as answer:
+        assert json.load(answer)["ahead_ms"] == 0
+
+
+def test_the_controls_listen_on_the_given_address(tmp_path: Path) -> None:
+    port = free_port()
+    with controls_at(tmp_path, f"0.0.0.0:{port}") as control:
+        assert control == f"http://0.0.0.0:{port}"
+        assert_answers(f"http://127.0.0.1:{port}")
+
+
+def test_a_free_port_of_the_controls_is_the_same_on_all_interfaces(tmp_path: Path) -> None:
+    with controls_at(tmp_path, ":0") as control:
+        assert_answers(control)
+        if has_ipv6():
+            assert_answers(control.replace("127.0.0.1", "[::1]"))
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has the loopback address of IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_port_of_the_controls_in_use_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = subprocess.run(
+            [*broker_command(tmp_path), "--control", address],
+            check=False,
+            stdin=subprocess.PIPE,
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+        )
+    assert ended.returncode == ExitCode.FAILED
+    assert f"{address} cannot be listened on: address already in use" in ended.stderr
+    assert "Name another address with --control" in ended.stderr
 
 
 def test_a_wrong_address_of_the_controls_is_told(tmp_path: Path) -> None:
