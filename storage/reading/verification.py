@@ -125,8 +125,9 @@ class Verification:
             raise self.corrupt(segment, damage.position, damage.reason)
 
     def offset_behind_damage(self, offset: int) -> int:
-        """The offset where reading can go on after a read of `offset` has raised `CorruptBatch`: the next good
-        batch of the segment, or the segment's end. Raises OSError.
+        """The offset where to go on after a read of `offset` has raised `CorruptBatch`.
+
+        It is the next good batch of the segment, or the segment's end. Raises OSError.
         """
         segment: Segment | None = self._log.segments.floor(offset)
         while segment is not None:

@@ -30,7 +30,7 @@ RECORDS = (
 @asynccontextmanager
 async def topic_with(*batches: bytes, **configs: str) -> AsyncGenerator[HttpLab]:
     async with open_http_lab() as http:
-        topic_id = await http.lab.create_topic("t", **configs)
+        topic_id = await http.lab.create_topic("t", 1, **configs)
         client = http.lab.client("producer")
         for batch in batches:
             await client.ask("produce", **produce_fields(topic_id, 0, batch))
