@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -12,11 +13,13 @@ from urllib.request import urlopen
 import pytest
 
 from release.artefacts import Artefacts
+from release.console import build_console
 from tests.clients.broker_process import TEST_SETTINGS, free_port
 from tests.release.environments import install, serving
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
 
+PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "broker/http/console_files/"
 FILES = ("console.css", "console.js", "icon.svg", "index.html")
 
@@ -51,6 +54,15 @@ def test_an_artefact_contains_the_built_console(
     assert all(gzip.decompress(files[f"{name}.gz"]) == files[name] for name in FILES)
     for library in (b"Jason Miller", b"Leon Sorokin"):
         assert library in files["console.js"], "its licence must be in each copy"
+
+
+def test_the_console_is_built_with_node_in_production(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree(PROJECT / "console", tmp_path / "console", ignore=shutil.ignore_patterns("node_modules"))
+    monkeypatch.setenv("NODE_ENV", "production")
+    build_console(tmp_path)
+    assert {one.name for one in (tmp_path / FOLDER).iterdir()} >= set(FILES)
 
 
 @pytest.mark.parametrize("kind", ["sdist", "native_wheel"])
