@@ -98,6 +98,20 @@ async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
             assert served_from(log, offset) == (expected or None), (position, bit, offset)
 
 
+async def test_reading_goes_on_behind_the_batch_with_a_flipped_bit() -> None:
+    filesystem = await written_log()
+    log = await reopened(filesystem)
+    for position, bit in flips(filesystem.files[LOG_PATH]):
+        forget_what_was_checked(log)
+        for offset in OFFSETS:
+            if outcome(share_fetch, log, offset) is None:
+                behind = log.offset_behind_damage(offset)
+                assert behind > offset, (position, bit)
+                expected = [one for one in VALUES if one[0] >= behind]
+                assert outcome(share_fetch, log, behind) == expected, (position, bit, offset)
+                assert len(expected) == sum(one > offset for one in OFFSETS), (position, bit, offset)
+
+
 async def test_a_look_up_by_time_finds_the_written_records_or_refuses() -> None:
     filesystem = await written_log()
     starts = batch_starts(filesystem)
@@ -167,3 +181,5 @@ async def test_no_flipped_bit_in_an_index_returns_wrong_records(suffix: str) -> 
                 served = outcome(read, log, offset) or []
                 expected = [one for one in VALUES if one[0] >= offset]
                 assert served == expected[: len(served)], (position, bit, offset)
+            if outcome(share_fetch, log, offset) is None:
+                assert log.offset_behind_damage(offset) > offset, (position, bit, offset)
