@@ -32,7 +32,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check docs dist fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check docs wheel dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -53,7 +53,8 @@ help:
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
 	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'
-	@echo 'make dist    build the source distribution and the wheels in dist, twice, and install them in every way'
+	@echo 'make wheel   build the files of a release in dist: the wheels and the source distribution'
+	@echo 'make dist    the same, and build them a second time to compare, and install them in every way'
 	@echo 'make fuzz    feed random bytes to the file readers on all cores, SECONDS=... for each target'
 	@echo 'make bench   measure Barnabas beside other brokers'
 	@echo 'make bench-spark   measure the pipeline beside alternatives on Spark'
@@ -119,8 +120,10 @@ check: setup .venv/installed-tests docs $(if $(shell command -v npm),$(CONSOLE))
 docs: setup .venv/installed-tests
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs .cache/site
 
-dist: setup .venv/installed-tests
+wheel: setup .venv/installed-release
 	$(BIN)/python -m release
+
+dist: setup .venv/installed-tests wheel
 	$(BIN)/python -m pytest tests/release -m 'release' --release $(if $(PART),--part $(PART))
 
 # Atheris has no build for some Python versions; without it Hypothesis generates the bytes, and the program says so.
@@ -161,4 +164,8 @@ $(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.js
 .venv/installed-tests: pyproject.toml .venv/installed
 	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
 	@$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
+	@touch $@
+
+.venv/installed-release: pyproject.toml .venv/installed
+	@$(PIP_INSTALL) --editable '.[release]'
 	@touch $@

@@ -10,7 +10,10 @@ def require_libraries(setting: str, modules: Iterable[str], extra: str) -> None:
     """Raises ConfigError that names the missing modules and the extra that installs them."""
     missing = ", ".join(name for name in modules if not _is_installed(name))
     if missing:
-        raise ConfigError(f"{setting} needs {missing}. Install with: pip install 'barnabas[{extra}]'.")
+        raise ConfigError(
+            f"{setting} needs {missing}. Install with: pip install 'barnabas[{extra}]' (in a checkout: "
+            f"pip install -e '.[{extra}]')."
+        )
 
 
 def _is_installed(module: str) -> bool:

@@ -109,6 +109,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         await tracing.close()
     if failure is not None:
         raise failure
+    get_logger("broker").info("stopped", data=config.log_directory)
 
 
 def _open_tracing(config: BrokerConfig) -> RequestTracing | None:

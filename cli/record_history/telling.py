@@ -27,7 +27,7 @@ _COLUMNS: Final = {
     "event": "EVENT",
     "state": "STATE",
     "delivery_count": "DELIVERIES",
-    "member_id": "BY",
+    "member_id": "FROM",
     "control_offset": "CONTROL RECORD",
 }
 _CONDITION_COLUMN: Final = {"condition": "CONDITION"}

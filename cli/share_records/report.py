@@ -26,7 +26,7 @@ _STATE_COLUMNS: Final = {
     "left": "LEFT",
     "cause": "LAST CHANGE",
     "timestamp_ms": "AT",
-    "by": "BY",
+    "by": "FROM",
 }
 _CONTENT_COLUMNS: Final = {"key": "KEY", "value": "VALUE"}
 _UNKNOWN: Final = "unknown"

@@ -7,7 +7,9 @@ import json
 import shlex
 import signal
 import subprocess
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -28,21 +30,22 @@ def service_command() -> list[str]:
     return shlex.split(unit["Service"]["ExecStart"])
 
 
-def write_configuration(path: Path, address: str, data_directory: Path) -> None:
-    """That of the page, with another address and another directory."""
+def write_configuration(path: Path, address: str, http_address: str, data_directory: Path) -> None:
+    """That of the page, with other addresses and another directory."""
     (text,) = blocks(PAGE, "properties")
     assert "10.0.0.5:9092" in text
+    assert "10.0.0.5:8080" in text
     assert "/var/lib/barnabas/data" in text
-    path.write_text(
-        text.replace("10.0.0.5:9092", address).replace("/var/lib/barnabas/data", str(data_directory))
-    )
+    with_addresses = text.replace("10.0.0.5:9092", address).replace("10.0.0.5:8080", http_address)
+    path.write_text(with_addresses.replace("/var/lib/barnabas/data", str(data_directory)))
 
 
 @pytest.mark.barnabas
 def test_the_service_starts_and_stops_in_order(barnabas_command: Path, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     configuration = tmp_path / "broker.properties"
-    write_configuration(configuration, address, tmp_path / "data")
+    http_address = f"127.0.0.1:{free_port()}"
+    write_configuration(configuration, address, http_address, tmp_path / "data")
     replaced = {
         "/opt/barnabas/bin/barnabas": str(barnabas_command),
         "/etc/barnabas/broker.properties": str(configuration),
@@ -50,15 +53,22 @@ def test_the_service_starts_and_stops_in_order(barnabas_command: Path, tmp_path:
     command = service_command()
     assert replaced.keys() <= set(command)
     process = subprocess.Popen(
-        [replaced.get(word, word) for word in command], stdout=subprocess.PIPE, text=True
+        [replaced.get(word, word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
         assert address in json.dumps(json.loads(process.stdout.readline()))
         Cluster(address).topic()
         assert (tmp_path / "data" / "meta.properties").is_file()
+        with urlopen(f"http://{http_address}/readyz", timeout=20) as answer:
+            assert answer.status == HTTPStatus.OK
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        _, log = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert json.loads(log.splitlines()[-1])["event"] == "stopped"
     finally:
         process.kill()
         process.communicate()

@@ -91,9 +91,9 @@ def test_missing_libraries_are_an_error_that_says_how_to_install_them(
         return None
 
     monkeypatch.setattr(extras, "find_spec", find_nothing)
-    with pytest.raises(ConfigError, match=r"needs msgspec, .* pip install 'barnabas\[http\]'\.$"):
+    with pytest.raises(ConfigError, match=r"needs msgspec, .* 'barnabas\[http\]' .* -e '\.\[http\]'\)\.$"):
         parsed("80")
-    with pytest.raises(ConfigError, match=r"needs opentelemetry\.sdk, .* pip install 'barnabas\[otel\]'\.$"):
+    with pytest.raises(ConfigError, match=r"needs opentelemetry\.sdk, .* -e '\.\[otel\]'\)\.$"):
         BrokerConfig({"opentelemetry.spans.enable": "true"})
 
 

@@ -59,7 +59,7 @@ def test_a_held_range_shows_its_holder_its_lock_and_its_last_change() -> None:
         "LEFT": "12.3 s",
         "LAST CHANGE": "lock expired",
         "AT": "2023-11-14T22:13:20.000Z",
-        "BY": "m-0",
+        "FROM": "m-0",
     }
 
 
