@@ -36,7 +36,7 @@ export function App() {
         </nav>
         <ThemeChoice />
       </header>
-      <main id="main" tabIndex={-1} ref={main}>
+      <main id="main" class={route.page === "stuck" ? "wide" : ""} tabIndex={-1} ref={main}>
         <Actions fragment={fragment}>
           <Page key={title} route={route} />
         </Actions>

@@ -30,6 +30,7 @@ function holderColumn(lockDurationMs: number | null): Column<RecordRange> {
       ) : (
         <span class="holder">
           <code>{holder.member_id}</code>
+          {holder.client_id !== null && <small>{holder.client_id}</small>}
           <LockRest remainingMs={holder.lock_remaining_ms} durationMs={lockDurationMs} />
         </span>
       ),

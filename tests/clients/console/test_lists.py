@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,40 @@ async def test_stuck_records_beyond_a_page_are_its_further_records(
         assert await console.violations() == []
         await first.press("Enter")
         await expect(rows.first).to_have_text(f"{BUSY_TOPIC} 0: 0")
+
+
+async def test_a_desk_of_1300_px_shows_stuck_records_with_their_holder_and_all_buttons(
+    barnabas_command: Path, tmp_path: Path
+) -> None:
+    async with (
+        open_broker(barnabas_command, tmp_path) as (broker, address),
+        open_browser() as browser,
+        open_console(browser, address, width=1300) as console,
+    ):
+        cluster = Cluster(broker.address)
+        cluster.topic(name="orders")
+        settings = {"share.auto.offset.reset": "earliest", "share.retry.backoff.max.ms": "3600000"}
+        cluster.set_group("ship-orders", settings)
+        cluster.produce("orders", ["order 0", "order 1"])
+        consumer = ShareConsumer(
+            broker.address,
+            group="ship-orders",
+            topics=["orders"],
+            client_id="shipping",
+            prefetch_records=0,
+            renew_locks=False,
+        )
+        async with consumer:
+            records = aiter(consumer)
+            first, second = [await anext(records) for _ in range(2)]
+            second.release(delay=timedelta(hours=1))
+            first.release()
+            held = await anext(records)
+            assert (held.offset, held.delivery_count) == (0, 2)
+            await console.open("#/stuck", "Stuck records")
+            table = console.page.get_by_role("region", name="Stuck records")
+            await expect(table).to_contain_text("shipping")
+            await expect(table).to_contain_text("due")
+            await expect(table.get_by_role("button", name="Dead-letter")).to_have_count(2)
+            assert await table.evaluate("region => region.scrollWidth - region.clientWidth") <= 0
+            assert await console.violations() == []
