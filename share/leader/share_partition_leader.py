@@ -134,8 +134,14 @@ class SharePartitionLeader:
         self.group_id = key.group_id
         self.log = log
         self.image = image
-        due_times = DueTimes(ahead_ms(surroundings.clock), surroundings.random)
-        self.core = SharePartition(image, log.control_runs, due_times, surroundings.clock.monotonic_ms())
+        clock = surroundings.clock
+        self.core = SharePartition(
+            image,
+            log.control_runs,
+            DueTimes(ahead_ms(clock), surroundings.random),
+            clock.monotonic_ms(),
+            surroundings.limits(key.group_id).retry_backoff.max_ms,
+        )
         self.closed = False
         """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
         self.used = True

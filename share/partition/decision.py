@@ -49,7 +49,7 @@ class Decision:
         "changes",
         "decided_at_ms",
         "ended_lock_count",
-        "final_runs",
+        "given_up_runs",
         "immediate",
         "letters",
         "outcome",
@@ -66,8 +66,10 @@ class Decision:
         """Runs that get the given state on completion, and stay unchanged if the write fails."""
         self.taken_back: list[tuple[InFlightBatch, InFlightRun]] = []
         """Held runs that become available with the targets, see `overtaken`; nothing is recorded for them."""
-        self.final_runs: list[tuple[InFlightBatch, InFlightRun]] = []
-        """Runs that are final already. The SPSO passes them only when that is recorded."""
+        self.given_up_runs: list[tuple[InFlightBatch, InFlightRun]] = []
+        """Runs that are Archived or Archiving already. The SPSO passes them, their dead letters are written,
+        and their keys are free, only when that is recorded.
+        """
         self.immediate: list[StateRange] = []
         """The changes that are in force already."""
         self.letters: list[StateRange] = []

@@ -19,8 +19,7 @@ DUE_STEP_MS: Final = 10
 together, and a leader looks for due records at most a hundred times a second."""
 
 DELAY_MS_MAX: Final = 86_400_000
-"""One day: the upper bound of `share.retry.backoff.max.ms`. A loaded due time that is further away was
-written before the wall clock was set back; it counts as this far away."""
+"""One day: the upper bound of `share.retry.backoff.max.ms`."""
 
 WAIT_MS_MAX: Final = 7 * 86_400_000
 """Seven days: the longest delay before the first delivery, and the longest wait of a record for it from the

@@ -12,9 +12,9 @@ at least one record. The modules beside this one decide the changes of a run.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from barnabas.protocol.delivery_state import Condition, Due, RecordState
+from barnabas.protocol.delivery_state import Condition, Due, RecordState, StateRange
 from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.key_order import KeyOrder
@@ -272,10 +272,20 @@ class InFlight:
         self.speo = batch.last_offset + 1
         self.live_count += self._live_count_of(batch)
 
-    def free(self, run: InFlightRun, state: RecordState, condition: Condition | None = None) -> None:
+    def free(
+        self,
+        run: InFlightRun,
+        state: RecordState,
+        condition: Condition | None = None,
+        *,
+        keeps_key: bool = False,
+    ) -> None:
         """Takes a live run from its owner. The part that the SPSO has passed meanwhile is already excluded
-        from the count. The order of keys goes on behind a record that will not be delivered again, even
-        while its dead letter is not written.
+        from the count.
+
+        The order of keys goes on behind a record that will not be delivered again, even while its dead letter
+        is not written. With `keeps_key` it waits for `note_recorded`: a leader that starts again before that
+        would deliver the record behind others of its key.
         """
         was_held, was_archiving = run.state is ACQUIRED, run.state is ARCHIVING
         if self.delayed_count and run.is_delayed:
@@ -283,12 +293,13 @@ class InFlight:
         run.free(state, condition)
         order = self.key_order
         if order is not None and not was_archiving:
-            if state is not AVAILABLE:
-                order.finish(run.first_offset, run.last_offset, was_held=was_held)
-            elif condition is None:
-                order.release(run.first_offset, run.last_offset)
+            if state is AVAILABLE:
+                put_back = order.release if condition is None else order.hold_back
+                put_back(run.first_offset, run.last_offset)
+            elif keeps_key:
+                order.keep(run.first_offset, run.last_offset)
             else:
-                order.hold_back(run.first_offset, run.last_offset)
+                order.finish(run.first_offset, run.last_offset, was_held=was_held)
         if state is AVAILABLE:
             if isinstance(condition, Due):
                 self.note_waiting(run, condition)
@@ -297,6 +308,13 @@ class InFlight:
         if not _is_live(run):
             first_offset = max(run.first_offset, self.spso)
             self.live_count -= self.control_runs.data_count(first_offset, run.last_offset)
+
+    def note_recorded(self, changes: Iterable[StateRange]) -> None:
+        """Changes that were in force before are recorded now."""
+        if self.key_order is not None:
+            for change in changes:
+                if change.state is not AVAILABLE:
+                    self.key_order.finish(change.base_offset, change.last_offset, was_held=False)
 
     def batch_index(self, offset: int) -> int:
         """The index of the batch that holds `offset`, of the first one if it lies below, of none if above."""
@@ -429,9 +447,8 @@ class InFlight:
 
     def _forget_keys_below(self, order: KeyOrder, offset: int) -> None:
         for _, run in self.runs_between(self.spso, offset - 1):
-            if run.state is AVAILABLE or run.state is ACQUIRED:
-                last_offset = min(run.last_offset, offset - 1)
-                order.finish(run.first_offset, last_offset, was_held=run.state is ACQUIRED)
+            last_offset = min(run.last_offset, offset - 1)
+            order.finish(run.first_offset, last_offset, was_held=run.state is ACQUIRED)
         order.known_until = max(order.known_until, offset)
 
     def record_count(self) -> int:

@@ -104,7 +104,7 @@ class KeyOrder:
         self._last_of: dict[int, int] = {}
         """The last record of each key that has several."""
         self._held: set[int] = set()
-        """The held records, and those that wait."""
+        """The held records, those that wait, and those whose end is not recorded."""
         self._waiting: set[int] = set()
         """The records that wait until they are due. A change of `share.order`, or a restart, may leave
         available records of the same key before them.
@@ -182,17 +182,13 @@ class KeyOrder:
 
     def hold_back(self, first_offset: int, last_offset: int) -> None:
         """Available records of this range wait until they are due: `release` ends that."""
-        if self.alone is not None:
-            return
-        offsets = range(first_offset, last_offset + 1)
-        self._held.update(offsets)
-        self._waiting.update(offsets)
-        heads = self._heads
-        for key in self._keys_of(offsets):
-            index = bisect_left(heads, self._first_of[key])
-            is_head = index < len(heads) and heads[index] == self._first_of[key]
-            if is_head and not self._is_free(key):
-                del heads[index]
+        if self.alone is None:
+            self._waiting.update(self._hold(first_offset, last_offset))
+
+    def keep(self, first_offset: int, last_offset: int) -> None:
+        """Records of this range will not be delivered again. That is not recorded yet: then `finish`."""
+        if self.alone is None:
+            self._hold(first_offset, last_offset)
 
     def finish(self, first_offset: int, last_offset: int, *, was_held: bool) -> None:
         """Records of this range have become final, or are gone from the log."""
@@ -311,7 +307,7 @@ class KeyOrder:
                 self._last_of.pop(key, None)
             else:
                 self._first_of[key] = following
-                if following not in self._waiting:
+                if following not in self._held:
                     free.append(following)
         self._add_heads(free)
 
@@ -323,7 +319,7 @@ class KeyOrder:
             following = map(self._next_of.pop, map(self._first_of.__getitem__, keys), repeat(_NONE))
             firsts = list(zip(keys, following, strict=True))
             free = [(key, first) for key, first in firsts if first != _NONE]
-            self._add_heads([first for _, first in free if first not in self._waiting])
+            self._add_heads([first for _, first in free if first not in self._held])
             keys = [key for key, first in firsts if first == _NONE]
             self._first_of.update(free)
         _consume(map(self._first_of.pop, keys))
@@ -346,7 +342,19 @@ class KeyOrder:
             if first_left is not None and (was_head or not was_free) and self._is_free(key):
                 self._add_heads([first_left])
 
-    def _keys_of(self, offsets: range) -> list[int]:
+    def _hold(self, first_offset: int, last_offset: int) -> list[int]:
+        """Takes the known records of this range out of their turn, and returns them."""
+        offsets = [one for one in range(first_offset, last_offset + 1) if one in self._key_of]
+        self._held.update(offsets)
+        heads = self._heads
+        for key in self._keys_of(offsets):
+            index = bisect_left(heads, self._first_of[key])
+            is_head = index < len(heads) and heads[index] == self._first_of[key]
+            if is_head and not self._is_free(key):
+                del heads[index]
+        return offsets
+
+    def _keys_of(self, offsets: Iterable[int]) -> list[int]:
         """The keys of these records, each once."""
         return list(dict.fromkeys(self._key_of[one] for one in offsets if one in self._key_of))
 

@@ -2,8 +2,8 @@
 
 KIP-932, "Acquisition locks" and "Share sessions". These changes are immediate (see `decision`): a released
 record is available at once, or waits until it is due (`waits`); an archived one is final at once, although
-the SPSO passes it only after that is recorded. There is no timer per record: one lower bound of the
-deadlines, and a scan of the bounded in-flight list when it is reached.
+the SPSO passes it, and its key is free, only after that is recorded. There is no timer per record: one lower
+bound of the deadlines, and a scan of the bounded in-flight list when it is reached.
 
 A member that ends its session has not failed, so its records do not wait. A session that ends with its
 connection counts like an expired lock: the consumer may have died of the record.
@@ -29,6 +29,9 @@ from barnabas.share.partition.overtaken import overtaken, take_back
 from barnabas.share.partition.unread_batches import take_out_of_unread
 
 RunInBatch = tuple[InFlightBatch, InFlightRun]
+
+_SEEN_IN_THE_LOG = (Cause.GAP, Cause.TRANSACTION_ABORTED)
+"""A record that ends for one of these causes is never delivered, recorded or not."""
 
 _NO_LIMIT = ShareLimits(delivery_count_max=1 << 31)
 
@@ -214,11 +217,11 @@ def _change_now(
 ) -> None:
     """An immediate change: gives the run its state, and adds the change to the decision."""
     owner = run.owner
-    in_flight.free(run, state, condition)
-    if state is ARCHIVED:
+    in_flight.free(run, state, condition, keeps_key=cause not in _SEEN_IN_THE_LOG)
+    if state is not AVAILABLE:
         run.pending = True
-        decision.final_runs.append((batch, run))
-    elif state is ARCHIVING:
+        decision.given_up_runs.append((batch, run))
+    if state is ARCHIVING:
         assert condition is not None, (run.first_offset, state)
         decision.add_letter(run, condition)
     decision.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner, condition)

@@ -46,7 +46,8 @@ _first_offset_of = attrgetter("first_offset")
 
 def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
     """Whether records may be acquired. After a change of `share.order`, or of the name of the header with
-    priorities, none may until all locks have ended, because the locks were given in the earlier order.
+    priorities, none may until all locks have ended, because the locks were given in the earlier order, and
+    until the ends of records are recorded.
     """
     order = in_flight.key_order
     if follows(order, limits):
@@ -54,7 +55,9 @@ def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
         if order is not None and order.priorities is not None:
             order.priorities.overtaken_max = limits.priority.overtaken_max
         return True
-    in_flight.awaits_locks = any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
+    in_flight.awaits_locks = any(
+        run.state is ACQUIRED or run.pending for batch in in_flight.batches for run in batch.runs
+    )
     if in_flight.awaits_locks:
         return False
     in_flight.key_order = order_of(in_flight.spso, limits)
@@ -228,12 +231,14 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
     offsets = [base_offset + delta for delta in deltas]
     _archive_holes(in_flight, gone, batch)
     for _, run in in_flight.runs_between(base_offset, last_offset):
-        if run.state is AVAILABLE:
+        if run.state is AVAILABLE or run.pending:
             first = bisect_left(offsets, run.first_offset)
             end = bisect_right(offsets, run.last_offset, first)
             order.add(offsets[first:end], hashes[first:end], priorities[first:end])
             if run.waits:
                 order.hold_back(run.first_offset, min(run.last_offset, last_offset))
+            elif run.pending:  # Its end is not recorded yet.
+                order.keep(run.first_offset, min(run.last_offset, last_offset))
 
 
 def _archive_holes(in_flight: InFlight, gone: Decision, batch: BatchKeys) -> None:

@@ -49,11 +49,11 @@ class Unrecorded:
     flight.
     """
 
-    __slots__ = ("_changes", "_final_runs")
+    __slots__ = ("_changes", "_given_up_runs")
 
     def __init__(self) -> None:
         self._changes: list[StateRange] = []
-        self._final_runs: list[tuple[InFlightBatch, InFlightRun]] = []
+        self._given_up_runs: list[tuple[InFlightBatch, InFlightRun]] = []
 
     @property
     def is_any(self) -> bool:
@@ -62,7 +62,7 @@ class Unrecorded:
     def keep(self, decision: Decision) -> None:
         """Keeps the immediate changes of a decision whose write has failed."""
         self._changes += decision.immediate
-        self._final_runs += decision.final_runs
+        self._given_up_runs += decision.given_up_runs
 
     def add_to(self, decision: Decision, in_flight: InFlight) -> None:
         """Puts the kept changes in front of the decision's own changes."""
@@ -72,8 +72,8 @@ class Unrecorded:
         decision.changes[:0] = due
         decision.immediate[:0] = due
         decision.letters += (one for one in due if one.state is ARCHIVING)
-        decision.final_runs += self._final_runs
-        self._final_runs = []
+        decision.given_up_runs += self._given_up_runs
+        self._given_up_runs = []
 
     def _sorted_out(self, in_flight: InFlight) -> tuple[list[StateRange], list[StateRange]]:
         due: list[StateRange] = []

@@ -13,7 +13,7 @@ from barnabas.protocol.delivery_state import (
     RecordState,
     StateRange,
 )
-from barnabas.share.partition.due_times import DELAY_MS_MAX, WAIT_MS_MAX
+from barnabas.share.partition.due_times import WAIT_MS_MAX
 from barnabas.share.partition.in_flight import (
     ACQUIRED,
     AVAILABLE,
@@ -25,14 +25,14 @@ from barnabas.share.partition.in_flight import (
 from barnabas.storage.format.share_image import ShareStateImage
 
 
-def restore(in_flight: InFlight, image: ShareStateImage, now_ms: int) -> None:
+def restore(in_flight: InFlight, image: ShareStateImage, now_ms: int, retry_delay_ms_max: int) -> None:
     """Puts the records of the image in flight; those whose due time has passed at `now_ms` (monotonic) do not
-    wait.
+    wait. `retry_delay_ms_max` is the longest delay of a retry in the group.
     """
     wall_ms = in_flight.due_times.wall_ms(now_ms)
     for one in image.ranges:
         _put_in_flight(in_flight, one.base_offset - 1, AVAILABLE, 0)
-        condition = condition_at_load(one, wall_ms)
+        condition = condition_at_load(one, wall_ms, retry_delay_ms_max)
         _put_in_flight(in_flight, one.last_offset, _live_state(one), one.delivery_count, condition)
     _put_in_flight(in_flight, image.end_offset - 1, AVAILABLE, 0)
     in_flight.advance()
@@ -64,10 +64,14 @@ def _live_state(recorded: StateRange) -> RecordState:
     return ACQUIRED if isinstance(recorded.condition, PendingAcknowledgement) else recorded.state
 
 
-def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
-    """The condition of a loaded range: a due time that has passed at this wall-clock time is none."""
+def condition_at_load(loaded: StateRange, wall_ms: int, retry_delay_ms_max: int) -> Condition | None:
+    """The condition of a loaded range: a due time that has passed at this wall-clock time is none.
+
+    A due time that is further away than the longest delay was written before the wall clock was set back, or
+    before the group's longest delay was shortened.
+    """
     due = loaded.condition
     if not isinstance(due, Due):
         return due
-    wait_ms_max = DELAY_MS_MAX if loaded.delivery_count else WAIT_MS_MAX
+    wait_ms_max = retry_delay_ms_max if loaded.delivery_count else WAIT_MS_MAX
     return Due(min(due.due_ms, wall_ms + wait_ms_max)) if due.due_ms > wall_ms else None

@@ -28,7 +28,7 @@ from barnabas.share.partition.administration import administer
 from barnabas.share.partition.arrival import TimedPart, bring_in
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
-from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DueTimes
+from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DELAY_MS_MAX, DueTimes
 from barnabas.share.partition.finished_batches import join_finished
 from barnabas.share.partition.held_locks import HeldLock, held_locks
 from barnabas.share.partition.held_ranges import Range, held_ranges
@@ -64,7 +64,8 @@ class SharePartition:
 
     `control_runs` are those of the log, and grow with it (empty if the state is kept elsewhere). All `now_ms`
     are of one monotonic clock, and `due_times` converts them into the wall-clock time of due times. Limits
-    are passed into each call, because they may change at any time.
+    are passed into each call, because they may change at any time. `retry_delay_ms_max` is the longest delay
+    of a retry at the creation: no loaded record waits longer.
     """
 
     __slots__ = ("_in_flight", "_unrecorded")
@@ -75,11 +76,12 @@ class SharePartition:
         control_runs: ControlRuns,
         due_times: DueTimes | None = None,
         now_ms: int = 0,
+        retry_delay_ms_max: int = DELAY_MS_MAX,
     ) -> None:
         self._in_flight = InFlight(image.start_offset, control_runs, due_times)
         self._in_flight.clock_looked_ms = now_ms
         self._unrecorded = Unrecorded()
-        restore(self._in_flight, image, now_ms)
+        restore(self._in_flight, image, now_ms, retry_delay_ms_max)
 
     @property
     def is_initialised(self) -> bool:
@@ -430,15 +432,16 @@ class SharePartition:
         if decision.start_offset is not None and not self.is_initialised:
             in_flight.spso = in_flight.speo = decision.start_offset
             return Outcome(spso_moved=True)
-        for _, run in decision.final_runs:
+        for _, run in decision.given_up_runs:
             run.pending = False
         if in_flight.key_order is None:
             released = carry_out(in_flight, decision)
         else:
             available = made_available(decision)
             released = carry_out(in_flight, decision)
+            in_flight.note_recorded(decision.immediate)
             take_back(in_flight, overtaken(in_flight, available))
-        for batch, run in decision.final_runs:
+        for batch, run in decision.given_up_runs:
             batch.join(run.first_offset, run.last_offset)
         has_moved = in_flight.advance()
         if in_flight.has_delayed:

@@ -406,10 +406,10 @@ class Consumer:
         if transaction is not None:
             self._world.pending(self._group_id, partition).sent(types, transaction)
             if order is not None:
-                share.give_up(self._name, order.sent_in_transaction(types))
+                share.give_up(self._name, order.sent_in_transaction(self._name, types))
             return
         if order is not None:
-            sent.to_orders[partition] = order.sent(types, sent.sent_ms)
+            sent.to_orders[partition] = order.sent(self._name, types, sent.sent_ms)
             share.give_up(self._name, sent.to_orders[partition].behind)
         for offset, (ack_type, _) in types.items():
             share.acknowledged.setdefault(offset, set()).add(ack_type)

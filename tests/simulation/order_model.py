@@ -90,8 +90,10 @@ class OrderModel:
         self._keys = keys
         self._generation = share.generation
         self._runs: dict[bytes, list[Run]] = {}
-        self._last_run: dict[int, Run] = {}
-        """By offset, the run of its last delivery."""
+        self._last_run: dict[tuple[str, int], Run] = {}
+        """By member and offset, the run of the last delivery of a record to that member. The answers to two
+        members may arrive in another order than the broker has given them.
+        """
         self._key_of: dict[int, bytes] = {}
         """By offset, the key of each delivered record that has one, or the name of its large batch."""
         self._alone: set[int] = set()
@@ -124,13 +126,13 @@ class OrderModel:
                 dict.fromkeys(offsets, locked_until_ms),
             )
             self._runs.setdefault(key, []).append(run)
-            self._last_run |= dict.fromkeys(offsets, run)
+            self._last_run |= {(answer.member_id, offset): run for offset in offsets}
         if has_order:
             self._check_held(answer)
 
-    def sent(self, types: Types, sent_ms: float) -> Sending:
+    def sent(self, member_id: str, types: Types, sent_ms: float) -> Sending:
         """A member sends these acknowledgements, so the ends of their locks are unknown from now on."""
-        runs = {offset: self._last_run[offset] for offset in types if offset in self._last_run}
+        runs = self._runs_of(member_id, types)
         behind: set[int] = set()
         for offset, run in runs.items():
             run.locked_until_ms.pop(offset, None)
@@ -138,16 +140,14 @@ class OrderModel:
                 behind.update(one for one in run.offsets if one > offset)
         return Sending(types, sent_ms, runs, behind)
 
-    def sent_in_transaction(self, types: Types) -> set[int]:
+    def sent_in_transaction(self, member_id: str, types: Types) -> set[int]:
         """A member sends these acknowledgements in a transaction. From now on it may lose the records behind
         them in their runs, because the transaction may be aborted. Returns these.
         """
         behind: set[int] = set()
-        for offset in types:
-            run = self._last_run.get(offset)
-            if run is not None:
-                run.locked_until_ms.pop(offset, None)
-                behind.update(one for one in run.offsets if one > offset)
+        for offset, run in self._runs_of(member_id, types).items():
+            run.locked_until_ms.pop(offset, None)
+            behind.update(one for one in run.offsets if one > offset)
         return behind - set(types)
 
     def check_waiting(self, answer: Answer, waiting: Mapping[int, float]) -> None:
@@ -179,8 +179,8 @@ class OrderModel:
         safe = {*offsets, *self._share.final}
         kept: list[int] = []
         for offset in offsets:
-            run = self._last_run.get(offset)
-            if run is not None and run.member_id == member_id:
+            run = self._last_run.get((member_id, offset))
+            if run is not None:
                 run.locked_until_ms[offset] = until_ms
             if run is None or all(one in safe for one in run.offsets if one < offset):
                 kept.append(offset)
@@ -202,6 +202,11 @@ class OrderModel:
                 run.released.add(offset)
         return in_force
 
+    def _runs_of(self, member_id: str, offsets: Iterable[int]) -> dict[int, Run]:
+        """The runs of the last deliveries of these records to this member."""
+        runs = ((offset, self._last_run.get((member_id, offset))) for offset in offsets)
+        return {offset: run for offset, run in runs if run is not None}
+
     def _key(self, value: bytes | None) -> bytes | None:
         """The key of a record, or the name of its large batch."""
         batch = self._keys.large_batch_of(value)
@@ -214,12 +219,7 @@ class OrderModel:
             raise Violation(f"{self._share.name}: {missing} are acquired, but not in the answer")
 
     def _check_turn(self, key: bytes, offset: int, sent_ms: float) -> None:
-        """No record behind this one, of the same key, was delivered without it.
-
-        An archive by an administrator frees the key before it is recorded, and may be lost with the broker.
-        """
-        if offset in self._share.administered:
-            return
+        """No record behind this one, of the same key, was delivered without it."""
         for run in self._runs.get(key, ()):
             later = max(run.offsets)
             if (
@@ -267,10 +267,13 @@ class OrderModel:
     def _check_not_taken_back(self, run: Run, offset: int, sent_ms: float) -> None:
         """The acknowledgement of this record succeeded, so no record before it in its run was given up.
 
-        Where records expire, both may have expired after that: an acknowledgement of a record below the
-        group's start offset succeeds without effect.
+        Where records expire, where an administrator archives them, or where another member got the record,
+        it may have become final after that: an acknowledgement of a record below the group's start offset
+        succeeds without effect.
         """
-        if self._may_expire or 0 in self._group.key_run_max.values_since(run.sent_ms):
+        if self._may_expire or offset in self._share.administered or self._was_lost(run, offset):
+            return
+        if 0 in self._group.key_run_max.values_since(run.sent_ms):
             return
         log_start_offset = self._log_start_offset()
         for earlier in run.offsets:
@@ -285,6 +288,14 @@ class OrderModel:
                 raise Violation(
                     f"{self._share.name}: {offset} is final, but the lock of {earlier} before it has expired"
                 )
+
+    def _was_lost(self, run: Run, offset: int) -> bool:
+        """Whether the record of this run may have been delivered again since."""
+        return any(
+            offset in other.offsets and other.answered_ms > run.sent_ms
+            for other in self._runs[self._key_of[offset]]
+            if other is not run
+        )
 
     def _may_be_given_up(self, offset: int, run: Run) -> bool:
         """Whether the delivery of the record in this run may have been its last, by the limit or by an

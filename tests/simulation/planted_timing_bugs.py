@@ -23,7 +23,7 @@ from tests.simulation.planted_seeds import FOR_EVER_SECONDS
 def delays_forgotten_by_a_restart() -> Generator[None]:
     """A restarted leader does not look at the due times in the recorded state."""
 
-    def condition_at_load(loaded: StateRange, _: int) -> Condition | None:
+    def condition_at_load(loaded: StateRange, *_: int) -> Condition | None:
         return None if isinstance(loaded.condition, Due) else loaded.condition
 
     with patch.object(restoring, "condition_at_load", condition_at_load):

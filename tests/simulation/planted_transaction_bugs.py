@@ -52,9 +52,9 @@ def undone_at_commit() -> Generator[None]:
 def pending_forgotten_by_a_restart() -> Generator[None]:
     """A restarted leader does not look at the pending acknowledgements in the recorded state."""
 
-    def condition_at_load(loaded: StateRange, wall_ms: int) -> Condition | None:
+    def condition_at_load(loaded: StateRange, *bounds: int) -> Condition | None:
         is_pending = isinstance(loaded.condition, PendingAcknowledgement)
-        return None if is_pending else _condition_at_load(loaded, wall_ms)
+        return None if is_pending else _condition_at_load(loaded, *bounds)
 
     def live_state(loaded: StateRange) -> RecordState:
         return loaded.state

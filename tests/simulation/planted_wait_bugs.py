@@ -31,7 +31,7 @@ def waits_that_end_together() -> Generator[None]:
 def waits_forgotten_by_a_restart() -> Generator[None]:
     """A restarted leader does not look at the due times in the recorded state."""
 
-    def condition_at_load(loaded: StateRange, _: int) -> Condition | None:
+    def condition_at_load(loaded: StateRange, *_: int) -> Condition | None:
         return None if isinstance(loaded.condition, Due) else loaded.condition
 
     with patch.object(restoring, "condition_at_load", condition_at_load):

@@ -37,7 +37,7 @@ class Stage:
     def acknowledge(self, member_id: str, ack_type: int, *offsets: int, at_ms: int) -> list[int]:
         """It succeeds; the records for which that is in force."""
         self.share.give_up(member_id, offsets)
-        sending = self.order.sent(dict.fromkeys(offsets, (ack_type, 1)), at_ms)
+        sending = self.order.sent(member_id, dict.fromkeys(offsets, (ack_type, 1)), at_ms)
         return list(self.order.confirmed(sending))
 
 
@@ -109,7 +109,7 @@ def test_a_reset_is_forgotten_history() -> None:
 def test_a_record_waits_while_one_of_its_key_waits_for_a_transaction() -> None:
     stage = Stage(1)
     stage.take("a", 0, at_ms=0)
-    assert stage.order.sent_in_transaction({0: (ACCEPT, 1)}) == set()
+    assert stage.order.sent_in_transaction("a", {0: (ACCEPT, 1)}) == set()
     answer = Answer("b", [1], {1: b"1"}, 2, 2)
     stage.order.check_waiting(answer, {})
     with pytest.raises(Violation, match="1 is delivered while the acknowledgement of 0"):
@@ -119,7 +119,7 @@ def test_a_record_waits_while_one_of_its_key_waits_for_a_transaction() -> None:
 def test_all_others_wait_for_a_large_batch_that_waits_for_a_transaction() -> None:
     stage = Stage(1)
     stage.take("a", 3, 4, at_ms=0)
-    stage.order.sent_in_transaction({3: (ACCEPT, 1)})
+    stage.order.sent_in_transaction("a", {3: (ACCEPT, 1)})
     with pytest.raises(Violation, match="0 is delivered while the acknowledgement of 3"):
         stage.order.check_waiting(Answer("b", [0], {0: b"0"}, 2, 2), {3: 1})
 
@@ -127,4 +127,28 @@ def test_all_others_wait_for_a_large_batch_that_waits_for_a_transaction() -> Non
 def test_a_member_may_lose_the_records_behind_one_that_waits_for_a_transaction() -> None:
     stage = Stage(3)
     stage.take("a", 0, 1, 2, at_ms=0)
-    assert stage.order.sent_in_transaction({0: (ACCEPT, 1), 1: (ACCEPT, 1)}) == {2}
+    assert stage.order.sent_in_transaction("a", {0: (ACCEPT, 1), 1: (ACCEPT, 1)}) == {2}
+
+
+def test_a_success_proves_nothing_if_another_member_may_have_finished_the_record() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.acknowledge("a", RELEASE, 0, at_ms=1)
+    stage.take("b", 0, 1, at_ms=2)
+    assert stage.acknowledge("b", ACCEPT, 0, 1, at_ms=3) == [0, 1]
+    assert stage.acknowledge("a", ACCEPT, 1, at_ms=4) == [1]
+
+
+def test_a_success_proves_nothing_if_an_administrator_may_have_archived_the_record() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.acknowledge("a", RELEASE, 0, at_ms=1)
+    stage.share.administered[1] = 0
+    assert stage.acknowledge("a", ACCEPT, 1, at_ms=2) == [1]
+
+
+def test_a_member_loses_the_records_of_its_own_run_if_the_answer_to_another_member_comes_late() -> None:
+    stage = Stage(2)
+    stage.take("b", 0, 1, at_ms=2 * LOCK_MS)
+    stage.take("a", 0, 1, at_ms=0)
+    assert stage.order.sent("b", {0: (RELEASE, 2), 1: (ACCEPT, 2)}, 2 * LOCK_MS).behind == {1}

@@ -36,6 +36,8 @@ class NaiveOrder(NaivePartition):
     alone: tuple[int, int] | None = None
     taken_back: set[int] = field(default_factory=set[int])
     """Offsets that are being taken back with an acknowledgement that is being recorded."""
+    gaps: set[int] = field(default_factory=set[int])
+    """Offsets whose record was found to be gone. Their keys are free at once."""
 
     @property
     def has_order(self) -> bool:
@@ -88,11 +90,14 @@ class NaiveOrder(NaivePartition):
         for base, last in new:
             for offset in self.data(max(self.known_until, self.spso), base - 1):
                 if self.records[offset].is_available():
-                    self.records[offset].archive()
-                    gone.final_offsets.append(offset)
+                    self.archive_gap(offset, gone)
             self.known_until = last + 1
             if base in self.unknown:
                 self.alone = (max(base, self.spso), last)
+
+    def archive_gap(self, offset: int, gone: NaiveDecision) -> None:
+        super().archive_gap(offset, gone)
+        self.gaps.add(offset)
 
     def _put_all_in_flight(self, new: Batches, batch_size: int) -> None:
         new = [one for one in new if one[1] >= self.speo]
@@ -104,11 +109,12 @@ class NaiveOrder(NaivePartition):
             self.put_in_flight(piece, RecordState.AVAILABLE, 0)
 
     def unfinished(self) -> list[int]:
-        """The records below `known_until` that are not final."""
+        """The records below `known_until` that are not final, or not recorded as such."""
         return [
             one
             for one in self.data(self.spso, min(self.known_until, self.speo) - 1)
             if self.records[one].state not in FINAL
+            or (self.records[one].is_unrecorded and one not in self.gaps)
         ]
 
     def may_go(self, covered: set[int]) -> list[int]:
@@ -120,7 +126,9 @@ class NaiveOrder(NaivePartition):
             inside = [one for one in unfinished if self.alone[0] <= one <= self.alone[1]]
             is_held = any(self.records[one].state is RecordState.ACQUIRED for one in inside)
             waits = any(self.records[one].due_ms is not None for one in inside)
-            return [] if is_held or waits else [one for one in inside if one in covered]
+            if is_held or waits:
+                return []
+            return [one for one in inside if one in covered and self.records[one].may_be_taken()]
         runs: dict[int, list[int]] = {}
         found: list[int] = []
         for offset in unfinished:
@@ -130,9 +138,9 @@ class NaiveOrder(NaivePartition):
             elif self.records[offset].may_be_taken() and offset in covered:
                 found.append(offset)
         for run in runs.values():
-            if any(not self.records[one].is_available() for one in run):
+            if any(self.records[one].state is RecordState.ACQUIRED for one in run):
                 continue
-            if any(self.records[one].due_ms is not None for one in run[: self.run_max]):
+            if not all(self.records[one].may_be_taken() for one in run[: self.run_max]):
                 continue
             for offset in run[: self.run_max]:
                 if offset not in covered:

@@ -122,11 +122,14 @@ class NaivePartition:
             found = [base for base, last in producer_batches if last >= read_offset]
             for offset in self.data(read_offset, min(found[0], self.speo) - 1) if found else ():
                 if offset in self.records and self.records[offset].is_available():
-                    self.records[offset].archive()
-                    gone.final_offsets.append(offset)
+                    self.archive_gap(offset, gone)
         if gone.final_offsets:
             self._take_failed_along(gone)
         return gone
+
+    def archive_gap(self, offset: int, gone: NaiveDecision) -> None:
+        self.records[offset].archive()
+        gone.final_offsets.append(offset)
 
     def _take_available(
         self,

@@ -6,35 +6,8 @@ import pytest
 
 from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition.decision import Outcome
-from barnabas.share.partition.key_order import BatchKeys
-from tests.share.partition.leader import ACCEPT, BATCH_OPTIMIZED, LIMITS, RELEASE, Leader
-
-RUN = LIMITS._replace(key_run_max=3)
-
-
-class OrderedLeader(Leader):
-    """Its log is one batch of three records of one key; without hashes it is delivered alone."""
-
-    def __init__(self, keys: KeyHashes | None) -> None:
-        super().__init__(limits=RUN)
-        self.produce(3)
-        self._keys = [BatchKeys(0, 2, keys)]
-
-    def take(self, member_id: str) -> dict[int, int]:
-        """The delivery count of each acquired record."""
-        plan = self.partition.plan_acquire(500, self.limits, BATCH_OPTIMIZED)
-        acquired = self.partition.acquire(
-            plan,
-            member_id,
-            self.log if plan.reads else [],
-            records_max=500,
-            batch_size=500,
-            acquire_mode=BATCH_OPTIMIZED,
-            limits=self.limits,
-            now_ms=self.now_ms,
-            keys=self._keys,
-        ).acquired
-        return {offset: count for first, last, count in acquired for offset in range(first, last + 1)}
+from tests.share.partition.leader import ACCEPT, RELEASE
+from tests.share.partition.ordered_leader import OrderedLeader
 
 
 @pytest.fixture(params=["hashed", "delivered alone"])

@@ -118,10 +118,12 @@ def test_due_times_are_recorded_as_wall_clock_times_and_survive_a_restart() -> N
         assert restarted.next_deadline_ms() == (now_ms + 1 if waits else None)
 
 
-def test_after_a_clock_was_set_back_no_record_waits_longer_than_a_day() -> None:
+def test_after_a_clock_was_set_back_no_record_waits_longer_than_the_longest_delay() -> None:
     leader = Leader(states=(StateRange(0, 9, AVAILABLE, 1, condition=Due(10 * DELAY_MS_MAX)),))
-    restarted = SharePartition(leader.image, leader.control_runs, DueTimes(), now_ms=3)
-    assert restarted.next_deadline_ms() == 3 + DELAY_MS_MAX
+    restarted = SharePartition(
+        leader.image, leader.control_runs, DueTimes(), now_ms=3, retry_delay_ms_max=60_000
+    )
+    assert restarted.next_deadline_ms() == 60_003
 
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
