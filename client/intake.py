@@ -42,6 +42,8 @@ class Intake(Generic[KeyT, ValueT]):
         self._turns: deque[int] = deque()
         """In record_limit mode, the leaders that want to fetch; only the first may."""
         self._end: BaseException | None = None
+        self._is_stopping = False
+        """Between a stop and the end: records that still arrive are released."""
 
     # Leaders call these.
 
@@ -74,10 +76,13 @@ class Intake(Generic[KeyT, ValueT]):
             self._on_room()
 
     def add(self, records: Iterable[ShareRecord[KeyT, ValueT]]) -> None:
-        """Add fetched records; after the end they are dropped."""
+        """Add fetched records; after a stop they are released, after the end they are dropped."""
+        added = list(records)
+        if self._is_stopping:
+            for record in added:
+                record.release_unread()
         if self._end is not None:
             return
-        added = list(records)
         self._records.extend(added)
         self._is_read = False
         self._is_redelivery = any(record.delivery_count > 1 for record in added)
@@ -125,8 +130,19 @@ class Intake(Generic[KeyT, ValueT]):
         """End the intake and drop the waiting records; without a `reason`, the consumer was closed."""
         if self._end is None:
             self._end = reason or ConsumerClosedError("The consumer is closed.")
+        self._is_stopping = False
         self._records.clear()
         self.wake_readers()
+
+    def stop(self) -> None:
+        """Give readers no further record, and release those that still arrive until the end."""
+        self.end(ConsumerClosedError("The consumer is stopping."))
+        self._is_stopping = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether readers get no further record."""
+        return self._end is not None
 
     @property
     def count(self) -> int:

@@ -33,6 +33,7 @@ class ShareConsumerOptions(GroupOptions, total=False):
     prefetch_records: int
     renew_locks: bool
     hold_ms_max: int
+    stop_timeout_ms: int
     acknowledge_within_ms: int
     unreadable: Unreadable
     reject_on: tuple[type[Exception], ...]
@@ -58,6 +59,9 @@ class Settings(GroupSettings):
     """Renew the lock of each held record once half of it is over (KIP-1222)."""
     hold_ms_max: int = 600_000
     """After this time a record's lock is not renewed any more, because its reader is assumed to hang."""
+    stop_timeout_ms: int = 8_000
+    """How long `run` lets its handlers go on after `stop`. The default is less than the 10 seconds after
+    which `docker stop` kills a program."""
     acknowledge_within_ms: int = 100
     """An acknowledgement that no fetch carries is sent after this time."""
     unreadable: Unreadable = "reject"
@@ -74,7 +78,9 @@ class Settings(GroupSettings):
         self._require_choice("acknowledgement_mode", get_args(AcknowledgementMode))
         self._require_choice("acquire_mode", get_args(AcquireMode))
         self._require_choice("unreadable", get_args(Unreadable))
-        self._require_at_least(0, "prefetch_records", "hold_ms_max", "acknowledge_within_ms")
+        self._require_at_least(
+            0, "prefetch_records", "hold_ms_max", "stop_timeout_ms", "acknowledge_within_ms"
+        )
         lock_ms = self.record_lock_duration_ms
         is_long_enough = lock_ms is None or lock_ms >= RECORD_LOCK_DURATION_MS_MIN
         expected = f"at least {RECORD_LOCK_DURATION_MS_MIN}, or None"

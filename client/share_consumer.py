@@ -20,6 +20,7 @@ from barnabas.client.options import ShareConsumerOptions, settings_of
 from barnabas.client.record import KeyT, ShareRecord, ValueT
 from barnabas.client.record_reader import Deserializers
 from barnabas.client.share_parts import ShareParts
+from barnabas.client.stopping import StopDeadline
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import LATEST
 from barnabas.client.workers import work
@@ -81,6 +82,7 @@ class ShareConsumer(
         A deserializer gets the bytes, or None for a null. If it raises, the record is unreadable.
         """
         self._settings = settings_of(options)
+        self._stop_deadline = StopDeadline(self._settings.stop_timeout_ms)
         super().__init__(bootstrap, group, self._settings)
         self._topics = topic_names(topics)
         self._deserializers = cast(
@@ -100,7 +102,7 @@ class ShareConsumer(
     async def run(
         self, handler: Callable[[ShareRecord[KeyT, ValueT]], Awaitable[object]], *, concurrency: int = 16
     ) -> None:
-        """Handle records, up to `concurrency` at once, until the consumer is closed.
+        """Handle records, up to `concurrency` at once, until the consumer is stopped or closed.
 
         A record is accepted when its handler returns. An exception from the handler is logged, and rejects or
         releases that record, see `reject_on`. Not available in implicit mode, which cannot accept single
@@ -110,7 +112,24 @@ class ShareConsumer(
             raise MisuseError(
                 "In implicit mode a poll accepts all records returned before, so run() cannot be used."
             )
-        await work(self, handler, concurrency)
+        await work(self, handler, concurrency, self._stop_deadline)
+
+    def stop(self) -> None:
+        """Hand out no further record: `run` returns when its handlers have finished, and loops end.
+
+        The consumer leaves the group, and releases the records that wait. Records in work stay locked, and
+        are acknowledged as usual. `run` cancels the handlers that have not finished after the option
+        `stop_timeout_ms`, or at a second call, which releases their records. Polling raises
+        `ConsumerClosedError`. `close` is still necessary.
+
+        Any task may call this, and the handler of a signal: `loop.add_signal_handler(signal.SIGTERM,
+        consumer.stop)`. From another thread use `loop.call_soon_threadsafe(consumer.stop)`. Before the start
+        and after the close it does nothing.
+        """
+        self._check_callback()
+        if self._parts is not None and not self._is_closing:
+            self._stop_deadline.begin()
+            self._parts.stop()
 
     async def commit(self) -> dict[TopicPartition, AcknowledgeError | None]:
         """Wait until the broker has answered all acknowledgements so far.
@@ -124,7 +143,10 @@ class ShareConsumer(
         return parts.take_outcomes()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Read other topics from now on; records of the former topics may still arrive."""
+        """Read other topics from now on; records of the former topics may still arrive.
+
+        Raises `ConsumerClosedError` after `stop`.
+        """
         names = topic_names(topics)
         self._entered().subscribe(names)
 

@@ -18,7 +18,7 @@ from typing import Any, Generic
 
 from barnabas.client.callback_guard import CallbackGuard
 from barnabas.client.coordinators import Coordinators
-from barnabas.client.errors import AcknowledgeError, MisuseError
+from barnabas.client.errors import AcknowledgeError, ConsumerClosedError, MisuseError
 from barnabas.client.group_parts import GroupParts, Identity
 from barnabas.client.heartbeats import Heartbeats
 from barnabas.client.intake import Intake
@@ -78,7 +78,9 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
         self._check_topics(self._membership.topics)
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read other topics from now on."""
+        """Read other topics from now on. Raises `ConsumerClosedError` after a stop."""
+        if self.intake.has_ended:
+            raise ConsumerClosedError("The consumer reads no further records.")
         self._membership.subscribe(topics)
         self._membership.come_back()
         self.heartbeats.hurry()
@@ -89,6 +91,11 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
         self._membership.subscribe(())
         self._leave_for_now()
         await self.leaders.flush()
+
+    def stop(self) -> None:
+        """Leave the group for good. Readers get no further record, and can acknowledge those that they hold."""
+        self._leave_for_now()
+        self.intake.stop()
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -115,6 +122,8 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     def _begin_poll(self) -> None:
         self.accept_delivered()
+        if self.intake.has_ended:
+            return  # `_take` raises the reason
         if not self._membership.topics:
             raise MisuseError("The consumer is subscribed to no topic.")
         if self._membership.is_away:

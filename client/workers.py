@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable
 
 from barnabas.client.errors import MisuseError
 from barnabas.client.record import KeyT, ShareRecord, ValueT
+from barnabas.client.stopping import StopDeadline
 
 log = logging.getLogger(__name__)
 
@@ -19,18 +20,22 @@ async def work(
     records: AsyncIterable[ShareRecord[KeyT, ValueT]],
     handler: Callable[[ShareRecord[KeyT, ValueT]], Awaitable[object]],
     concurrency: int,
+    deadline: StopDeadline,
 ) -> None:
     """Pass every record to the handler, `concurrency` at once, until there are no more.
 
     A handler's failure affects only its record. Any other error in one worker ends all workers, and is
-    raised.
+    raised. Handlers that still run at the deadline are cancelled.
     """
     if not 1 <= concurrency <= CONCURRENCY_MAX:
         raise MisuseError(f"The concurrency must be from 1 to {CONCURRENCY_MAX}.")
     workers = [asyncio.create_task(_work(records, handler)) for _ in range(concurrency)]
     try:
-        for ended in asyncio.as_completed(workers):
-            await ended
+        async with deadline.limit():
+            for ended in asyncio.as_completed(workers):
+                await ended
+        if late := [worker for worker in workers if not worker.done()]:
+            log.warning("%d handlers did not finish in time after the stop, and are cancelled", len(late))
     finally:
         for worker in workers:
             worker.cancel()

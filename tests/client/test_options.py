@@ -78,6 +78,7 @@ def test_a_misspelt_option_is_refused_with_the_nearest_name() -> None:
     [
         {"acknowledgement_mode": "maybe"},
         {"acquire_mode": "all"},
+        {"stop_timeout_ms": -1},
         {"unreadable": "ignore"},
         {"max_records": 0},
         {"prefetch_records": -1},

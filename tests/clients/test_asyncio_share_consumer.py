@@ -193,6 +193,33 @@ async def test_close_keeps_accepted_records_and_releases_the_rest(bootstrap: str
         assert values(await take(consumer, 2)) == numbered(4)[2:]
 
 
+async def test_a_stop_finishes_the_records_in_work_and_hands_the_rest_on(
+    bootstrap: str, cluster: Cluster
+) -> None:
+    topic, group = cluster.topic(), cluster.group()
+    cluster.produce(topic, numbered(20))
+    handled: list[str] = []
+    begun, may_finish = asyncio.Semaphore(0), asyncio.Event()
+
+    async def handle(record: ShareRecord[bytes | None, bytes | None]) -> None:
+        begun.release()
+        await may_finish.wait()
+        handled.extend(values([record]))
+
+    async with open_consumer(bootstrap, group, topic) as stopping:
+        running = asyncio.create_task(stopping.run(handle, concurrency=4))
+        for _ in range(4):
+            await begun.acquire()
+        stopping.stop()
+        async with open_consumer(bootstrap, group, topic) as other:
+            rest = values(await take(other, 16))
+        may_finish.set()
+        await running
+        assert list((await stopping.commit()).values()) == [None]
+    assert sorted(handled + rest) == sorted(numbered(20))
+    assert len(handled) == 4
+
+
 @pytest.mark.barnabas
 async def test_nothing_is_lost_and_nothing_accepted_comes_again_when_the_broker_is_killed(
     own_broker: BrokerProcess,
