@@ -93,7 +93,7 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
         await self.leaders.flush()
 
     def stop(self) -> None:
-        """Leave the group for good. Readers get no further record, and can acknowledge those that they hold."""
+        """Leave the group for good. Readers get no further record, and may acknowledge those they hold."""
         self._leave_for_now()
         self.intake.stop()
 

@@ -20,6 +20,7 @@ from tests.clients.polling import eventually
 from tests.clients.test_readme import ADDRESS, blocks, running
 
 PAGES = ("from-rabbitmq", "from-sqs", "from-celery", "from-redis-lists")
+OVERVIEW = "from-other-queues"
 DONE = [f"done {number}" for number in range(20)]
 
 
@@ -33,12 +34,34 @@ def page(name: str) -> Path:
     return PROJECT / "docs" / f"{name}.md"
 
 
-def letter_count(broker: BrokerProcess) -> int:
-    """The records in the dead letter topic; 0 if there is no such topic."""
+def topic_of(name: str) -> str:
+    """The topic that the commands of a page create."""
+    (topic,) = re.findall(r"^    barnabas topics create (\S+)", page(name).read_text(), re.MULTILINE)
+    return str(topic)
+
+
+def group_of(name: str) -> str:
+    """The group that the commands of a page configure."""
+    (group,) = re.findall(r"^    barnabas config set group (\S+)", page(name).read_text(), re.MULTILINE)
+    return str(group)
+
+
+def settings_of(group: str, broker: BrokerProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """The settings that the group itself has."""
+    capsys.readouterr()
+    assert main(["config", "get", "group", group, "--bootstrap", broker.address]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    found = [row.split() for row in rows]
+    return {key: value for key, value, source in found if source == "group"}
+
+
+def letter_count(broker: BrokerProcess, topic: str) -> int:
+    """The dead letters of a topic; 0 if there is no topic for them."""
     admin = Cluster(broker.address).admin
-    if "dlq.jobs" not in admin.list_topics(timeout=20).topics:
+    letters = f"dlq.{topic}"
+    if letters not in admin.list_topics(timeout=20).topics:
         return 0
-    end = {TopicPartition("dlq.jobs", 0): confluent_admin.OffsetSpec.latest()}
+    end = {TopicPartition(letters, 0): confluent_admin.OffsetSpec.latest()}
     (found,) = admin.list_offsets(end).values()
     offset: int = found.result(20).offset
     return offset
@@ -49,10 +72,10 @@ def letter_count(broker: BrokerProcess) -> int:
 def test_the_workers_of_a_page_share_the_jobs_and_reject_the_impossible_one(
     own_broker: BrokerProcess, tmp_path: Path, name: str
 ) -> None:
-    (make_queue,) = blocks(page("from-other-queues"), "python")
     send, *workers = blocks(page(name), "python")
     assert len(workers) == 2
-    run_block(make_queue, own_broker)
+    assert run_commands(page(name), own_broker) == 2
+    topic = topic_of(name)
     outputs = [tmp_path / "asyncio", tmp_path / "confluent"]
 
     def done() -> list[str]:
@@ -63,27 +86,37 @@ def test_the_workers_of_a_page_share_the_jobs_and_reject_the_impossible_one(
             programs.enter_context(running(worker, own_broker, output))
         run_block(send, own_broker)
         eventually(lambda: len(done()) >= len(DONE), awaited="all jobs are done", deadline_seconds=60)
-        eventually(lambda: letter_count(own_broker), awaited="the impossible job is a dead letter")
+        eventually(lambda: letter_count(own_broker, topic), awaited="the impossible job is a dead letter")
     assert sorted(done()) == sorted(DONE)
-    assert letter_count(own_broker) == 1
+    assert letter_count(own_broker, topic) == 1
 
 
 @pytest.mark.barnabas
-def test_the_commands_of_the_overview_make_the_queue_of_its_program(
+def test_the_commands_of_each_page_make_a_queue_like_that_of_the_overview_s_program(
     own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    overview = page("from-other-queues")
-    (make_queue,) = blocks(overview, "python")
-    assert run_commands(overview, own_broker) == 2
-    capsys.readouterr()
-    assert main(["config", "get", "group", "workers", "--bootstrap", own_broker.address]) == 0
-    _, *rows = capsys.readouterr().out.splitlines()
-    settings = re.findall(r'^    "([\w.]+)": "([\w.]+)",$', make_queue, re.MULTILINE)
-    assert len(settings) == 5
-    found = [row.split() for row in rows]
-    assert sorted((name, value) for name, value, source in found if source == "group") == sorted(settings)
+    (make_queue,) = blocks(page(OVERVIEW), "python")
+    run_block(make_queue, own_broker)
+    expected = settings_of(group_of(OVERVIEW), own_broker, capsys)
+    assert len(expected) == 5
+    topic, admin = topic_of(OVERVIEW), Cluster(own_broker.address).admin
+    admin.delete_topics([topic])[topic].result(20)
+    for name in (OVERVIEW, *PAGES):
+        assert run_commands(page(name), own_broker) == 2
+        letters = {"errors.deadletterqueue.topic.name": f"dlq.{topic_of(name)}"}
+        assert settings_of(group_of(name), own_broker, capsys) == {**expected, **letters}
+
+
+def test_no_page_uses_a_topic_or_a_group_of_another_one_or_of_the_five_minute_start() -> None:
+    pages = [OVERVIEW, *PAGES]
+    assert len({"orders", *map(topic_of, pages)}) == len(pages) + 1
+    assert len({"workers", *map(group_of, pages)}) == len(pages) + 1
+    for name in PAGES:
+        text = page(name).read_text()
+        assert set(re.findall(r'group(?:\.id)?"?[=:] ?"([\w-]+)"', text)) == {group_of(name)}
+        assert set(re.findall(r'(?:topics=|subscribe\()\["([\w-]+)"\]', text)) == {topic_of(name)}
 
 
 def test_the_overview_leads_to_each_page() -> None:
-    text = page("from-other-queues").read_text()
+    text = page(OVERVIEW).read_text()
     assert all(f"({name}.md)" in text for name in PAGES)

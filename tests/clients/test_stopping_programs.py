@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,17 +19,20 @@ from tests.clients.java_build import PROJECT
 from tests.clients.polling import eventually
 from tests.clients.test_readme import ADDRESS, blocks
 
+PAGES = ("asyncio-client", "getting-started", "from-rabbitmq", "from-sqs", "from-celery", "from-redis-lists")
 PROGRAMS = [
     pytest.param(page, program, id=f"{page}-{number}")
-    for page in ("asyncio-client", "from-celery")
+    for page in PAGES
     for number, program in enumerate(blocks(PROJECT / "docs" / f"{page}.md", "python"))
     if "SIGTERM" in program
 ]
-JOB = '{"task": "resize", "arguments": [7, "7.png"]}'
+JOB = json.dumps({"number": 7, "task": "resize", "arguments": [7, "7.png"]})
+"""The pages for other queues find the fields of their own jobs in it, except the page with plain numbers."""
 
 
-def test_both_pages_have_programs_that_handle_the_signal() -> None:
-    assert [one.values[0] for one in PROGRAMS] == ["asyncio-client", "from-celery", "from-celery"]
+def test_the_consumers_of_all_pages_handle_the_signal() -> None:
+    pages = [one.values[0] for one in PROGRAMS]
+    assert [pages.count(page) for page in PAGES] == [1, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.barnabas
@@ -33,24 +40,72 @@ def test_both_pages_have_programs_that_handle_the_signal() -> None:
 def test_a_worker_closes_its_consumer_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str, program: str
 ) -> None:
-    topic = "orders" if page == "asyncio-client" else "jobs"
-    cluster = Cluster(own_broker.address)
-    cluster.topic(name=topic)
-    cluster.set_group("workers", {"share.auto.offset.reset": "earliest"})
-    cluster.produce(topic, [JOB])
-    output, errors = tmp_path / "output", tmp_path / "errors"
-    with output.open("wb") as out, errors.open("wb") as err:
-        worker = subprocess.Popen(
-            [sys.executable, "-u", "-c", program.replace(ADDRESS, own_broker.address)], stdout=out, stderr=err
-        )
-    try:
-        eventually(lambda: "7" in output.read_text(), awaited="the job is done", deadline_seconds=40)
+    topic, group = _names(program)
+    _prepare(own_broker, topic, group, "7" if page == "from-redis-lists" else JOB)
+    with _running(program, own_broker, tmp_path) as worker:
+        eventually(lambda: "7" in _output(tmp_path), awaited="the job is done", deadline_seconds=40)
         worker.terminate()
-        assert worker.wait(30) == 0, errors.read_text()
+        assert worker.wait(30) == 0, _errors(tmp_path)
+    assert "Traceback" not in _errors(tmp_path)
+    assert _description(own_broker, group, capsys).startswith(f"{group}  (share group, empty,")
+
+
+@pytest.mark.barnabas
+def test_a_handler_that_runs_finishes_its_work_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = (one.values[1] for one in PROGRAMS if one.values[0] == "asyncio-client")
+    slow = 'print("begun", flush=True)\n    await asyncio.sleep(2)\n    print("done")'
+    assert isinstance(program, str)
+    slow_program, count = re.subn(r"(?<=    )print\(record.*\)", slow, program)
+    assert count == 1
+    topic, group = _names(program)
+    _prepare(own_broker, topic, group, JOB)
+    with _running(slow_program, own_broker, tmp_path) as worker:
+        eventually(lambda: "begun" in _output(tmp_path), awaited="the work has begun", deadline_seconds=40)
+        worker.terminate()
+        assert worker.wait(30) == 0, _errors(tmp_path)
+    assert _output(tmp_path).split() == ["begun", "done"]
+    assert _description(own_broker, group, capsys).splitlines()[2].split() == [topic, "0", "1", "1", "0", "-"]
+
+
+def _names(program: str) -> tuple[str, str]:
+    """The topic and the group of a consumer."""
+    (topic,) = re.findall(r'(?:topics=|subscribe\()\["([\w-]+)"\]', program)
+    (group,) = re.findall(r'group(?:\.id)?"?[=:] ?"([\w-]+)"', program)
+    return topic, group
+
+
+def _prepare(broker: BrokerProcess, topic: str, group: str, job: str) -> None:
+    cluster = Cluster(broker.address)
+    cluster.topic(name=topic)
+    cluster.set_group(group, {"share.auto.offset.reset": "earliest"})
+    cluster.produce(topic, [job])
+
+
+@contextmanager
+def _running(program: str, broker: BrokerProcess, folder: Path) -> Generator[subprocess.Popen[bytes]]:
+    """The program in a process of its own; the files `output` and `errors` have its streams."""
+    command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)]
+    with (folder / "output").open("wb") as out, (folder / "errors").open("wb") as err:
+        worker = subprocess.Popen(command, stdout=out, stderr=err)
+    try:
+        yield worker
     finally:
         worker.kill()
         worker.wait(30)
-    assert "Traceback" not in errors.read_text()
+
+
+def _output(folder: Path) -> str:
+    return (folder / "output").read_text()
+
+
+def _errors(folder: Path) -> str:
+    return (folder / "errors").read_text()
+
+
+def _description(broker: BrokerProcess, group: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """The lines of `barnabas groups describe`."""
     capsys.readouterr()
-    assert main(["groups", "describe", "workers", "--bootstrap", own_broker.address]) == 0
-    assert capsys.readouterr().out.startswith("workers  (share group, empty,")
+    assert main(["groups", "describe", group, "--bootstrap", broker.address]) == 0
+    return capsys.readouterr().out
