@@ -122,7 +122,7 @@ def _oldest_lock_age_ms(
 ) -> float:
     """The time since the oldest lock was acquired or last renewed; 0 without a lock.
 
-    Only the ends of locks are kept. The begin of a lock is computed from the present duration of the member's
+    Only the ends of locks are kept. The start of a lock is computed from the present duration of the member's
     locks.
     """
     now_ms = partitions.clock.monotonic_ms()

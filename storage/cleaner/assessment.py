@@ -87,7 +87,7 @@ def dirty_sources(
     """The sources with offsets from `first_dirty` on, up to the first that may not be compacted.
 
     That is one with a record younger than min.compaction.lag.ms, or one that ends above `undecided_offset`,
-    the begin of the oldest open transaction.
+    the start of the oldest open transaction.
     """
     dirty: list[Source] = []
     for source in sources:

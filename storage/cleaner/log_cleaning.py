@@ -72,7 +72,7 @@ _NOTHING_TO_DO = CleaningPlan((), (), 0, (), 0, None)
 
 
 class CleanedLog(NamedTuple):
-    """The result of a cleaning. `compacted_offset` is the begin of the next compaction; None without one."""
+    """The result of a cleaning. `compacted_offset` is the start of the next compaction; None without one."""
 
     read_bytes: int = 0
     written_bytes: int = 0

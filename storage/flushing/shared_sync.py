@@ -18,7 +18,7 @@ class SharedSync:
         self._lock = asyncio.Lock()
         """Held while a sync is under way."""
         self._following: asyncio.Task[None] | None = None
-        """The sync that waits for the one under way; it includes all changes before its begin."""
+        """The sync that waits for the one under way; it includes all changes before its start."""
 
     async def sync(self) -> None:
         """Returns once all changes of the directory's entries made before are durable; raises OSError."""

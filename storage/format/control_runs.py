@@ -22,8 +22,8 @@ Run = tuple[int, int]
 """(first, last) control offset."""
 
 OlderRuns = Callable[[int], tuple[int, Iterable[Run]] | None]
-"""Returns, for an offset, the begin of a stretch of the log that ends there, and its runs, ascending; None at
-the begin of the log. May raise the errors of reading an index.
+"""Returns, for an offset, the start of a stretch of the log that ends there, and its runs, ascending; None at
+the start of the log. May raise the errors of reading an index.
 """
 
 

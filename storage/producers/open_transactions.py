@@ -53,7 +53,7 @@ class OpenTransactions:
         return list(self._first_offsets.items())
 
     def take(self, step: TransactionStep) -> AbortedTransaction | None:
-        """Notes the begin or end of a transaction; returns the index entry of an aborted one."""
+        """Notes the start or end of a transaction; returns the index entry of an aborted one."""
         if isinstance(step, TransactionBegun):
             assert step.producer_id not in self._first_offsets, step
             self._first_offsets[step.producer_id] = step.first_offset

@@ -224,7 +224,7 @@ def transaction_step(
     *,
     is_aborted: bool = False,
 ) -> TransactionStep | None:
-    """The begin or end of a transaction by the batch at `base_offset`; None if it did neither.
+    """The start or end of a transaction by the batch at `base_offset`; None if it did neither.
 
     `before` and `after` are the producer's entries before and after the batch.
     """

@@ -1,6 +1,6 @@
 """Finds offsets by time, for ListOffsets (KIP-79, KIP-734) and share groups that begin at a duration.
 
-The time index gives the begin of the search, the batches' headers find the batch, and only the records of
+The time index gives the start of the search, the batches' headers find the batch, and only the records of
 this batch are decoded, in a thread if they are many. Share state is ignored. An unreadable batch on the way
 raises CorruptBatch.
 

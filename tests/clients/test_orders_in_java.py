@@ -1,15 +1,18 @@
-"""The tests of `examples/orders/java` and of docs/testing.md pass as they are, with the JUnit 5 extension."""
+"""The tests of `examples/orders/java` and of docs/testing.md pass as they are, with the JUnit 5 extension.
+The page's class for Spring Boot gives an application its broker.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.clients.broker_process import installed_barnabas
-from tests.clients.java_build import PROJECT, require, run_quietly
+from tests.clients.java_build import JAVA_PROJECT, PROJECT, require, run_quietly
 from tests.clients.test_readme import blocks
 
 PAGE = PROJECT / "docs" / "testing.md"
@@ -37,12 +40,17 @@ def project_of_the_page(tmp_path: Path) -> Path:
     own = re.compile(r"    <dependency>\n      <groupId>barnabas</groupId>.*?</dependency>\n", re.DOTALL)
     pom, replaced_count = own.subn(lambda _: dependency, pom)
     assert replaced_count == 1
-    (test,) = blocks(PAGE, "java")
+    test, _ = blocks(PAGE, "java")
     folder = tmp_path / "src" / "test" / "java"
     folder.mkdir(parents=True)
     (folder / "OrdersTest.java").write_text(test, encoding="utf-8")
     (tmp_path / "pom.xml").write_text(pom, encoding="utf-8")
     return tmp_path
+
+
+def assert_one_test_passed(project: Path) -> None:
+    (report,) = (project / "target" / "surefire-reports").glob("*.xml")
+    assert 'tests="1" errors="0" skipped="0" failures="0"' in report.read_text(encoding="utf-8")
 
 
 def test_the_tests_of_the_example_pass() -> None:
@@ -51,8 +59,17 @@ def test_the_tests_of_the_example_pass() -> None:
 
 def test_the_test_of_the_page_passes(project_of_the_page: Path) -> None:
     run_quietly(maven(project_of_the_page, f"-Dbarnabas.command={installed_barnabas()}", "test"))
-    (report,) = (project_of_the_page / "target" / "surefire-reports").glob("*.xml")
-    assert 'tests="1" errors="0" skipped="0" failures="0"' in report.read_text(encoding="utf-8")
+    assert_one_test_passed(project_of_the_page)
+
+
+def test_the_class_for_spring_gives_the_application_the_broker(tmp_path: Path) -> None:
+    project = tmp_path / "spring"
+    shutil.copytree(JAVA_PROJECT / "spring", project)
+    _, base_class = blocks(PAGE, "java")
+    source = project / "src" / "test" / "java" / "orders" / "OrdersTest.java"
+    source.write_text(f"package orders;\n\n{base_class}", encoding="utf-8")
+    run_quietly(maven(project, f"-Dbarnabas.command={installed_barnabas()}", "test"))
+    assert_one_test_passed(project)
 
 
 def test_an_error_names_the_property_of_the_command(project_of_the_page: Path) -> None:

@@ -39,8 +39,8 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 
 class LiveState(Struct, kw_only=True):
-    """The data of an event: the state of a partition for a group. The totals count from the begin of the
-    leader in memory; rates are differences of two events.
+    """The data of an event: the state of a partition for a group. The totals count since the leader
+    is in memory; rates are differences of two events.
     """
 
     progress: ShareProgress

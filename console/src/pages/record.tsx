@@ -61,7 +61,7 @@ export function RecordPage({ place, offset }: { place: SharePartition; offset: n
                 cursor={cursor}
                 next={history.next_cursor}
                 setCursor={setCursor}
-                begin="Newest changes"
+                first="Newest changes"
                 further="Older changes"
               />
             </section>

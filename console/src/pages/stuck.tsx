@@ -75,7 +75,7 @@ export function StuckPage({ group }: { group: string | null }) {
               cursor={cursor}
               next={found.next_cursor}
               setCursor={setCursor}
-              begin="First records"
+              first="First records"
               further="Further records"
             />
           </>

@@ -38,13 +38,13 @@ UPPER_PART: FloatRect = {"x": 0, "y": 0, "width": WIDE, "height": 520}
 PAUSED_SECONDS: Final = 1.5
 
 _MEASURE: Final = """seconds => new Promise(done => {
-    const frames = [], offsets = new Set(), begin = performance.now();
-    let last = begin;
+    const frames = [], offsets = new Set(), start = performance.now();
+    let last = start;
     const look = now => {
         frames.push(now - last);
         last = now;
         offsets.add(document.querySelector(".figure dd").firstChild.data);
-        if (now - begin < seconds * 1000) requestAnimationFrame(look);
+        if (now - start < seconds * 1000) requestAnimationFrame(look);
         else done({ frames: frames.sort((one, other) => one - other), changes: offsets.size });
     };
     requestAnimationFrame(look);
@@ -54,13 +54,13 @@ _MEASURE: Final = """seconds => new Promise(done => {
 
 async def produce(producer: Producer) -> None:
     """Write at the rate of the test, until the task is cancelled."""
-    begin = time.monotonic()
+    started_at = time.monotonic()
     sent = 0
     while True:
         for _ in range(BATCH):
             await producer.send(TOPIC, b"job")
         sent += BATCH
-        await asyncio.sleep(max(begin + sent / PER_SECOND - time.monotonic(), 0))
+        await asyncio.sleep(max(started_at + sent / PER_SECOND - time.monotonic(), 0))
 
 
 class Work:
@@ -140,9 +140,9 @@ async def test_a_share_partition_is_followed_at_500_deliveries_a_second(
         open_console(browser, http) as console,
     ):
         await console.open(FRAGMENT, f"{TOPIC} 0")
-        before, begin = work.delivered_count, time.monotonic()
+        before, started_at = work.delivered_count, time.monotonic()
         measured: Any = await console.page.evaluate(_MEASURE, MEASURED_SECONDS)
-        rate = (work.delivered_count - before) / (time.monotonic() - begin)
+        rate = (work.delivered_count - before) / (time.monotonic() - started_at)
         assert rate >= PER_SECOND * 0.9
         assert measured["changes"] >= MEASURED_SECONDS
         frames = measured["frames"]

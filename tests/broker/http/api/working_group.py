@@ -16,7 +16,7 @@ RECORDS_PATH = f"{GROUP_PATH}/topics/t/partitions/0/records"
 
 
 class WorkingGroup(NamedTuple):
-    """`member` has joined the group `group`, which reads the topic `t` of two partitions from its begin."""
+    """`member` has joined the group `group`, which reads the topic `t` of two partitions from its start."""
 
     http: HttpLab
     member: ShareMember
