@@ -1,4 +1,4 @@
-"""Each test belongs to exactly one of make's targets that run pytest."""
+"""Each test belongs to one of make's targets that run pytest, and CONTRIBUTING.md names all targets."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ FOLDER_OF_MARKER = {
 """All targets except `test` collect one folder only."""
 BY_HAND = {"images"}
 """Targets that .ci/run leaves out: building all images takes minutes, and needs a mirror of Debian."""
+
+ENDLESS_OR_SHORT = {"help", "run", "clean"}
+"""Targets whose duration the table of CONTRIBUTING.md leaves out."""
 
 _TARGET = re.compile(r"^([a-z-]+): setup .*\n(?:\t.*\n)*?\t.*pytest.*[ ,]-m '([^']+)'", re.MULTILINE)
 TARGETS = dict(_TARGET.findall((PROJECT / "Makefile").read_text(encoding="utf-8")))
@@ -51,6 +54,16 @@ def test_a_marker_is_used_in_the_folder_of_its_target_only(marker: str, folder: 
         and path.relative_to(PROJECT / "tests").parts[0] not in (folder, "conftest.py", "test_targets.py")
     ]
     assert elsewhere == []
+
+
+def test_contributing_has_the_time_of_each_target() -> None:
+    lines = (PROJECT / "Makefile").read_text(encoding="utf-8").splitlines()
+    (phony,) = (line.split()[1:] for line in lines if line.startswith(".PHONY:"))
+    rows = re.findall(
+        r"^\| (`make .*?) \|", (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    named = [name for row in rows for name in re.findall(r"`make ([a-z-]+)`", row)]
+    assert sorted(named) == sorted(set(phony) - ENDLESS_OR_SHORT)
 
 
 def test_the_checks_of_a_change_run_every_target() -> None:
