@@ -17,10 +17,18 @@ def import_kio_without_hypothesis() -> None:
     only once, when its first module is loaded. It does nothing in a process that already uses Hypothesis (a
     test run). Afterwards Hypothesis can be imported as usual.
     """
-    if "hypothesis" in sys.modules:
+    import_without("hypothesis", "kio.static.primitive")
+
+
+def import_without(optional: str, module: str) -> None:
+    """Loads `module` as if `optional`, a package that it uses if there is one, was not installed.
+
+    Does nothing in a process that has loaded `optional`.
+    """
+    if optional in sys.modules:
         return
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    sys.modules[optional] = None  # type: ignore[assignment]  # None makes an import fail
     try:
-        import_module("kio.static.primitive")
+        import_module(module)
     finally:
-        del sys.modules["hypothesis"]
+        del sys.modules[optional]

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, TextIO, cast
 
-from barnabas.runtime.light_structlog import FilteringBoundLogger, Processor, structlog
+import structlog
+from structlog.types import FilteringBoundLogger, Processor
 
 LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]

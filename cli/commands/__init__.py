@@ -1,9 +1,9 @@
 """The commands of `barnabas` except those of the pipeline, in one table.
 
 The module of a command is loaded when its parser is used, and a module loads the broker or the client when
-its command runs. So `--help` and the health check need neither of them, and kio can be loaded before them
-(`lean_import`). `exit_codes` has the results; each failure prints one line on standard error, which is a JSON
-object with `serve --log-format json`.
+its command runs. So `--help` and the health check need neither of them, and kio and structlog can be loaded
+before them (`lean_import`). `exit_codes` has the results; each failure prints one line on standard error,
+which is a JSON object with `serve --log-format json`.
 """
 
 import argparse
