@@ -34,7 +34,7 @@ RELEASED: Final = 34
 """A record that is released once, and then accepted."""
 SHORT_LOCKS: Mapping[str, str] = {"share.record.lock.duration.ms": "3000"}
 """For the pictures: the rest of each lock is visibly less than the whole."""
-UPPER_PART: FloatRect = {"x": 0, "y": 0, "width": WIDE, "height": 520}
+UPPER_PART: FloatRect = {"x": 0, "y": 0, "width": WIDE, "height": 535}
 PAUSED_SECONDS: Final = 1.5
 
 _MEASURE: Final = """seconds => new Promise(done => {
