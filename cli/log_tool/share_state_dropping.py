@@ -99,5 +99,5 @@ class ShareStateDropping:
             reason = f"it follows the share state at offset {record.back_offset}, which is dropped"
         self._dropped_offsets.add(header.base_offset)
         end = batch.position + len(batch.data)
-        damage = Damage(batch.position, end, reason, is_whole=True)
+        damage = Damage(batch.position, end, reason)
         return DroppedState(damage, bytes(batch.data), header.base_offset, header.last_offset)

@@ -193,7 +193,7 @@ class Verification:
                 yield seen
         if _last_data_offset(offset_index, share_index) >= expected:
             end = segment.size_bytes
-            yield Damage(end, end, "the file ends where its indexes name more", is_whole=False)
+            yield Damage(end, end, "the file ends where its indexes name more")
 
     def _end_offset(self, segment: Segment) -> int:
         following = self._log.segments.after(segment)
@@ -237,7 +237,7 @@ def _unless_index_differs(batch: ScannedBatch, index: ShareIndex) -> ScannedBatc
         is_right = claims == [(start, end)] and delta == batch.header.last_offset_delta
     if is_right:
         return batch
-    return Damage(start, end, "the share index says something else of it", is_whole=True)
+    return Damage(start, end, "the share index says something else of it")
 
 
 def _is_share_state(batch: ScannedBatch) -> bool:

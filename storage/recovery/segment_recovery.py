@@ -9,7 +9,7 @@ functions block and are for a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,7 +23,13 @@ from barnabas.storage.format import offset_index, share_index, time_index
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
 from barnabas.storage.format.time_index import TimeIndex
-from barnabas.storage.segments.damage import Damage, scan_past_damage
+from barnabas.storage.segments.damage import (
+    Damage,
+    boundaries_of,
+    end_of_whole_batches,
+    may_hide_batch,
+    scan_past_damage,
+)
 from barnabas.storage.segments.segment import LOG_SUFFIX, Segment, new_segment
 from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment, why_not_good
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
@@ -203,6 +209,9 @@ def _rebuild(place: LogPlace, segment: Segment) -> None:
     offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.batch_indexes)
     _forget_indexes(segment)
     _scan(place, segment, Tail(), 0, _KnownIndexes(segment.base_offset, offsets or b"", shares))
+    segment.size_bytes = place.filesystem.file_size(
+        segment.log_path
+    )  # a torn batch at its end is damage, too
     _write_anew(place, segment)
 
 
@@ -258,13 +267,12 @@ class _KnownIndexes:
     """The content of a segment's index files, for damaged parts in which no batch can be read."""
 
     def __init__(self, base_offset: int, offsets: bytes, shares: bytes | None) -> None:
-        self._offsets = OffsetIndex(base_offset, offsets)
         is_usable = shares is not None and share_index.is_sane(shares)
         self._shares = ShareIndex(base_offset, shares or b"") if is_usable else None
-
-    def positions_behind(self, position: int) -> Iterator[int]:
-        """The positions of batches behind `position`, ascending."""
-        yield from self._offsets.positions_behind(position)
+        self.boundaries = boundaries_of(
+            OffsetIndex(base_offset, offsets), self._shares or ShareIndex(base_offset)
+        )
+        """The beginnings of batches that the indexes know."""
 
     def share_state(self, damage: Damage) -> Sequence[ShareIndexEntry]:
         """The share state in the damaged bytes; RecordFormatError without a usable share index."""
@@ -279,7 +287,8 @@ def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _
     """Notes the batches from `position` on, up to the last good one; returns whether that ends the file.
 
     Behind the recovery point the first bad batch is the end of the log. Damaged batches that were durable
-    stay, unless the file has lost bytes of the last one: then the log ends before it.
+    stay. If no good batch follows them, the log continues at the recovery point, so that no offset of theirs
+    is used again.
     """
     file_bytes = place.filesystem.file_size(segment.log_path)
     segment.size_bytes = position
@@ -289,24 +298,39 @@ def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _
         position,
         file_bytes,
         offsets=range(tail.next_offset, segment.offsets.stop),
-        boundaries=known.positions_behind,
+        boundaries=known.boundaries,
     ):
         if isinstance(one, ScannedBatch):
             _take_in(segment, one, tail)
-        elif tail.next_offset < place.recovery_point and (one.end < file_bytes or one.is_whole):
-            _keep_damaged(segment, one, tail, known.share_state(one))
-            if one.end == file_bytes:
-                tail.next_offset = max(tail.next_offset, place.recovery_point)
-        else:
+        elif tail.next_offset >= place.recovery_point:
             break
+        elif one.end < file_bytes:
+            _keep_damaged(segment, one, tail, known)
+        else:
+            _keep_damaged_end(segment, one, tail, known, place.recovery_point)
     segment.note_max_timestamp()
     return segment.size_bytes == file_bytes
 
 
-def _keep_damaged(
-    segment: Segment, damage: Damage, tail: Tail, share_state: Sequence[ShareIndexEntry]
+def _keep_damaged_end(
+    segment: Segment, damage: Damage, tail: Tail, known: _KnownIndexes, recovery_point: int
 ) -> None:
+    """Keeps the durable ones of the damaged batches at the end of a file, up to a torn one.
+
+    The sizes in the headers tell where the torn one begins. But if a good durable batch may be behind that
+    position, one of the sizes is damaged, and everything stays.
+    """
+    end = end_of_whole_batches(segment.file, damage)
+    if may_hide_batch(segment.file, end, damage.end, range(tail.next_offset, recovery_point)):
+        end = damage.end
+    if end > damage.position:
+        _keep_damaged(segment, damage._replace(end=end), tail, known)
+        tail.next_offset = max(tail.next_offset, recovery_point)
+
+
+def _keep_damaged(segment: Segment, damage: Damage, tail: Tail, known: _KnownIndexes) -> None:
     """Leaves durable batches that the disk has damaged in their place; only reads of them are refused."""
+    share_state = known.share_state(damage)
     logger.error(
         "durable batches are damaged",
         segment=segment.log_path,
@@ -321,7 +345,7 @@ def _keep_damaged(
 
 
 def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
-    """Cuts the file behind the last good batch.
+    """Cuts the file behind the last good batch, or behind damaged ones that stay.
 
     Usually a crash has left a part of the next batch there, but a disk may also have lost durable batches.
     """
@@ -337,7 +361,7 @@ def _cut(place: LogPlace, segment: Segment, tail: Tail) -> None:
     if tail.next_offset < place.recovery_point:
         line.error("a segment is cut, and durable batches are lost", recovery_point=place.recovery_point)
     else:
-        line.warning("a segment is cut behind its last good batch")
+        line.warning("a segment is cut behind its last whole batch")
     segment.file.truncate(end)
 
 

@@ -103,7 +103,7 @@ async def test_a_torn_tail_is_logged_as_a_warning(log_lines: list[EventDict]) ->
     log = await open_log(filesystem, config=INDEXED)
     assert log.log_end_offset == END_OFFSET - 1
     (line,) = log_lines
-    assert (line["log_level"], line["event"]) == ("warning", "a segment is cut behind its last good batch")
+    assert (line["log_level"], line["event"]) == ("warning", "a segment is cut behind its last whole batch")
 
 
 async def old_segment(damaged: int) -> MemoryFileSystem:

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from barnabas.protocol.record_batch import LOG_OVERHEAD, build_batch
-from barnabas.storage.segments.damage import Damage, scan_past_damage
-from barnabas.storage.segments.segment_scan import ScannedBatch
+from barnabas.storage.segments.damage import (
+    Damage,
+    end_of_whole_batches,
+    may_hide_batch,
+    scan_past_damage,
+)
+from barnabas.storage.segments.segment_scan import CHUNK_BYTES, ScannedBatch
 
 
 class Bytes:
@@ -96,7 +101,7 @@ def test_bytes_that_are_not_a_batch_are_not_read_by_their_stated_size() -> None:
     assert isinstance(damage, Damage)
     assert damage.end == len(data) - SIZE
     assert isinstance(found, ScannedBatch)
-    assert file.bytes_read < 200 * SIZE
+    assert file.bytes_read < 400 * SIZE
 
 
 def test_index_positions_without_a_batch_are_skipped() -> None:
@@ -149,3 +154,34 @@ def test_damage_has_a_reason(position: int, replacement: bytes, reason: str) -> 
     *_, damage = scan_past_damage(Bytes(data), 0, len(data), offsets=range(100), boundaries=lambda _: ())
     assert isinstance(damage, Damage)
     assert damage.reason == reason
+
+
+def test_adjacent_damaged_batches_end_where_the_last_one_says() -> None:
+    data = bytearray(spoilt(1, SIZE - 1, b"\xff"))
+    data[3 * SIZE - 1] = 0xFF
+    assert scanned(bytes(data)) == [0, (SIZE, 3 * SIZE), 3]
+
+
+def test_the_size_of_a_damaged_batch_that_the_index_knows_leads_on() -> None:
+    data = bytearray(spoilt(1, 8, b"\x7f"))
+    data[3 * SIZE - 1] = 0xFF
+    assert scanned(bytes(data), [2 * SIZE]) == [0, (SIZE, 3 * SIZE), 3]
+    assert scanned(bytes(data)) == [0, (SIZE, 4 * SIZE)]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "end"),
+    [(3 * SIZE, 3 * SIZE), (3 * SIZE - 1, 2 * SIZE), (2 * SIZE + 60, 2 * SIZE), (2 * SIZE - 1, SIZE)],
+)
+def test_complete_batches_end_before_the_first_one_that_is_cut_short(size_bytes: int, end: int) -> None:
+    data = b"".join(BATCHES)[:size_bytes]
+    assert end_of_whole_batches(Bytes(data), Damage(SIZE, size_bytes, "damaged")) == end
+
+
+@pytest.mark.parametrize("before_bytes", [0, 1, 70, CHUNK_BYTES - 30, CHUNK_BYTES + 1])
+def test_a_batch_may_hide_anywhere(before_bytes: int) -> None:
+    data = bytes([2]) * before_bytes + BATCHES[3] + bytes(100)
+    assert may_hide_batch(Bytes(data), 0, len(data), range(3, 4))
+    assert not may_hide_batch(Bytes(data), 0, len(data), range(4, 9))
+    assert not may_hide_batch(Bytes(data), 0, before_bytes + SIZE - 1, range(3, 4))
+    assert not may_hide_batch(Bytes(data), before_bytes + 1, len(data), range(3, 4))
