@@ -177,6 +177,12 @@ class SharePartitions:
         if leader is not None and leader.is_idle:
             self._forget_idle(key)
 
+    def went_idle(self, key: SharePartitionKey) -> bool:
+        """Whether the last leader went because it had nothing to do; no record waits for a dead letter then.
+        False also if that is not known (`IDLE_LAGS_MAX`).
+        """
+        return key in self.idle_lags
+
     def _forget_idle(self, key: SharePartitionKey) -> None:
         leader = self._leaders[key]
         self.forget(key)

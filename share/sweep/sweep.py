@@ -7,7 +7,8 @@ are dropped as idle ones.
 
 Groups without these settings have such work only if they had dead letters before (`left_letters`). So their
 share-partitions are looked at once after a start, unless a member has fetched from them. After that they cost
-nothing.
+nothing. A share-partition that was led for its lag (`lag_looks`) is led again for the expiry of its records,
+and not for its letters.
 """
 
 from __future__ import annotations
@@ -19,21 +20,17 @@ from typing import Final, NamedTuple
 
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
-from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import Deadlines
-from barnabas.runtime.logging import get_logger
 from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroupConfigs
 from barnabas.share.leader.expiry import expire_some
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.sweep.left_letters import LeftLetters
+from barnabas.share.sweep.looks import Looks
 from barnabas.share.sweep.shared_partitions import SharedPartitions, share_partitions_of
-from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
-
-log = get_logger("share")
 
 SWEEP_INTERVAL_MS: Final = 10_000
 """From one sweep to the next."""
@@ -52,8 +49,8 @@ class _NextLook(NamedTuple):
     at_ms: int
 
 
-class Sweep:
-    """The sweeps of one broker, on the loop's thread (`deadlines.Expirable`)."""
+class Sweep(Looks):
+    """The sweeps of one broker, until `close`."""
 
     def __init__(
         self,
@@ -69,16 +66,13 @@ class Sweep:
         """`load` returns the leader of a share-partition, loaded if need be; it raises ApiError or
         StorageError.
         """
-        self._clock = clock
-        self._deadlines = deadlines
+        super().__init__(clock, deadlines)
         self._image = image
         self._configs = configs
         self._groups = groups
         self._logs = logs
         self._leaders = leaders
         self._load = load
-        self._next_at_ms: int | None = None
-        self._task: asyncio.Task[None] | None = None
         self._queue: deque[SharePartitionKey] = deque()
         """The share-partitions that this round has not looked at."""
         self._led: dict[SharePartitionKey, PartitionLog] = {}
@@ -100,27 +94,12 @@ class Sweep:
             self._left.add(sorted(self._note_settings(changed)))
             self._begin_if_needed()
 
-    def next_deadline_ms(self) -> int | None:
-        """See `deadlines.Expirable`."""
-        return self._next_at_ms
-
-    def expire(self, now_ms: int) -> None:
-        """See `deadlines.Expirable`: begins a sweep, unless the last one is still under way."""
-        self._next_at_ms = now_ms + SWEEP_INTERVAL_MS if self._is_needed() else None
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._sweep())
-
-    async def close(self) -> None:
-        """Stop. Nothing is left half done: each step is recorded as a whole."""
-        self._deadlines.cancel(self)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
     def _begin_if_needed(self) -> None:
         if self._next_at_ms is None and self._is_needed():
-            self._next_at_ms = self._clock.monotonic_ms() + SWEEP_INTERVAL_MS
-            self._deadlines.schedule(self, self._next_at_ms)
+            self._look_in(SWEEP_INTERVAL_MS)
+
+    def _pause_ms(self) -> int | None:
+        return SWEEP_INTERVAL_MS if self._is_needed() else None
 
     def _is_needed(self) -> bool:
         return bool(self._swept) or not self._left.is_empty
@@ -139,26 +118,13 @@ class Sweep:
             _put(self._swept, group_id, is_in=has_letters or limits.timing.ttl_ms > 0)
         return without_letters
 
-    async def _sweep(self) -> None:
+    async def _look(self) -> None:
         if not self._queue:
             self._begin_round()
         for _ in range(min(len(self._queue), PARTITIONS_PER_SWEEP_MAX)):
             await self._try(self._look_after, self._queue.popleft())
         for key in self._left.next_keys(LEFT_PER_SWEEP_MAX):
             await self._try(self._settle_left, key)
-
-    async def _try(
-        self, look: Callable[[SharePartitionKey], Awaitable[None]], key: SharePartitionKey
-    ) -> None:
-        """One look, and then a moment for others."""
-        try:
-            await look(key)
-        except (ApiError, StorageError) as error:
-            # A later sweep tries again; a client that fetches is told the error itself.
-            log.debug("a share-partition could not be looked after", group=key.group_id, error=str(error))
-        except Exception:
-            log.exception("looking after a share-partition failed", group=key.group_id)
-        await asyncio.sleep(0)
 
     def _begin_round(self) -> None:
         keys = [
@@ -183,8 +149,7 @@ class Sweep:
 
     async def _settle_left(self, key: SharePartitionKey) -> None:
         """Has the letters of a group without a topic given up; its leader has begun that if it leads."""
-        leader = await self._lead(key)
-        if not leader.core.archiving_ranges():
+        if self._leaders.went_idle(key) or not (await self._lead(key)).core.archiving_ranges():
             self._left.settle(key)
 
     async def _lead(self, key: SharePartitionKey) -> SharePartitionLeader:
@@ -195,10 +160,14 @@ class Sweep:
         return leader
 
     def _was_led(self, key: SharePartitionKey) -> bool:
-        """Whether it was led since its log was opened: a log that failed ends its leaders."""
+        """Whether it was led since its log was opened, by the sweep or for its lag (`lag_looks`): a log that
+        failed ends its leaders.
+        """
         topic = self._image.topics_by_id.get(key.topic_id)
+        if topic is None or self._leaders.went_idle(key):
+            return True
         led = self._led.get(key)
-        return topic is None or (led is not None and self._logs.get(topic, key.partition) is led)
+        return led is not None and self._logs.get(topic, key.partition) is led
 
     def _may_have_expired(self, key: SharePartitionKey, ttl_ms: int) -> bool:
         look = self._next_looks.get(key)

@@ -15,8 +15,11 @@ from barnabas.share.sweep import lag_looks
 from barnabas.share.sweep.lag_looks import LOOK_INTERVAL_MS, ROUND_INTERVAL_MS, LagLooks
 from barnabas.share.sweep.sweep import SWEEP_INTERVAL_MS
 from barnabas.storage.errors import LogOffline
+from tests.conformance.conftest import make_stage
+from tests.conformance.dead_lettering import use_dead_letters
 from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.share_member import ACCEPT, GROUP, ShareMember
+from tests.conformance.test_left_letters import held, remove_the_name
 
 PARTITION_COUNT = 3
 RECORDS_EACH = 5
@@ -95,6 +98,31 @@ async def test_without_room_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -
         await lab.advance(SWEEP_INTERVAL_MS // 2)  # the sweep would load the share-partitions, too
         assert len(lags(lab)) == 1
         assert lab.broker.share_partitions.counts.load_ms.count == 1
+
+
+@pytest.mark.parametrize("with_letters", [False, True])
+async def test_the_sweep_leads_none_again_for_its_letters(with_letters: bool) -> None:
+    async with group_that_is_down() as (lab, _):
+        if with_letters:
+            await use_dead_letters(lab)
+        async with looking(lab):
+            loads_of_looks = lab.broker.share_partitions.counts.load_ms.count
+            await lab.advance(3 * SWEEP_INTERVAL_MS)
+            assert loads_of_looks == lab.broker.share_partitions.counts.load_ms.count == PARTITION_COUNT
+            assert (lab.broker.sweep.next_deadline_ms() is not None) is with_letters
+
+
+async def test_a_leader_with_letters_that_wait_stays_until_the_sweep_has_settled_them() -> None:
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await held(stage)
+        await lab.crash()
+        async with looking(lab):
+            (leader,) = lab.broker.share_partitions
+            assert not lab.broker.share_partitions.went_idle(leader.key)
+            await remove_the_name(stage)
+            await lab.advance(SWEEP_INTERVAL_MS)
+            assert (await stage.offsets())[1] == 0
 
 
 async def test_a_leader_that_a_member_uses_stays() -> None:
