@@ -28,26 +28,21 @@ _BODY_FAILURES: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCE
 _STORAGE_FAILURES: Final = (HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-class DocumentRoutes:
-    """Serves the document about these operations, and about this one."""
+def with_document(version: str, operations: Sequence[Operation]) -> Sequence[Operation]:
+    """These operations, and one that serves the document about all of them."""
 
-    def __init__(self, version: str, operations: Sequence[Operation]) -> None:
-        self._version = version
-        self._described = operations
+    async def show(_: Call) -> Response:
+        return json_response(describe(version, served))
 
-    def operations(self) -> Sequence[Operation]:
-        return (
-            Operation(
-                path=OPENAPI_PATH,
-                handler=without_parameters(self._show),
-                name="getDocument",
-                summary="This document",
-                tag="document",
-            ),
-        )
-
-    async def _show(self, _: Call) -> Response:
-        return json_response(describe(self._version, (*self._described, *self.operations())))
+    document = Operation(
+        path=OPENAPI_PATH,
+        handler=without_parameters(show),
+        name="getDocument",
+        summary="This document",
+        tag="document",
+    )
+    served = (*operations, document)
+    return served
 
 
 class Document(Struct, kw_only=True):

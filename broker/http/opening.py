@@ -58,15 +58,14 @@ async def _open(broker: Broker, config: HttpConfig, more_operations: MoreOperati
     from barnabas.broker.http.application import make_application
     from barnabas.broker.http.connections import HttpServer
     from barnabas.broker.http.loop_lag import LoopLag
-    from barnabas.broker.http.openapi import DocumentRoutes
+    from barnabas.broker.http.openapi import with_document
     from barnabas.broker.http.operations import broker_operations
     from barnabas.broker.http.protection import AccessRules
     from barnabas.broker.http.streams import Streams
 
     streams = Streams()
     operations = (*broker_operations(broker, streams), *more_operations())
-    document = DocumentRoutes(version("barnabas"), operations)
-    served = (*operations, *document.operations())
+    served = with_document(version("barnabas"), operations)
     server = HttpServer(make_application(served, AccessRules(config.allowed_hosts, config.token)))
     try:
         await server.start(config.host, config.port)

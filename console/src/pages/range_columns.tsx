@@ -1,4 +1,4 @@
-/** The columns of tables of ranges, without the one that names the range. */
+/** The columns of tables of ranges, without the one that names the range, and those of any row with a state. */
 
 import type { RecordRange } from "../api";
 import { count } from "../format";
@@ -12,12 +12,30 @@ export function rangeColumns(lockDurationMs: number | null, ranges?: readonly Re
   const hasHolders = ranges === undefined || ranges.some((range) => range.holder !== null);
   const hasWaits = ranges === undefined || ranges.some((range) => range.wait !== null);
   return [
-    { title: "State", cell: (range) => <StateOf range={range} /> },
-    { title: "Deliveries", isNumber: true, cell: (range) => count(range.delivery_count) },
+    STATE,
+    DELIVERIES,
     ...(hasHolders ? [holderColumn(lockDurationMs)] : []),
     ...(hasWaits ? [WAIT] : []),
   ];
 }
+
+/** A range, or a past change of one, which waits for nothing. */
+interface Stated {
+  state: string;
+  wait?: string | null;
+  delivery_count: number | null;
+}
+
+export const STATE: Column<Stated> = {
+  title: "State",
+  cell: ({ state, wait = null }) => <StateOf range={{ state, wait }} />,
+};
+
+export const DELIVERIES: Column<Stated> = {
+  title: "Deliveries",
+  isNumber: true,
+  cell: (row) => count(row.delivery_count),
+};
 
 const WAIT: Column<RecordRange> = { title: "Waits for", cell: (range) => range.wait ?? "" };
 

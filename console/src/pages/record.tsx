@@ -11,6 +11,7 @@ import { StateOf } from "../parts/state";
 import { Table } from "../parts/table";
 import { usePolled } from "../polling";
 import { links } from "../route";
+import { DELIVERIES, STATE } from "./range_columns";
 
 /** The broker looks at a bounded number of control records for each page, so pages may be empty. */
 const REQUESTS_MAX = 20;
@@ -27,7 +28,8 @@ async function load(place: SharePartition, offset: number, begin: string, signal
 }
 
 export function RecordPage({ place, offset }: { place: SharePartition; offset: number }) {
-  const [cursor, setCursor] = useState("");
+  const page = useState("");
+  const [cursor] = page;
   const loaded = usePolled(`record ${offset} ${cursor}`, (signal) =>
     load(place, offset, cursor, signal),
   );
@@ -57,13 +59,7 @@ export function RecordPage({ place, offset }: { place: SharePartition; offset: n
             <section>
               <h2>History</h2>
               <Changes history={history} />
-              <CursorPages
-                cursor={cursor}
-                next={history.next_cursor}
-                setCursor={setCursor}
-                first="Newest changes"
-                further="Older changes"
-              />
+              <CursorPages page={page} next={history.next_cursor} first="Newest changes" further="Older changes" />
             </section>
           </>
         )}
@@ -112,9 +108,9 @@ function Changes({ history }: { history: RecordHistory }) {
         keyOf={(change) => change.control_offset}
         columns={[
           { title: "Time", isHead: true, cell: (change) => <Time timestampMs={change.timestamp_ms} /> },
-          { title: "State", cell: (change) => <StateOf range={{ state: change.state, wait: null }} /> },
+          STATE,
           { title: "Cause", cell: (change) => change.cause },
-          { title: "Deliveries", isNumber: true, cell: (change) => count(change.delivery_count) },
+          DELIVERIES,
           { title: "Member", cell: (change) => (change.member_id === null ? "" : <code>{change.member_id}</code>) },
           { title: "Control record", isNumber: true, cell: (change) => count(change.control_offset) },
         ]}

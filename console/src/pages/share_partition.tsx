@@ -150,7 +150,7 @@ function Ranges({ place, ranges, lockDurationMs }: {
           ),
         },
         ...rangeColumns(lockDurationMs),
-        actionsColumn<RecordRange>(() => place, (range) => range),
+        actionsColumn(() => place),
       ]}
     />
   );

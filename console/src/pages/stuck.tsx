@@ -2,7 +2,13 @@
 
 import { useState } from "preact/hooks";
 
-import { stuckRecords, type StuckPage as Found, type StuckRecords } from "../api";
+import {
+  stuckRecords,
+  type RecordRange,
+  type SharePartition,
+  type StuckPage as Found,
+  type StuckRecords,
+} from "../api";
 import { counted, offsets } from "../format";
 import { actionsColumn } from "../parts/actions";
 import { CursorPages } from "../parts/cursor_pages";
@@ -34,7 +40,8 @@ async function load(group: string | null, failed: number, begin: string, signal:
 
 export function StuckPage({ group }: { group: string | null }) {
   const [failed, setFailed] = useState(1);
-  const [cursor, setCursor] = useState("");
+  const page = useState("");
+  const [cursor, setCursor] = page;
   const key = `stuck ${group ?? ""} ${failed} ${cursor}`;
   const loaded = usePolled(key, (signal) => load(group, failed, cursor, signal), PAUSE_MS);
   const choose = (chosen: number) => {
@@ -71,13 +78,7 @@ export function StuckPage({ group }: { group: string | null }) {
           <>
             <Unreadable found={found} />
             <Records found={found} isOneGroup={group !== null} isFirst={cursor === ""} done={loaded.again} />
-            <CursorPages
-              cursor={cursor}
-              next={found.next_cursor}
-              setCursor={setCursor}
-              first="First records"
-              further="Further records"
-            />
+            <CursorPages page={page} next={found.next_cursor} first="First records" further="Further records" />
           </>
         )}
       </WhenLoaded>
@@ -112,59 +113,52 @@ function Records({ found, isOneGroup, isFirst, done }: {
       </Empty>
     );
   }
-  const rows = [...found.records].sort((one, other) => deliveries(other) - deliveries(one));
+  const rows = found.records.map(({ range, ...place }) => ({ ...place, ...range }));
+  rows.sort((one, other) => (other.delivery_count ?? 0) - (one.delivery_count ?? 0));
   return (
-    <Table<StuckRecords>
+    <Table<StuckRange>
       caption="Stuck records, most deliveries first"
       rows={rows}
-      keyOf={(one) => `${one.group_id} ${one.topic} ${one.partition} ${one.range.first_offset}`}
+      keyOf={(one) => `${one.group_id} ${one.topic} ${one.partition} ${one.first_offset}`}
       columns={[
         RECORD,
         ...(isOneGroup ? [] : [GROUP]),
-        ...rangeColumns(null, rows.map(rangeOf)).map((column) => ({
-          ...column,
-          cell: (one: StuckRecords) => column.cell(one.range),
-        })),
+        ...rangeColumns(null, rows),
         LAST_CHANGE,
-        actionsColumn(placeOf, rangeOf, done),
+        actionsColumn(placeOf, done),
       ]}
     />
   );
 }
 
-function deliveries(one: StuckRecords): number {
-  return one.range.delivery_count ?? 0;
-}
+/** A range with its place. */
+type StuckRange = RecordRange & Omit<StuckRecords, "range">;
 
-function rangeOf(one: StuckRecords) {
-  return one.range;
-}
-
-function placeOf(one: StuckRecords) {
+function placeOf(one: StuckRange): SharePartition {
   return { group: one.group_id, topic: one.topic, partition: one.partition };
 }
 
-const GROUP: Column<StuckRecords> = {
+const GROUP: Column<StuckRange> = {
   title: "Group",
   cell: (one) => <a href={links.group(one.group_id)}>{one.group_id}</a>,
 };
 
-const RECORD: Column<StuckRecords> = {
+const RECORD: Column<StuckRange> = {
   title: "Record",
   isHead: true,
   cell: (one) => (
-    <a href={links.record(placeOf(one), one.range.first_offset)}>
-      {one.topic} {one.partition}: {offsets(one.range.first_offset, one.range.last_offset)}
+    <a href={links.record(placeOf(one), one.first_offset)}>
+      {one.topic} {one.partition}: {offsets(one.first_offset, one.last_offset)}
     </a>
   ),
 };
 
-const LAST_CHANGE: Column<StuckRecords> = {
+const LAST_CHANGE: Column<StuckRange> = {
   title: "Last change",
-  cell: (one) => <LastChange change={one.range.last_change} />,
+  cell: (one) => <LastChange change={one.last_change} />,
 };
 
-function LastChange({ change }: { change: StuckRecords["range"]["last_change"] }) {
+function LastChange({ change }: { change: RecordRange["last_change"] }) {
   if (change === null) return <>none</>;
   return (
     <>

@@ -143,18 +143,14 @@ export function RangeActions({ place, range, done }: {
 }
 
 /** The column with the buttons of each row; its cells are empty where nothing can be changed. */
-export function actionsColumn<Row>(
+export function actionsColumn<Row extends RecordRange>(
   placeOf: (row: Row) => SharePartition,
-  rangeOf: (row: Row) => RecordRange,
   done?: () => void,
 ): Column<Row> {
   return {
     title: "Actions",
-    cell: (row) => {
-      const range = rangeOf(row);
-      if (changesOf(range).length === 0) return "";
-      return <RangeActions place={placeOf(row)} range={range} done={done} />;
-    },
+    cell: (row) =>
+      changesOf(row).length === 0 ? "" : <RangeActions place={placeOf(row)} range={row} done={done} />,
   };
 }
 

@@ -1,10 +1,9 @@
 /** The way through a list of which only one page is loaded: forwards, and back to the first one. */
 
-export function CursorPages({ cursor, next, setCursor, first, further }: {
-  /** Of the shown page; empty for the first one. */
-  cursor: string;
+export function CursorPages({ page: [cursor, setCursor], next, first, further }: {
+  /** The cursor of the shown page, which is empty for the first one, and its setter. */
+  page: [string, (cursor: string) => void];
   next: string | null;
-  setCursor: (cursor: string) => void;
   /** The words on the buttons. */
   first: string;
   further: string;

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from httpx import ASGITransport, AsyncClient, Response
 
 from barnabas.broker.http.application import make_application
-from barnabas.broker.http.openapi import DocumentRoutes
+from barnabas.broker.http.openapi import with_document
 from barnabas.broker.http.operations import broker_operations
 from barnabas.broker.http.protection import AccessRules
 from barnabas.broker.http.routes import Operation
@@ -62,9 +62,9 @@ async def serve_http(
 ) -> AsyncGenerator[HttpLab]:
     """Serves the broker that the lab has now: after a restart, serve again."""
     operations = (*broker_operations(lab.broker, Streams()), *more)
-    document = DocumentRoutes("0", operations)
-    served = (*operations, *document.operations())
-    application = make_application(served, AccessRules(frozenset({"broker.test"}), token))
+    application = make_application(
+        with_document("0", operations), AccessRules(frozenset({"broker.test"}), token)
+    )
     transport = ASGITransport(application, client=("192.0.2.1", 5000))
     async with AsyncClient(transport=transport, base_url=ADDRESS) as client:
         yield HttpLab(lab, client)
