@@ -21,13 +21,14 @@ from barnabas.client.acknowledgements import AcknowledgeType, Lot, ack_batches, 
 from barnabas.client.callback_guard import CallbackGuard
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import Connection
-from barnabas.client.errors import broker_error, error_code
+from barnabas.client.errors import error_code
 from barnabas.client.intake import Intake
 from barnabas.client.ledger import Ledger
 from barnabas.client.metadata import Leader
 from barnabas.client.options import Settings
 from barnabas.client.record import Holder, KeyT, Outcome, ValueT
 from barnabas.client.record_reader import Delivery, RecordReader
+from barnabas.client.session_errors import check_response, passing_code
 from barnabas.client.share_session import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -58,29 +59,11 @@ _BATCH_OPTIMIZED: Final = 0
 _RECORD_LIMIT: Final = 1
 _NO_LEADER: Final = -1
 
-_FATAL: Final = frozenset(
-    {
-        ErrorCode.group_authorization_failed,
-        ErrorCode.topic_authorization_failed,
-        ErrorCode.unsupported_version,
-        ErrorCode.invalid_request,
-        ErrorCode.invalid_group_id,
-    }
-)
-"""Errors that the same request would get again."""
 _LEADER_CHANGED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 _METADATA_IS_STALE: Final = _LEADER_CHANGED | {
     ErrorCode.unknown_topic_or_partition,
     ErrorCode.unknown_topic_id,
 }
-
-
-class SessionLostError(Exception):
-    """The broker does not accept this session any more; the consumer opens another."""
-
-    def __init__(self, code: ErrorCode, message: str | None) -> None:
-        super().__init__(f"{code.name}: {message}" if message else code.name)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +275,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         return int(self._loop.time() * _MS_PER_SECOND)
 
     def _take_fetch(self, request: _Request, reply: ShareFetchReply) -> None:
-        _check(reply.error_code, reply.error_message)
+        check_response(reply.error_code, reply.error_message)
         self.lock_ms = max(reply.acquisition_lock_timeout_ms, 1)
         if not (self._is_established or request.is_repeated):
             self._is_established = True
@@ -322,7 +305,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
             log.warning(message, self._connection.address, self.lock_ms, wanted_ms)
 
     def _take_acknowledge(self, request: _Request, reply: ShareAcknowledgeReply) -> None:
-        _check(reply.error_code, reply.error_message)
+        check_response(reply.error_code, reply.error_message)
         self.lock_ms = reply.acquisition_lock_timeout_ms or self.lock_ms
         for topic_id, results in reply.topics:
             for result in results:
@@ -368,10 +351,8 @@ class ShareExchange(Generic[KeyT, ValueT]):
         result: ShareFetchPartitionResult,
         endpoints: Sequence[NodeEndpoint],
     ) -> None:
-        code = error_code(result.error_code)
+        code = passing_code(result.error_code, result.error_message)
         log.debug("A fetch of %s failed: %s %s", partition, code.name, result.error_message or "")
-        if code in _FATAL:
-            raise broker_error(code, result.error_message)
         if code in _LEADER_CHANGED:
             self._note_leader(partition, result, endpoints)
         if code in _METADATA_IS_STALE:
@@ -393,13 +374,3 @@ class ShareExchange(Generic[KeyT, ValueT]):
 
 def _batches(lots: Sequence[Lot]) -> Batches:
     return {lot.partition: ack_batches(lot.acknowledgements) for lot in lots}
-
-
-def _check(number: int, message: str | None) -> None:
-    """Raises if the whole response is an error: `BrokerError` for a lasting one, else `SessionLostError`."""
-    code = error_code(number)
-    if code is ErrorCode.none:
-        return
-    if code in _FATAL:
-        raise broker_error(code, message)
-    raise SessionLostError(code, message)

@@ -29,7 +29,8 @@ from barnabas.client.errors import (
 from barnabas.client.held_record import HeldRecord, RecordState, fate_of
 from barnabas.client.ledger import Ledger
 from barnabas.client.record import KeyT, Outcome, ValueT
-from barnabas.client.share_exchange import SessionLostError, ShareExchange, ShareReading, UnansweredRequest
+from barnabas.client.session_errors import SessionLostError
+from barnabas.client.share_exchange import ShareExchange, ShareReading, UnansweredRequest
 from barnabas.client.signal import Signal
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction

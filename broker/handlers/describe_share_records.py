@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.group_describe import authorized_operations
-from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.handlers.share_records import HeldLock, find_share_partition, held_lock
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.describe_share_records_v0 import (
@@ -26,7 +26,6 @@ from barnabas.protocol.primitive import i8, i16, i64, milliseconds
 from barnabas.protocol.record_inspection import DESCRIBED_RANGES_MAX, FROM_START_OFFSET, NO_NEXT_PAGE
 from barnabas.share.leader.inspection import DescribedRecords, bounds_of, inspect_page
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.partition.inspection import InspectedRange
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -90,27 +89,23 @@ def _range(broker: Broker, group_id: str, described: DescribedRecords) -> Descri
         state=i8(inspected.state),
         delivery_count=i16(inspected.delivery_count),
         wait=i8(inspected.wait),
-        holder=_holder(broker, group_id, inspected),
+        holder=_holder(held_lock(broker, group_id, inspected)),
         last_change=None if last_change is None else _last_change(last_change),
         due_ms=i64(inspected.due_ms),
         priority=_NO_PRIORITY if inspected.priority is None else i8(inspected.priority),
     )
 
 
-def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> LockHolder | None:
-    """Membership is not checked by share sessions, so the holder may be no member of the group."""
-    if inspected.owner is None:
+def _holder(lock: HeldLock | None) -> LockHolder | None:
+    if lock is None:
         return None
-    member = broker.groups.share.member(group_id, inspected.owner)
-    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
-    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
     return LockHolder(
-        member_id=inspected.owner,
-        client_id=None if member is None else member.client_id,
-        client_host=None if member is None else member.client_host,
-        lock_deadline_ms=i64(wall_ms + remaining_ms),
-        lock_remaining_ms=i64(remaining_ms),
-        acquired_ms=i64(wall_ms - (now_ms - inspected.acquired_ms)),
+        member_id=lock.member_id,
+        client_id=lock.client_id,
+        client_host=lock.client_host,
+        lock_deadline_ms=i64(lock.lock_deadline_ms),
+        lock_remaining_ms=i64(lock.lock_remaining_ms),
+        acquired_ms=i64(lock.acquired_ms),
     )
 
 

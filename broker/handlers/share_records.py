@@ -1,8 +1,10 @@
-"""The share-partition that a request of DescribeShareRecords or AlterShareRecords names."""
+"""The share-partition that a request of DescribeShareRecords or AlterShareRecords names, and the member that
+holds records of it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.metadata.share_version import require_share_groups
@@ -12,6 +14,7 @@ from barnabas.protocol.identity import SharePartitionKey
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+    from barnabas.share.partition.inspection import InspectedRange
 
 _NO_ID = UUID(int=0)
 
@@ -34,3 +37,33 @@ async def find_share_partition(
         message = f"The share group {group_id} does not read {topic.name}-{partition_index}."
         raise ApiError(ErrorCode.resource_not_found, message)
     return await broker.load_leader(key)
+
+
+class HeldLock(NamedTuple):
+    """The lock of a range, and its holder. Times are wall-clock times in ms."""
+
+    member_id: str
+    client_id: str | None
+    """None, with the host, if the holder is no member of the group: share sessions do not check that."""
+    client_host: str | None
+    acquired_ms: int
+    lock_deadline_ms: int
+    lock_remaining_ms: int
+    """From now to the deadline, and 0 behind it."""
+
+
+def held_lock(broker: Broker, group_id: str, inspected: InspectedRange) -> HeldLock | None:
+    """The lock of the range; None if no member holds it."""
+    if inspected.owner is None:
+        return None
+    member = broker.groups.share.member(group_id, inspected.owner)
+    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
+    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
+    return HeldLock(
+        inspected.owner,
+        None if member is None else member.client_id,
+        None if member is None else member.client_host,
+        acquired_ms=wall_ms - (now_ms - inspected.acquired_ms),
+        lock_deadline_ms=wall_ms + remaining_ms,
+        lock_remaining_ms=remaining_ms,
+    )

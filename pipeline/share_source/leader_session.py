@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.connection import Connection
-from barnabas.client.errors import broker_error, error_code
+from barnabas.client.errors import error_code
 from barnabas.client.metadata import Leader
+from barnabas.client.session_errors import check_response, passing_code
 from barnabas.pipeline.share_requests import AckBatches, ShareRequests
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -24,21 +25,6 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.message_parts import NodeEndpoint
 
 _MS_PER_SECOND: Final = 1000
-
-_FATAL: Final = frozenset(
-    {
-        ErrorCode.group_authorization_failed,
-        ErrorCode.topic_authorization_failed,
-        ErrorCode.unsupported_version,
-        ErrorCode.invalid_request,
-        ErrorCode.invalid_group_id,
-    }
-)
-"""Errors that the same request would get again."""
-
-
-class SessionLostError(Exception):
-    """The broker does not serve this session any more."""
 
 
 class Refusal(NamedTuple):
@@ -94,7 +80,7 @@ class LeaderSession:
         body = self._requests.fetch(wanted, record_count, max_wait_ms, is_exact=is_exact)
         sent_at_ms = self._now_ms()
         reply = await self._connection.start(SHARE_FETCH, body, wait_ms=max_wait_ms)
-        _check(reply.error_code, reply.error_message)
+        check_response(reply.error_code, reply.error_message)
         self.lock_ms = max(reply.acquisition_lock_timeout_ms, 1)
         fetched = Fetched({}, [], sent_at_ms + self.lock_ms)
         for topic_id, results in reply.topics:
@@ -103,7 +89,7 @@ class LeaderSession:
                 if result.acquired:
                     fetched.acquired[partition] = [AcquiredRange(*one) for one in result.acquired]
                 if result.error_code:
-                    code = _passing(result.error_code, result.error_message)
+                    code = passing_code(result.error_code, result.error_message)
                     leader = Leader(result.leader_id, result.leader_epoch)
                     fetched.refusals.append(Refusal(partition, code, leader, reply.node_endpoints))
         return fetched
@@ -116,7 +102,7 @@ class LeaderSession:
         reply = await self._connection.ask(
             SHARE_ACKNOWLEDGE, self._requests.acknowledge(settlement, renews=renews)
         )
-        _check(reply.error_code, reply.error_message)
+        check_response(reply.error_code, reply.error_message)
         self.lock_ms = reply.acquisition_lock_timeout_ms or self.lock_ms
         answered = {
             TopicIdPartition(topic_id, result.partition_index): error_code(result.error_code)
@@ -141,21 +127,3 @@ class LeaderSession:
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * _MS_PER_SECOND)
-
-
-def _check(number: int, message: str | None) -> None:
-    """Raises if a whole response is an error: `BrokerError` if it is permanent, else `SessionLostError`."""
-    code = error_code(number)
-    if code is ErrorCode.none:
-        return
-    if code in _FATAL:
-        raise broker_error(code, message)
-    raise SessionLostError(f"{code.name}: {message}" if message else code.name)
-
-
-def _passing(number: int, message: str | None) -> ErrorCode:
-    """The code of a partition's temporary error; raises `BrokerError` for a permanent one."""
-    code = error_code(number)
-    if code in _FATAL:
-        raise broker_error(code, message)
-    return code

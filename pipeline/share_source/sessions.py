@@ -15,14 +15,10 @@ from typing import Final
 from barnabas.client.backoff import Backoff
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError
+from barnabas.client.session_errors import SessionLostError
 from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Holdings
-from barnabas.pipeline.share_source.leader_session import (
-    Fetched,
-    LeaderSession,
-    Refusal,
-    SessionLostError,
-)
+from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Refusal
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.settling import Unsettled, settle
 from barnabas.protocol.decode.acknowledgements import AckBatch

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from barnabas.broker.handlers.share_records import HeldLock, held_lock
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import Wait
 from barnabas.share.leader.inspection import DescribedRecords
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.partition.inspection import InspectedRange
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -90,7 +90,7 @@ def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> Reco
         priority=inspected.priority,
         wait=None if inspected.wait is Wait.NOTHING else _words(inspected.wait.name),
         due_ms=inspected.due_ms or None,
-        holder=_holder(broker, group_id, inspected),
+        holder=_holder(held_lock(broker, group_id, inspected)),
         last_change=_last_change(last_change),
     )
 
@@ -107,20 +107,8 @@ def past_change(step: HistoryStep) -> PastChange:
     )
 
 
-def _holder(broker: Broker, group_id: str, inspected: InspectedRange) -> Holder | None:
-    if inspected.owner is None:
-        return None
-    member = broker.groups.share.member(group_id, inspected.owner)
-    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
-    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
-    return Holder(
-        member_id=inspected.owner,
-        client_id=None if member is None else member.client_id,
-        client_host=None if member is None else member.client_host,
-        acquired_ms=wall_ms - (now_ms - inspected.acquired_ms),
-        lock_deadline_ms=wall_ms + remaining_ms,
-        lock_remaining_ms=remaining_ms,
-    )
+def _holder(lock: HeldLock | None) -> Holder | None:
+    return None if lock is None else Holder(**lock._asdict())
 
 
 def _last_change(change: RecordedChange | None) -> Change | None:
