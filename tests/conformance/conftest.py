@@ -24,6 +24,13 @@ class Stage(NamedTuple):
     async def produce(self, *batch_sizes: int) -> None:
         await self.lab.produce(self.partition.topic_id, *batch_sizes)
 
+    async def restart(self, *, is_clean: bool) -> None:
+        """The broker is stopped, or else killed, and starts again at once."""
+        if is_clean:
+            await self.lab.restart(down_ms=0)
+        else:
+            await self.lab.crash()
+
     async def offsets(self) -> tuple[int, int]:
         """Start offset and lag."""
         return await self.lab.offsets(GROUP, self.partition)

@@ -75,10 +75,7 @@ class TestDelayOfTheGroup:
         await produce_timed(stage, [Timed(1_000), Timed(500), Timed()])
         assert await member.take() == [(0, 0, 1)]
         await member.acknowledge([(0, 0, ACCEPT)])
-        if is_clean:
-            await stage.lab.restart(down_ms=0)
-        else:
-            await stage.lab.crash()
+        await stage.restart(is_clean=is_clean)
         later = stage.member(2)
         await later.join("t")
         assert await later.take() == []
@@ -139,10 +136,7 @@ class TestDelayOfARecord:
         assert await member.take() == [(0, 0, 1), (2, 2, 1)]
         await member.acknowledge([(0, 0, ACCEPT), (2, 2, ACCEPT)])
         await stage.lab.configure_group(GROUP, delay_header="")
-        if is_clean:
-            await stage.lab.restart(down_ms=0)
-        else:
-            await stage.lab.crash()
+        await stage.restart(is_clean=is_clean)
         later = stage.member(2)
         await later.join("t")
         assert await later.take() == []

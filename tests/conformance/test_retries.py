@@ -89,10 +89,7 @@ async def test_a_due_time_survives_a_restart(stage: Stage, is_clean: bool) -> No
     await release(one, 3, 3)
     await one.acknowledge([(0, 2, ACCEPT), (5, 9, ACCEPT)])
     await stage.lab.advance(DELAY_MS // 2)
-    if is_clean:
-        await stage.lab.restart(down_ms=0)
-    else:
-        await stage.lab.crash()
+    await stage.restart(is_clean=is_clean)
     later = stage.member(3)
     await later.join("t")
     assert [(first, last) for first, last, _ in await later.take()] == [(4, 4)], (

@@ -1,6 +1,7 @@
 """The part of the memory that each response gets, and the fetches that keep to it."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -10,7 +11,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import BUDGET_BYTES, RESPONSE_BYTES_MAX, EncodedBody, ResponseBudget
 from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
 from barnabas.share.partition.limits import AcquireMode
-from tests.conformance.harness import batch, open_lab
+from tests.conformance.harness import Lab, Pending, batch, open_lab
 from tests.conformance.share_member import GROUP, ShareMember, record_offsets
 
 BATCH_BYTES = len(batch(1, 0))
@@ -50,15 +51,20 @@ def test_bytes_that_were_given_back_can_be_reserved_again() -> None:
     assert budget.bytes_max() == RESPONSE_BYTES_MAX
 
 
+def start_fetch(lab: Lab, topic_id: UUID, **options: Any) -> Pending:
+    """A fetch from the beginning of the topic's partition, without a session."""
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    topics = [{"topic_id": topic_id, "partitions": [partition]}]
+    asked = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1, **options}
+    return lab.admin.send("fetch", 18, topics=topics, **asked)
+
+
 async def test_fetches_at_the_same_time_share_the_budget() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1, 1, 1)
-        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
-        topics = [{"topic_id": topic_id, "partitions": [partition]}]
-        asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
         for _ in range(2):
-            await lab.answered(lab.admin.send("fetch", 18, topics=topics, **asked))
+            await lab.answered(start_fetch(lab, topic_id))
         assert lab.broker.response_budget.taken_bytes == 2 * 3 * BATCH_BYTES
 
 
@@ -70,10 +76,7 @@ async def test_a_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
     async with open_lab() as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1, 1, 1)
-        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
-        topics = [{"topic_id": topic_id, "partitions": [partition]}]
-        asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
-        response = await lab.answered(lab.admin.send("fetch", 18, topics=topics, **asked))
+        response = await lab.answered(start_fetch(lab, topic_id))
     assert record_offsets(response.responses[0].partitions[0].records) == offsets
 
 
@@ -82,10 +85,7 @@ async def test_a_fetch_waits_while_the_budget_is_used_up() -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1)
         lab.broker.response_budget.take(BUDGET_BYTES)
-        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
-        topics = [{"topic_id": topic_id, "partitions": [partition]}]
-        asked: dict[str, Any] = {"min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
-        fetching = lab.admin.send("fetch", 18, topics=topics, max_wait=100, **asked)
+        fetching = start_fetch(lab, topic_id, max_wait=100)
         assert not fetching.done
         await lab.advance(100)
         response = await lab.answered(fetching)

@@ -32,6 +32,7 @@ from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log.pending_append import AppendGroup
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
@@ -45,89 +46,58 @@ _plan: Callable[[StateAppend, AppendGroup], None] = StateAppend.plan
 _record: Callable[[StateAppend, Any, Any, Any, int], ShareCheckpoint | ShareDelta] = StateAppend._record
 
 
-@contextmanager
-def dropped_fsync() -> Generator[None]:
+@planted(Appender, "_write_and_sync")
+def dropped_fsync(self: Appender, group: AppendGroup, files: Sequence[File], **_: object) -> int:
     """With log.flush=always an append is answered once it is written, before it is synced."""
-
-    def write(self: Appender, group: AppendGroup, files: Sequence[File], **_: object) -> int:
-        return self._write(group, files[-1])
-
-    with patch.object(Appender, "_write_and_sync", write):
-        yield
+    return self._write(group, files[-1])
 
 
-@contextmanager
-def swapped_control_records() -> Generator[None]:
+@planted(StateAppend, "plan")
+def swapped_control_records(self: StateAppend, group: AppendGroup) -> None:
     """The share records of two groups in one append are written in the other order than the leaders
     believe.
     """
-
-    def plan(self: StateAppend, group: AppendGroup) -> None:
-        _plan(self, group)
-        newest = {id(one.image): index for index, one in enumerate(self._written)}
-        if len(newest) == 2:
-            first, second = newest.values()
-            written = self._written
-            written[first], written[second] = (
-                written[first]._replace(offset=written[second].offset),
-                written[second]._replace(offset=written[first].offset),
-            )
-
-    with patch.object(StateAppend, "plan", plan):
-        yield
+    _plan(self, group)
+    newest = {id(one.image): index for index, one in enumerate(self._written)}
+    if len(newest) == 2:
+        first, second = newest.values()
+        written = self._written
+        written[first], written[second] = (
+            written[first]._replace(offset=written[second].offset),
+            written[second]._replace(offset=written[first].offset),
+        )
 
 
-@contextmanager
-def forgotten_back_offset() -> Generator[None]:
+@planted(StateAppend, "_record")
+def forgotten_back_offset(
+    self: StateAppend, leader: Any, image: Any, decisions: Any, leader_epoch: int
+) -> ShareCheckpoint | ShareDelta:
     """The first delta after a checkpoint does not link to the checkpoint."""
-
-    def record(
-        self: StateAppend, leader: Any, image: Any, decisions: Any, leader_epoch: int
-    ) -> ShareCheckpoint | ShareDelta:
-        made = _record(self, leader, image, decisions, leader_epoch)
-        if isinstance(made, ShareDelta) and image.delta_count == 0:
-            return made._replace(back_offset=-1)
-        return made
-
-    with patch.object(StateAppend, "_record", record):
-        yield
+    made = _record(self, leader, image, decisions, leader_epoch)
+    if isinstance(made, ShareDelta) and image.delta_count == 0:
+        return made._replace(back_offset=-1)
+    return made
 
 
-@contextmanager
-def archive_of_available_only() -> Generator[None]:
+@planted(administration, "give_up")
+def archive_of_available_only(*arguments: Any) -> None:
     """An administrator's archive leaves records that a member holds as they are."""
-
-    def give_up(*arguments: Any) -> None:
-        in_flight, decision, first_offset, last_offset, cause, _ = arguments
-        locks.archive(in_flight, decision, first_offset, last_offset, RecordState.AVAILABLE, cause)
-
-    with patch.object(administration, "give_up", give_up):
-        yield
+    in_flight, decision, first_offset, last_offset, cause, _ = arguments
+    locks.archive(in_flight, decision, first_offset, last_offset, RecordState.AVAILABLE, cause)
 
 
-@contextmanager
-def forgotten_marker() -> Generator[None]:
+@planted(DecidedTransactions, "_write")
+def forgotten_marker(self: DecidedTransactions, decided: Any) -> None:
     """The last partition of a committed transaction gets no marker if there are others."""
-
-    def write(self: DecidedTransactions, decided: Any) -> None:
-        partitions = [one for one in decided.remaining if isinstance(one, TopicNamePartition)]
-        if len(partitions) > 1 and decided.transaction.commits:
-            decided.remaining.discard(max(partitions))
-        _write_markers(self, decided)
-
-    with patch.object(DecidedTransactions, "_write", write):
-        yield
+    partitions = [one for one in decided.remaining if isinstance(one, TopicNamePartition)]
+    if len(partitions) > 1 and decided.transaction.commits:
+        decided.remaining.discard(max(partitions))
+    _write_markers(self, decided)
 
 
-@contextmanager
-def forged_markers() -> Generator[None]:
+@planted(client_markers, "_check_known_producer")
+def forged_markers(*_: object) -> None:
     """Clients may end transactions that the coordinator holds open."""
-
-    def check(*_: object) -> None:
-        """Refuses no request."""
-
-    with patch.object(client_markers, "_check_known_producer", check):
-        yield
 
 
 @contextmanager
@@ -137,39 +107,24 @@ def unstable_offset() -> Generator[None]:
         yield
 
 
-@contextmanager
-def offsets_of_aborted() -> Generator[None]:
+@planted(CommittedOffsets, "end_transaction")
+def offsets_of_aborted(self: CommittedOffsets, log_partition: int, producer_id: int, *, commit: bool) -> None:
     """An offset committed in a transaction counts, even if the transaction aborts."""
-
-    def end(self: CommittedOffsets, log_partition: int, producer_id: int, *, commit: bool) -> None:
-        _end_transaction(self, log_partition, producer_id, commit=True)
-
-    with patch.object(CommittedOffsets, "end_transaction", end):
-        yield
+    _end_transaction(self, log_partition, producer_id, commit=True)
 
 
-@contextmanager
-def unwritten_commit() -> Generator[None]:
+@planted(offset_coordinator, "commit_records")
+def unwritten_commit(*arguments: Any, **options: Any) -> list[Any]:
     """Committed offsets are in force and confirmed without being written."""
-
-    def commit_records(*arguments: Any, **options: Any) -> list[Any]:
-        return _commit_records(*arguments, **options)[:-1]
-
-    with patch.object(offset_coordinator, "commit_records", commit_records):
-        yield
+    return _commit_records(*arguments, **options)[:-1]
 
 
-@contextmanager
-def generation_begun_anew() -> Generator[None]:
+@planted(Groups, "_load")
+def generation_begun_anew(self: Groups, partition: int, stored: Any) -> None:
     """A classic group that is loaded starts to count its generations again."""
-
-    def load(self: Groups, partition: int, stored: Any) -> None:
-        _load_record(self, partition, stored)
-        for group in self.classic._registry:
-            group.generation_id = min(group.generation_id, 1)
-
-    with patch.object(Groups, "_load", load):
-        yield
+    _load_record(self, partition, stored)
+    for group in self.classic._registry:
+        group.generation_id = min(group.generation_id, 1)
 
 
 @contextmanager
@@ -186,82 +141,48 @@ def two_owners() -> Generator[None]:
         yield
 
 
-@contextmanager
-def hasty_handover() -> Generator[None]:
+@planted(Handover, "is_taken")
+def hasty_handover(_: Handover, group: Any, member_id: str, *share: Any) -> bool:
     """A share goes to its new owner while the old owner's transaction is open."""
-
-    def is_taken(_: Handover, group: Any, member_id: str, *share: Any) -> bool:
-        return bool(group.is_owned_by_another(member_id, *share))
-
-    with patch.object(Handover, "is_taken", is_taken):
-        yield
+    return bool(group.is_owned_by_another(member_id, *share))
 
 
-@contextmanager
-def forgotten_tombstones() -> Generator[None]:
+@planted(commit, "range_tombstones")
+def forgotten_tombstones(key: Any, offsets: CommittedOffsets) -> list[Any]:
     """An ordinary commit leaves the ranges of open transactions alone."""
-
-    def range_tombstones(key: Any, offsets: CommittedOffsets) -> list[Any]:
-        found = offsets.individual.find(key)
-        return [] if found is None else [deleted_range(key, one) for one in sorted(found.logged())]
-
-    with patch.object(commit, "range_tombstones", range_tombstones):
-        yield
+    found = offsets.individual.find(key)
+    return [] if found is None else [deleted_range(key, one) for one in sorted(found.logged())]
 
 
-@contextmanager
-def early_merge() -> Generator[None]:
+@planted(CommittedOffsets, "replay_pending_range")
+def early_merge(self: CommittedOffsets, *arguments: Any) -> None:
     """A range counts when its transaction commits it, and not when the transaction is committed."""
-
-    def replay(self: CommittedOffsets, *arguments: Any) -> None:
-        _, _, key, value, _ = arguments
-        self.replay_range(key, value)
-
-    with patch.object(CommittedOffsets, "replay_pending_range", replay):
-        yield
+    _, _, key, value, _ = arguments
+    self.replay_range(key, value)
 
 
-@contextmanager
-def commits_of_strangers() -> Generator[None]:
+@planted(ConsumerOffsetRules, "check_commit")
+def commits_of_strangers(*_: object, **__: object) -> None:
     """Commits of members are not checked."""
 
-    def check_commit(*_: object, **__: object) -> None:
-        """Refuses no commit."""
 
-    with patch.object(ConsumerOffsetRules, "check_commit", check_commit):
-        yield
-
-
-@contextmanager
-def jumping_stable_offset() -> Generator[None]:
+@planted(committed_ranges._Change, "join")
+def jumping_stable_offset(self: Any, joined: OffsetRange, parts: list[OffsetRange]) -> None:
     """A commit that leaves one offset out moves the stable offset past it."""
-
-    def join(self: Any, joined: OffsetRange, parts: list[OffsetRange]) -> None:
-        if joined.first_offset == self.stable_offset + 2:
-            joined = OffsetRange(self.stable_offset + 1, joined.last_offset)
-        _join(self, joined, parts)
-
-    with patch.object(committed_ranges._Change, "join", join):
-        yield
+    if joined.first_offset == self.stable_offset + 2:
+        joined = OffsetRange(self.stable_offset + 1, joined.last_offset)
+    _join(self, joined, parts)
 
 
-@contextmanager
-def impatient_commits() -> Generator[None]:
+@planted(waiting_commits, "_touches")
+def impatient_commits(*_: object) -> bool:
     """Commits in groups that commit in order are answered at once."""
-
-    def touches(*_: object) -> bool:
-        return True
-
-    with patch.object(waiting_commits, "_touches", touches):
-        yield
+    return True
 
 
-@contextmanager
-def overlapping_shares() -> Generator[None]:
+@planted(ConsumerGroup, "is_owned_by_another")
+def overlapping_shares(
+    group: ConsumerGroup, member_id: str, topic_id: Any, partition: int, _: object
+) -> bool:
     """A share is free as soon as no member has the whole partition."""
-
-    def is_owned(group: ConsumerGroup, member_id: str, topic_id: Any, partition: int, _: object) -> bool:
-        return group._owners.get(topic_id, {}).get(partition, member_id) != member_id
-
-    with patch.object(ConsumerGroup, "is_owned_by_another", is_owned):
-        yield
+    return group._owners.get(topic_id, {}).get(partition, member_id) != member_id

@@ -20,6 +20,7 @@ from barnabas.share.sweep.left_letters import LeftLetters
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation import simulation
 from tests.simulation.planted_seeds import FOR_EVER_SECONDS
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
@@ -64,16 +65,11 @@ def letters_without_fsync() -> Generator[None]:
         yield
 
 
-@contextmanager
-def neighbours_copied() -> Generator[None]:
+@planted(SourceRecords, "record_at")
+def neighbours_copied(self: SourceRecords, offset: int) -> Record | None:
     """A letter has the content of the record behind its own, if there is one in the same read."""
-
-    def record_at(self: SourceRecords, offset: int) -> Record | None:
-        record = _record_at(self, offset)
-        return self._records.get(offset + 1, record)
-
-    with patch.object(SourceRecords, "record_at", record_at):
-        yield
+    record = _record_at(self, offset)
+    return self._records.get(offset + 1, record)
 
 
 @contextmanager
@@ -105,14 +101,9 @@ def rest_by_offset() -> Generator[None]:
         yield
 
 
-@contextmanager
-def given_up_by_fetches_only() -> Generator[None]:
+@planted(LeftLetters, "next_keys")
+def given_up_by_fetches_only(self: LeftLetters, _: int) -> list[SharePartitionKey]:
     """No sweep looks for letters of groups that no longer name a topic for them, unless a member fetches."""
-
-    def next_keys(self: LeftLetters, _: int) -> list[SharePartitionKey]:
-        self._knows_groups = True
-        self._settled.clear()
-        return []
-
-    with patch.object(LeftLetters, "next_keys", next_keys):
-        yield
+    self._knows_groups = True
+    self._settled.clear()
+    return []

@@ -13,49 +13,40 @@ from barnabas.share.partition.in_flight import AVAILABLE, InFlight
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
 _decide_acknowledge = SharePartition.decide_acknowledge
 
 
-@contextmanager
-def released_behind_its_successor() -> Generator[None]:
+@planted(KeyOrder, "release")
+def released_behind_its_successor(self: KeyOrder, first_offset: int, last_offset: int) -> None:
     """A released record goes to the end of its key, as in an ordinary queue."""
-
-    def release(self: KeyOrder, first_offset: int, last_offset: int) -> None:
-        for offset in range(first_offset, last_offset + 1):
-            key = self._key_of.get(offset)
-            self._held.discard(offset)
-            if key is None:
-                continue
-            first_left = self._remove(key, offset)
-            if first_left is None:
-                self._first_of[key] = first_left = offset
-            else:
-                self._next_of[self._last_of.get(key, first_left)] = offset
-                self._last_of[key] = offset
-            if self._is_free(key):
-                self._add_heads([first_left])
-
-    with patch.object(KeyOrder, "release", release):
-        yield
+    for offset in range(first_offset, last_offset + 1):
+        key = self._key_of.get(offset)
+        self._held.discard(offset)
+        if key is None:
+            continue
+        first_left = self._remove(key, offset)
+        if first_left is None:
+            self._first_of[key] = first_left = offset
+        else:
+            self._next_of[self._last_of.get(key, first_left)] = offset
+            self._last_of[key] = offset
+        if self._is_free(key):
+            self._add_heads([first_left])
 
 
-@contextmanager
-def key_freed_too_early() -> Generator[None]:
+@planted(SharePartition, "decide_acknowledge")
+def key_freed_too_early(self: SharePartition, *arguments: Any) -> Decision:
     """A key is free when the acknowledgement of its record is decided, not when it is recorded."""
-
-    def decide(self: SharePartition, *arguments: Any) -> Decision:
-        decision = _decide_acknowledge(self, *arguments)
-        order = self._in_flight.key_order
-        for _, run, state, _ in decision.targets:
-            if order is not None and state is not AVAILABLE:
-                order.finish(run.first_offset, run.last_offset, was_held=True)
-        return decision
-
-    with patch.object(SharePartition, "decide_acknowledge", decide):
-        yield
+    decision = _decide_acknowledge(self, *arguments)
+    order = self._in_flight.key_order
+    for _, run, state, _ in decision.targets:
+        if order is not None and state is not AVAILABLE:
+            order.finish(run.first_offset, run.last_offset, was_held=True)
+    return decision
 
 
 @contextmanager
@@ -74,12 +65,7 @@ def forgotten_unfinished_records() -> Generator[None]:
         yield
 
 
-@contextmanager
-def run_kept_after_an_expiry() -> Generator[None]:
+@planted(locks, "overtaken")
+def run_kept_after_an_expiry(_in_flight: InFlight, _released: Iterable[Any]) -> list[Any]:
     """When the lock of a record ends, its member keeps the later records of the run."""
-
-    def overtaken(_in_flight: InFlight, _released: Iterable[Any]) -> list[Any]:
-        return []
-
-    with patch.object(locks, "overtaken", overtaken):
-        yield
+    return []

@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
+from collections.abc import Iterable, Iterator
 
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.priorities import Priorities
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
 _take = KeyOrder.take
 
 
-@contextmanager
-def priority_of_the_first_delivery_only() -> Generator[None]:
+@planted(KeyOrder, "take")
+def priority_of_the_first_delivery_only(self: KeyOrder, first_offset: int, last_offset: int) -> None:
     """A record that comes again has lost its priority."""
-
-    def take(self: KeyOrder, first_offset: int, last_offset: int) -> None:
-        _take(self, first_offset, last_offset)
-        if self.priorities is not None:
-            self.priorities.finish(first_offset, last_offset)
-
-    with patch.object(KeyOrder, "take", take):
-        yield
+    _take(self, first_offset, last_offset)
+    if self.priorities is not None:
+        self.priorities.finish(first_offset, last_offset)
 
 
-@contextmanager
-def least_urgent_first() -> Generator[None]:
+@planted(Priorities, "most_urgent_first")
+def least_urgent_first(self: Priorities) -> Iterator[int]:
     """The priorities are read the wrong way round."""
-
-    def most_urgent_first(self: Priorities) -> Iterator[int]:
-        return (offset for offsets in self._of_priority for offset in offsets)
-
-    with patch.object(Priorities, "most_urgent_first", most_urgent_first):
-        yield
+    return (offset for offsets in self._of_priority for offset in offsets)
 
 
-@contextmanager
-def starvation() -> Generator[None]:
+@planted(Priorities, "overdue")
+def starvation(_self: Priorities, _available: Iterable[int]) -> Iterator[int]:
     """A record may be overtaken for ever."""
-
-    def overdue(_self: Priorities, _available: Iterable[int]) -> Iterator[int]:
-        return iter(())
-
-    with patch.object(Priorities, "overdue", overdue):
-        yield
+    return iter(())
 
 
-@contextmanager
-def key_reordered_by_priority() -> Generator[None]:
+@planted(KeyOrder, "_heads_by_urgency")
+def key_reordered_by_priority(self: KeyOrder, priorities: Priorities) -> Iterator[int]:
     """An urgent record comes before earlier records of its key."""
-
-    def heads_by_urgency(self: KeyOrder, priorities: Priorities) -> Iterator[int]:
-        urgent = [one for one in priorities.most_urgent_first() if one not in self._held]
-        yield from urgent
-        yield from (one for one in self._heads if one not in urgent)
-
-    with patch.object(KeyOrder, "_heads_by_urgency", heads_by_urgency):
-        yield
+    urgent = [one for one in priorities.most_urgent_first() if one not in self._held]
+    yield from urgent
+    yield from (one for one in self._heads if one not in urgent)

@@ -35,7 +35,7 @@ _SOONEST = {
     "offsets_of_aborted": 8,
     "overlapping_shares": 10,
     "rest_by_offset": 140,
-    "run_kept_after_an_expiry": 13,
+    "run_kept_after_an_expiry": 92,
     "starvation": 8,
     "swapped_control_records": 8,
     "two_owners": 4,

@@ -8,49 +8,27 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from barnabas.protocol.delivery_state import Condition, Due, StateRange
 from barnabas.share.leader import group_reader, timed_reads
 from barnabas.share.leader.timed_reads import Gate
-from barnabas.share.partition import restoring
 from barnabas.share.sweep.sweep import Sweep
 from tests.simulation import simulation
 from tests.simulation.planted_seeds import FOR_EVER_SECONDS
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
 
-@contextmanager
-def delays_forgotten_by_a_restart() -> Generator[None]:
-    """A restarted leader does not look at the due times in the recorded state."""
-
-    def condition_at_load(loaded: StateRange, *_: int) -> Condition | None:
-        return None if isinstance(loaded.condition, Due) else loaded.condition
-
-    with patch.object(restoring, "condition_at_load", condition_at_load):
-        yield
-
-
-@contextmanager
-def reading_to_the_end_of_the_batch() -> Generator[None]:
+@planted(group_reader, "batches_before")
+def reading_to_the_end_of_the_batch(bounds: Sequence[tuple[int, int]], gate: Gate) -> list[tuple[int, int]]:
     """The records of a batch behind the first one that is not due are delivered with those before it."""
-
-    def batches_before(bounds: Sequence[tuple[int, int]], gate: Gate) -> list[tuple[int, int]]:
-        return [one for one in bounds if one[0] < gate.offset]
-
-    with patch.object(group_reader, "batches_before", batches_before):
-        yield
+    return [one for one in bounds if one[0] < gate.offset]
 
 
-@contextmanager
-def records_that_expire_early() -> Generator[None]:
+@planted(timed_reads._Look, "_is_expired")
+def records_that_expire_early(look: timed_reads._Look, timestamp_ms: int) -> bool:
     """The time to live is half of the setting."""
-
-    def is_expired(look: timed_reads._Look, timestamp_ms: int) -> bool:
-        ttl_ms = look._timing.ttl_ms
-        return bool(ttl_ms) and 0 <= timestamp_ms <= look._wall_ms - ttl_ms // 2
-
-    with patch.object(timed_reads._Look, "_is_expired", is_expired):
-        yield
+    ttl_ms = look._timing.ttl_ms
+    return bool(ttl_ms) and 0 <= timestamp_ms <= look._wall_ms - ttl_ms // 2
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.share.partition import administration, pending_acknowledgements, restoring
 from barnabas.share.partition.acknowledgement import AcknowledgeType
 from barnabas.share.partition.pending_acknowledgements import TransactionEnd
+from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
@@ -26,26 +27,16 @@ _add = TransactionCoordinator.add_participants
 _takes_part: Callable[..., bool] = TransactionCoordinator.takes_part
 
 
-@contextmanager
-def counted_at_abort() -> Generator[None]:
+@planted(pending_acknowledgements, "_type_at")
+def counted_at_abort(_: TransactionEnd, pending: PendingAcknowledgement) -> int:
     """An abort has the effect of a commit."""
-
-    def type_at(_: TransactionEnd, pending: PendingAcknowledgement) -> int:
-        return pending.acknowledge_type
-
-    with patch.object(pending_acknowledgements, "_type_at", type_at):
-        yield
+    return pending.acknowledge_type
 
 
-@contextmanager
-def undone_at_commit() -> Generator[None]:
+@planted(pending_acknowledgements, "_type_at")
+def undone_at_commit(*_: object) -> int:
     """A commit has the effect of an abort."""
-
-    def type_at(*_: object) -> int:
-        return AcknowledgeType.RELEASE
-
-    with patch.object(pending_acknowledgements, "_type_at", type_at):
-        yield
+    return AcknowledgeType.RELEASE
 
 
 @contextmanager
@@ -66,26 +57,16 @@ def pending_forgotten_by_a_restart() -> Generator[None]:
         yield
 
 
-@contextmanager
-def administrators_disregard_transactions() -> Generator[None]:
+@planted(administration, "_is_in_transaction")
+def administrators_disregard_transactions(_: object) -> bool:
     """An administrator may change a record whose acknowledgement waits for a transaction."""
-
-    def is_in_transaction(_: object) -> bool:
-        return False
-
-    with patch.object(administration, "_is_in_transaction", is_in_transaction):
-        yield
+    return False
 
 
-@contextmanager
-def share_partitions_forgotten_by_a_restart() -> Generator[None]:
+@planted(record_factory, "_share_partitions_in")
+def share_partitions_forgotten_by_a_restart(_: object) -> frozenset[SharePartitionKey]:
     """A restarted coordinator does not know that share-partitions take part in its transactions."""
-
-    def share_partitions_in(_: object) -> frozenset[SharePartitionKey]:
-        return frozenset()
-
-    with patch.object(record_factory, "_share_partitions_in", share_partitions_in):
-        yield
+    return frozenset()
 
 
 @contextmanager

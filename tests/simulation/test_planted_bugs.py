@@ -1,7 +1,6 @@
 """The simulation finds bugs: each planted one within 200 seeds, with a report that names its sign."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
 
@@ -53,7 +52,6 @@ from tests.simulation.planted_priority_bugs import (
 )
 from tests.simulation.planted_seeds import SEEDS_MAX, report_another_seed, seeds_to_try
 from tests.simulation.planted_timing_bugs import (
-    delays_forgotten_by_a_restart,
     expiry_without_a_sweep,
     reading_to_the_end_of_the_batch,
     records_that_expire_early,
@@ -66,11 +64,10 @@ from tests.simulation.planted_transaction_bugs import (
     share_partitions_forgotten_by_a_restart,
     undone_at_commit,
 )
-from tests.simulation.planted_wait_bugs import waits_forgotten_by_a_restart, waits_that_end_together
+from tests.simulation.planted_wait_bugs import due_times_forgotten_by_a_restart, waits_that_end_together
+from tests.simulation.planting import Plant
 from tests.simulation.simulation import SHORT_MS, Failure, scenario_of, simulate
 from tests.simulation.world import Scenario
-
-Plant = Callable[[], AbstractContextManager[None]]
 
 
 def has_sharers(scenario: Scenario) -> bool:
@@ -284,7 +281,7 @@ def test_a_bug_of_priorities_is_found(
     ("plant", "sign"),
     [
         pytest.param(waits_that_end_together, "before it is due", id="waits that end together"),
-        pytest.param(waits_forgotten_by_a_restart, "and is due at", id="waits that a restart forgets"),
+        pytest.param(due_times_forgotten_by_a_restart, "and is due at", id="waits that a restart forgets"),
     ],
 )
 def test_a_bug_of_delays_before_retries_is_found(plant: Plant, sign: str) -> None:
@@ -375,7 +372,7 @@ def test_a_run_that_is_kept_after_an_expiry_is_found() -> None:
 
 def test_delays_that_a_restart_forgets_are_found() -> None:
     """Where the broker restarts often, and the clock is never set."""
-    report = first_failure(delays_forgotten_by_a_restart, has_delay_headers, ("restart", "kill"))
+    report = first_failure(due_times_forgotten_by_a_restart, has_delay_headers, ("restart", "kill"))
     assert "before it is due" in report.splitlines()[0], report
 
 

@@ -122,10 +122,7 @@ async def test_stuck_records_are_archived_from_their_list(barnabas_command: Path
 async def test_topics_and_empty_groups_are_deleted_when_their_names_are_typed(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
-    async with (
-        open_workplace(barnabas_command, tmp_path) as workplace,
-        open_console(workplace.browser, workplace.address) as console,
-    ):
+    async with console_at_work(barnabas_command, tmp_path) as console:
         await console.open(f"#/groups/{GROUP}", GROUP)
         dialog = await confirm(console, "Delete group", "Delete", token=TOKEN, name=GROUP)
         await expect(dialog.get_by_role("alert")).to_have_text("The group is not empty.")

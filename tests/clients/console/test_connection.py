@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.clients.console.browser import Console, open_console
-from tests.clients.console.workplace import PARTITION, open_workplace
+from tests.clients.console.workplace import PARTITION, console_at_work, open_workplace
 from tests.clients.test_inspection_page import GROUP, TOPIC
 
 pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
@@ -45,10 +45,7 @@ async def test_a_lost_connection_is_told_and_mended(barnabas_command: Path, tmp_
 async def test_an_unknown_group_and_an_unknown_partition_are_errors_on_their_pages(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
-    async with (
-        open_workplace(barnabas_command, tmp_path) as workplace,
-        open_console(workplace.browser, workplace.address) as console,
-    ):
+    async with console_at_work(barnabas_command, tmp_path) as console:
         await console.open("#/groups/nothing", "nothing")
         await expect_alert(console, "There is no group nothing.")
         await console.open(f"#/groups/{GROUP}/topics/{TOPIC}/7", f"{TOPIC} 7")

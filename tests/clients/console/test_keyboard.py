@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.clients.console.browser import PHONE, Console, open_console
-from tests.clients.console.workplace import TOKEN, open_workplace
+from tests.clients.console.browser import PHONE, Console
+from tests.clients.console.workplace import TOKEN, console_at_work
 from tests.clients.test_inspection_page import GROUP, TOPIC
 
 pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
@@ -30,10 +30,7 @@ async def tab_to(console: Console, target: Locator) -> None:
 async def test_the_keyboard_alone_archives_a_record(
     barnabas_command: Path, tmp_path: Path, width: int
 ) -> None:
-    async with (
-        open_workplace(barnabas_command, tmp_path) as workplace,
-        open_console(workplace.browser, workplace.address, width=width) as console,
-    ):
+    async with console_at_work(barnabas_command, tmp_path, width=width) as console:
         page, keyboard = console.page, console.page.keyboard
         await console.open("#/topics", "Topics")
         await tab_to(console, page.get_by_role("link", name="Groups"))
@@ -57,10 +54,7 @@ async def test_the_keyboard_alone_archives_a_record(
 
 
 async def test_the_first_stop_skips_the_navigation(barnabas_command: Path, tmp_path: Path) -> None:
-    async with (
-        open_workplace(barnabas_command, tmp_path) as workplace,
-        open_console(workplace.browser, workplace.address) as console,
-    ):
+    async with console_at_work(barnabas_command, tmp_path) as console:
         await console.open("#/groups", "Groups")
         await console.page.keyboard.press("Tab")
         await expect(console.page.get_by_role("link", name="Skip to the content")).to_be_focused()

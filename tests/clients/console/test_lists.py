@@ -10,8 +10,8 @@ from playwright.async_api import expect
 
 from barnabas.client import ShareConsumer
 from tests.clients.cluster import Cluster
-from tests.clients.console.browser import PHONE, open_browser, open_console
-from tests.clients.console.workplace import BUSY_TOPIC, busy_group, open_broker
+from tests.clients.console.browser import PHONE
+from tests.clients.console.workplace import BUSY_TOPIC, busy_group, empty_console
 
 pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
 
@@ -21,11 +21,7 @@ TOPICS = [f"topic-{number:02}" for number in range(60)]
 async def test_an_empty_broker_says_the_next_step_on_each_page(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
-    async with (
-        open_broker(barnabas_command, tmp_path) as (_, address),
-        open_browser() as browser,
-        open_console(browser, address, width=PHONE) as console,
-    ):
+    async with empty_console(barnabas_command, tmp_path, width=PHONE) as (_, console):
         for fragment, heading, text, step in (
             ("#/groups", "Groups", "There are no groups yet", "Start a consumer"),
             ("#/topics", "Topics", "There are no topics yet", "A producer creates one"),
@@ -41,11 +37,7 @@ async def test_an_empty_broker_says_the_next_step_on_each_page(
 async def test_a_group_without_records_and_without_members_says_so(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
-    async with (
-        open_broker(barnabas_command, tmp_path) as (broker, address),
-        open_browser() as browser,
-        open_console(browser, address) as console,
-    ):
+    async with empty_console(barnabas_command, tmp_path) as (broker, console):
         Cluster(broker.address).topic(name="orders")
         async with ShareConsumer(broker.address, group="packing", topics=["orders"]):
             await console.open("#/groups/packing/topics/orders/0", "orders 0")
@@ -57,11 +49,7 @@ async def test_a_group_without_records_and_without_members_says_so(
 
 
 async def test_a_long_list_has_pages_and_a_filter(barnabas_command: Path, tmp_path: Path) -> None:
-    async with (
-        open_broker(barnabas_command, tmp_path) as (broker, address),
-        open_browser() as browser,
-        open_console(browser, address) as console,
-    ):
+    async with empty_console(barnabas_command, tmp_path) as (broker, console):
         cluster = Cluster(broker.address)
         for topic in TOPICS:
             cluster.topic(name=topic)
@@ -81,10 +69,8 @@ async def test_stuck_records_beyond_a_page_are_its_further_records(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
     async with (
-        open_broker(barnabas_command, tmp_path) as (broker, address),
+        empty_console(barnabas_command, tmp_path) as (broker, console),
         busy_group(broker, 500, are_released=True),
-        open_browser() as browser,
-        open_console(browser, address) as console,
     ):
         await console.open("#/stuck", "Stuck records")
         rows = console.page.get_by_role("rowheader")
@@ -103,11 +89,7 @@ async def test_stuck_records_beyond_a_page_are_its_further_records(
 async def test_a_desk_of_1300_px_shows_stuck_records_with_their_holder_and_all_buttons(
     barnabas_command: Path, tmp_path: Path
 ) -> None:
-    async with (
-        open_broker(barnabas_command, tmp_path) as (broker, address),
-        open_browser() as browser,
-        open_console(browser, address, width=1300) as console,
-    ):
+    async with empty_console(barnabas_command, tmp_path, width=1300) as (broker, console):
         cluster = Cluster(broker.address)
         cluster.topic(name="orders")
         settings = {"share.auto.offset.reset": "earliest", "share.retry.backoff.max.ms": "3600000"}

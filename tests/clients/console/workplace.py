@@ -12,7 +12,7 @@ from playwright.async_api import Browser
 from barnabas.client import ShareConsumer
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
 from tests.clients.cluster import Cluster, numbered
-from tests.clients.console.browser import Console, open_browser, open_console
+from tests.clients.console.browser import WIDE, Console, open_browser, open_console
 from tests.clients.test_inspection_page import GROUP, TOPIC, story
 
 TOKEN: Final = "the-token-of-this-test"
@@ -54,14 +54,27 @@ async def open_workplace(
 
 @asynccontextmanager
 async def console_at_work(
-    command: Path, folder: Path, settings: Mapping[str, str] = NO_SETTINGS
+    command: Path, folder: Path, settings: Mapping[str, str] = NO_SETTINGS, *, width: int = WIDE
 ) -> AsyncGenerator[Console]:
-    """A console of a workplace, in the light theme and at the width of a desk."""
+    """A console of a workplace, in the light theme."""
     async with (
         open_workplace(command, folder, settings) as workplace,
-        open_console(workplace.browser, workplace.address) as console,
+        open_console(workplace.browser, workplace.address, width=width) as console,
     ):
         yield console
+
+
+@asynccontextmanager
+async def empty_console(
+    command: Path, folder: Path, *, width: int = WIDE
+) -> AsyncGenerator[tuple[BrokerProcess, Console]]:
+    """A broker without topics and groups, and a console of it, in the light theme."""
+    async with (
+        open_broker(command, folder) as (broker, address),
+        open_browser() as browser,
+        open_console(browser, address, width=width) as console,
+    ):
+        yield broker, console
 
 
 @asynccontextmanager
@@ -119,10 +132,5 @@ async def busy_group(
 @asynccontextmanager
 async def busy_console(command: Path, folder: Path) -> AsyncGenerator[Console]:
     """A console beside a busy group."""
-    async with (
-        open_broker(command, folder) as (broker, address),
-        busy_group(broker),
-        open_browser() as browser,
-        open_console(browser, address) as console,
-    ):
+    async with empty_console(command, folder) as (broker, console), busy_group(broker):
         yield console

@@ -161,8 +161,8 @@ def test_one_that_asks_again_before_its_first_answer_is_waited_for_as_long_as_ot
     assert not reply.done
 
 
-def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_has() -> None:
-    bench = Bench()
+def back_before_it_has_synced(bench: Bench) -> tuple[Joined, Joined]:
+    """The leader, which has synced, and a follower that joins a second time instead."""
     names = ("desk", "shelf")
     replies = [bench.start_join(instance_id=name) for name in names]
     bench.advance(0)
@@ -170,7 +170,12 @@ def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_ha
         Joined(reply.result().member_id, 1, name) for reply, name in zip(replies, names, strict=True)
     )
     bench.start_sync(leader, {follower.member_id: b"all"})
-    back = Joined(bench.start_join(instance_id="shelf").result().member_id, 1, "shelf")
+    return leader, Joined(bench.start_join(instance_id="shelf").result().member_id, 1, "shelf")
+
+
+def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_has() -> None:
+    bench = Bench()
+    leader, back = back_before_it_has_synced(bench)
     assert bench.start_sync(back).result().assignment == b"all"
     for _ in range(2 * REBALANCE_MS // SESSION_MS):
         bench.advance(SESSION_MS - 1)
@@ -180,14 +185,7 @@ def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_ha
 
 def test_one_that_comes_back_and_does_not_sync_is_removed() -> None:
     bench = Bench()
-    names = ("desk", "shelf")
-    replies = [bench.start_join(instance_id=name) for name in names]
-    bench.advance(0)
-    leader, follower = (
-        Joined(reply.result().member_id, 1, name) for reply, name in zip(replies, names, strict=True)
-    )
-    bench.start_sync(leader, {follower.member_id: b"all"})
-    back = Joined(bench.start_join(instance_id="shelf").result().member_id, 1, "shelf")
+    leader, back = back_before_it_has_synced(bench)
     while bench.now_ms < REBALANCE_MS:
         bench.advance(SESSION_MS - 1)
         bench.heartbeat(leader)

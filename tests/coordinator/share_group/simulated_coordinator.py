@@ -297,3 +297,18 @@ def durable_state(group: ShareGroup) -> tuple[object, ...]:
         group.subscriber_counts,
         group.state_partitions,
     )
+
+
+def failed_deletion() -> tuple[Simulation, UUID]:
+    """A group without members whose state in partition 1 of 2 could not be deleted."""
+    simulation = Simulation()
+    topic_id = simulation.catalog.create(TOPIC, 2)
+    simulation.join("a")
+    simulation.leave("a")
+    simulation.share_state.failing_partitions = {1}
+    (outcome,) = simulation.coordinator.delete_offsets(GROUP, [TOPIC]).result()
+    assert outcome.error_code is ErrorCode.kafka_storage_error
+    simulation.share_state.made.clear()
+    simulation.share_state.deleted.clear()
+    simulation.advance(2_000)  # The next member is assigned at once.
+    return simulation, topic_id

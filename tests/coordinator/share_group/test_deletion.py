@@ -1,13 +1,11 @@
 """DeleteGroups, and deleted topics."""
 
-from uuid import UUID
-
 import pytest
 
 from barnabas.coordinator.share_group.offsets import TopicOffsets
 from barnabas.coordinator.share_group.record_factory import group_tombstones
 from barnabas.protocol.errors import ErrorCode
-from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
+from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, failed_deletion
 from tests.coordinator.simulated_log import error_of
 
 
@@ -98,23 +96,8 @@ def test_a_deletion_of_a_topic_that_could_not_be_written_is_made_good_by_a_heart
     assert simulation.group().state_partitions.initialised == {}
 
 
-def _failed_deletion() -> tuple[Simulation, UUID]:
-    """A group without members whose state in partition 1 of 2 could not be deleted."""
-    simulation = Simulation()
-    topic_id = simulation.catalog.create(TOPIC, 2)
-    simulation.join("a")
-    simulation.leave("a")
-    simulation.share_state.failing_partitions = {1}
-    (outcome,) = simulation.coordinator.delete_offsets(GROUP, [TOPIC]).result()
-    assert outcome.error_code is ErrorCode.kafka_storage_error
-    simulation.share_state.made.clear()
-    simulation.share_state.deleted.clear()
-    simulation.advance(2_000)  # The next member is assigned at once.
-    return simulation, topic_id
-
-
 def test_a_failed_deletion_is_finished_before_the_group_reads_the_topic_again() -> None:
-    simulation, topic_id = _failed_deletion()
+    simulation, topic_id = failed_deletion()
     simulation.share_state.failing_partitions = set()
     simulation.restart()
     assert simulation.join("a").assignment == {topic_id: (0, 1)}
@@ -124,7 +107,7 @@ def test_a_failed_deletion_is_finished_before_the_group_reads_the_topic_again() 
 
 
 def test_a_partition_whose_deletion_fails_again_stays_out_until_it_succeeds() -> None:
-    simulation, topic_id = _failed_deletion()
+    simulation, topic_id = failed_deletion()
     assert simulation.join("a").assignment == {topic_id: (0,)}
     assert [made.partition for made in simulation.share_state.made] == [0]
     assert simulation.group().state_partitions.deleting == {topic_id: TOPIC}
@@ -141,7 +124,7 @@ def test_a_partition_whose_deletion_fails_again_stays_out_until_it_succeeds() ->
 
 
 def test_setting_one_partitions_offset_leaves_the_others_to_be_deleted() -> None:
-    simulation, topic_id = _failed_deletion()
+    simulation, topic_id = failed_deletion()
     simulation.share_state.failing_partitions = set()
     simulation.coordinator.alter_offsets(
         GROUP, [TopicOffsets(TOPIC, [(0, 7)])], wall_ms=simulation.wall_ms

@@ -13,7 +13,7 @@ from barnabas.coordinator.share_group.offsets import (
 from barnabas.coordinator.share_group.share_group import ShareGroupState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupMetadataKey, ShareGroupStatePartitionMetadataKey
-from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
+from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, failed_deletion
 from tests.coordinator.simulated_log import error_of
 
 UNKNOWN = ErrorCode.unknown_topic_or_partition
@@ -151,13 +151,7 @@ def test_topics_without_offsets_are_answered_in_place() -> None:
 
 
 def test_a_deletion_that_failed_stays_marked_and_may_be_repeated() -> None:
-    simulation = Simulation()
-    topic_id = simulation.catalog.create(TOPIC, 2)
-    simulation.join("a")
-    simulation.leave("a")
-    simulation.share_state.failing_partitions = {1}
-    (outcome,) = simulation.coordinator.delete_offsets(GROUP, [TOPIC]).result()
-    assert outcome.error_code is ErrorCode.kafka_storage_error
+    simulation, topic_id = failed_deletion()
     assert (
         simulation.group().state_partitions.initialised,
         simulation.group().state_partitions.deleting,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,10 @@ STRETCHES = st.lists(
 QUESTIONS = st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30)), max_size=12)
 
 
-def known(stretches: list[list[tuple[int, int]]]) -> tuple[DataOffsets, set[int]]:
-    """Stretches of (records before a run, offsets in it), and all their control offsets."""
+def growing(stretches: list[list[tuple[int, int]]]) -> Iterator[tuple[DataOffsets, set[int]]]:
+    """Stretches of (records before a run, offsets in it): all that is known after each one, and its control
+    offsets.
+    """
     offsets, control, at = DataOffsets(), set[int](), 0
     for stretch in stretches:
         runs = array("q")
@@ -27,7 +30,12 @@ def known(stretches: list[list[tuple[int, int]]]) -> tuple[DataOffsets, set[int]
             control.update(range(at + gap, at + gap + size))
             at += gap + size
         offsets.add(pack_runs(runs), offset_count(runs), runs[0])
-    return offsets, control
+        yield offsets, control
+
+
+def known(stretches: list[list[tuple[int, int]]]) -> tuple[DataOffsets, set[int]]:
+    """All that is known after the last stretch."""
+    return [(DataOffsets(), set[int]()), *growing(stretches)][-1]
 
 
 @given(STRETCHES, QUESTIONS)
@@ -49,15 +57,7 @@ def test_ranges_are_counted_without_control_offsets(
 def test_counting_goes_on_while_the_log_grows(
     stretches: list[list[tuple[int, int]]], questions: list[tuple[int, int]]
 ) -> None:
-    offsets, at = DataOffsets(), 0
-    control = set[int]()
-    for stretch in stretches:
-        runs = array("q")
-        for gap, size in stretch:
-            runs.extend((at + gap, at + gap + size - 1))
-            control.update(range(at + gap, at + gap + size))
-            at += gap + size
-        offsets.add(pack_runs(runs), offset_count(runs), runs[0])
+    for offsets, control in growing(stretches):
         for first, size in questions:
             expected = sum(offset not in control for offset in range(first, first + size))
             assert offsets.count(first, first + size - 1) == expected

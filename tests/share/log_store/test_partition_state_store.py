@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.delivery_state import RecordState, StateRange
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store import state_append
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import FlushPolicy
@@ -27,23 +29,26 @@ def shapes(stage: Leading, group_id: str = "group") -> list[str]:
     ]
 
 
+async def fetched(record_count: int, **options: Any) -> tuple[Leading, SharePartitionLeader]:
+    """A leader whose member holds these records."""
+    stage = await leading(**options)
+    stage.produce(record_count)
+    leader = stage.lead()
+    stage.fetch(leader)
+    return stage, leader
+
+
 async def test_beginning_is_a_checkpoint_and_each_acknowledgement_a_delta_that_chains_to_the_one_before() -> (
     None
 ):
-    stage = await leading()
-    stage.produce(4)
-    leader = stage.lead()
-    stage.fetch(leader)
+    stage, leader = await fetched(4)
     for offset in (0, 2, 3):
         assert acknowledge(leader, offset, offset).done
     assert shapes(stage) == ["4:C1", "5:D1<-4", "6:D1<-5", "7:D1<-6"]
 
 
 async def test_a_chain_ends_in_a_checkpoint_after_as_many_deltas_as_are_allowed() -> None:
-    stage = await leading(deltas_per_checkpoint=2)
-    stage.produce(6)
-    leader = stage.lead()
-    stage.fetch(leader)
+    stage, leader = await fetched(6, deltas_per_checkpoint=2)
     for offset in range(1, 6):
         acknowledge(leader, offset, offset)
     assert shapes(stage) == ["6:C1", "7:D1<-6", "8:D1<-7", "9:C2", "10:D2<-9", "11:D2<-10"]
@@ -55,10 +60,7 @@ async def test_a_chain_ends_in_a_checkpoint_after_as_many_deltas_as_are_allowed(
 async def test_a_chain_ends_in_a_checkpoint_after_as_many_bytes_as_are_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = await leading()
-    stage.produce(8)
-    leader = stage.lead()
-    stage.fetch(leader)
+    stage, leader = await fetched(8)
     before_bytes = stage.log.size_bytes
     acknowledge(leader, 1, 1)
     assert leader.image.delta_bytes == stage.log.size_bytes - before_bytes
@@ -75,10 +77,7 @@ async def test_a_chain_ends_in_a_checkpoint_after_as_many_bytes_as_are_allowed(
 
 
 async def test_without_deltas_each_record_is_a_checkpoint() -> None:
-    stage = await leading(deltas_per_checkpoint=0)
-    stage.produce(2)
-    leader = stage.lead()
-    stage.fetch(leader)
+    stage, leader = await fetched(2, deltas_per_checkpoint=0)
     acknowledge(leader, 0, 0)
     assert shapes(stage) == ["2:C1", "3:C2"]
 
@@ -179,10 +178,7 @@ async def test_nothing_takes_effect_before_it_is_written() -> None:
 
 
 async def test_a_write_that_fails_is_aborted_and_reported() -> None:
-    stage = await leading()
-    stage.produce(2)
-    leader = stage.lead()
-    stage.fetch(leader)
+    stage, leader = await fetched(2)
     stage.filesystem.write_error, stage.filesystem.failing_suffix = errno.EIO, ".log"
     ticket = acknowledge(leader, 0, 1)
     assert isinstance(ticket.error, LogOffline)

@@ -18,7 +18,13 @@ from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.naive_order import NaiveOrder
 from tests.share.partition.naive_partition import NaiveDecision, NaiveDemand, NaivePartition
-from tests.share.partition.test_share_partition_model import BACKOFFS, MEMBERS, SharePartitionMachine
+from tests.share.partition.test_share_partition_model import (
+    BACKOFFS,
+    MEMBERS,
+    SharePartitionMachine,
+    crash_rule,
+    fetch_rule,
+)
 
 KEYS = st.sampled_from([None, 1, 2, 3, 4, 5, 6])
 
@@ -61,13 +67,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
     def change_the_order(self, run_max: int) -> None:
         self.limits = self.limits._replace(key_run_max=run_max)
 
-    @rule(
-        member=st.sampled_from(MEMBERS),
-        records_max=st.sampled_from([1, 3, 7, 50]),
-        batch_size=st.sampled_from([1, 4, 50]),
-        mode=st.sampled_from(AcquireMode),
-        is_cut_short=st.booleans(),
-    )
+    @fetch_rule
     def fetch(
         self, member: str, records_max: int, batch_size: int, mode: AcquireMode, is_cut_short: bool
     ) -> None:
@@ -158,12 +158,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
             assert len(offsets) <= self.naive.run_max
             assert len({self.naive.records[one].owner for one in offsets}) == 1
 
-    @rule(
-        member=st.sampled_from(MEMBERS),
-        records_max=st.sampled_from([1, 3, 5, 50]),
-        batch_size=st.sampled_from([1, 4, 50]),
-        mode=st.sampled_from(AcquireMode),
-    )
+    @crash_rule
     def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
         """A restarted leader has no order until its first fetch."""
         self.naive.run_max, self.naive.alone = 0, None

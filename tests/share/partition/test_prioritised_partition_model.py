@@ -13,7 +13,7 @@ from barnabas.share.partition.limits import AcquireMode, PriorityLimits
 from tests.share.partition.naive_partition import NaiveDecision, NaivePartition
 from tests.share.partition.naive_priorities import NaivePriorities
 from tests.share.partition.test_ordered_partition_model import OrderedPartitionMachine
-from tests.share.partition.test_share_partition_model import BACKOFFS, MEMBERS
+from tests.share.partition.test_share_partition_model import BACKOFFS, MEMBERS, crash_rule
 
 HEADER_NAME = "priority"
 PRIORITIES = st.sampled_from([0, 0, 0, 1, 5, 9])
@@ -124,12 +124,7 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
         if looked.gaps is not None:
             self.enqueue(looked.gaps, gone)
 
-    @rule(
-        member=st.sampled_from(MEMBERS),
-        records_max=st.sampled_from([1, 3, 5, 50]),
-        batch_size=st.sampled_from([1, 4, 50]),
-        mode=st.sampled_from(AcquireMode),
-    )
+    @crash_rule
     def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
         self.urgent.header_name = ""
         super().crash(member, records_max, batch_size, mode)

@@ -63,6 +63,21 @@ def assert_only_waits(partition: SharePartition) -> None:
     assert partition.next_deadline_ms() == min(dues(live, set()).values(), default=None)
 
 
+fetch_rule = rule(
+    member=st.sampled_from(MEMBERS),
+    records_max=st.sampled_from([1, 3, 7, 50]),
+    batch_size=st.sampled_from([1, 4, 50]),
+    mode=st.sampled_from(AcquireMode),
+    is_cut_short=st.booleans(),
+)
+crash_rule = rule(
+    member=st.sampled_from(MEMBERS),
+    records_max=st.sampled_from([1, 3, 5, 50]),
+    batch_size=st.sampled_from([1, 4, 50]),
+    mode=st.sampled_from(AcquireMode),
+)
+
+
 class SharePartitionMachine(RuleBasedStateMachine):
     """Each rule does the same to both, compares the answers, and queues the changes for recording."""
 
@@ -145,13 +160,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def wait(self, elapsed_ms: int) -> None:
         self.now_ms += elapsed_ms
 
-    @rule(
-        member=st.sampled_from(MEMBERS),
-        records_max=st.sampled_from([1, 3, 7, 50]),
-        batch_size=st.sampled_from([1, 4, 50]),
-        mode=st.sampled_from(AcquireMode),
-        is_cut_short=st.booleans(),
-    )
+    @fetch_rule
     def fetch(
         self, member: str, records_max: int, batch_size: int, mode: AcquireMode, is_cut_short: bool
     ) -> None:
@@ -429,12 +438,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.append(4)
 
     @precondition(lambda self: bool(self.image.ranges))
-    @rule(
-        member=st.sampled_from(MEMBERS),
-        records_max=st.sampled_from([1, 3, 5, 50]),
-        batch_size=st.sampled_from([1, 4, 50]),
-        mode=st.sampled_from(AcquireMode),
-    )
+    @crash_rule
     def crash(self, member: str, records_max: int, batch_size: int, mode: AcquireMode) -> None:
         """The start offset may go back to the recorded one, but not below the log's."""
         self.image = self.recovered()

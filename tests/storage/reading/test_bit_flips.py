@@ -8,7 +8,7 @@ errors show by the neighbouring batches. The index files have no checksums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 import pytest
 from structlog.typing import EventDict
@@ -83,14 +83,21 @@ def outcome(read: Fetch, log: PartitionLog, offset: int) -> list[tuple[int, byte
         return None
 
 
-async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
+async def flipped_logs() -> AsyncGenerator[tuple[PartitionLog, int, int, int | None]]:
+    """A log with each flipped bit: the position in its file, the bit, and the offset of the batch with it.
+    The offset is None if no checksum covers the bit.
+    """
     filesystem = await written_log()
     starts = batch_starts(filesystem)
     log = await reopened(filesystem)
     for position, bit in flips(filesystem.files[LOG_PATH]):
         forget_what_was_checked(log)
         number, inside = batch_of(starts, position)
-        bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+        yield log, position, bit, None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+
+
+async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
+    async for log, position, bit, bad_offset in flipped_logs():
         for offset in OFFSETS:
             expected = [one for one in VALUES if one[0] >= offset]
             if bad_offset in OFFSETS and bad_offset >= offset:
@@ -99,10 +106,7 @@ async def test_a_flipped_bit_is_found_when_it_is_read() -> None:
 
 
 async def test_reading_goes_on_behind_the_batch_with_a_flipped_bit() -> None:
-    filesystem = await written_log()
-    log = await reopened(filesystem)
-    for position, bit in flips(filesystem.files[LOG_PATH]):
-        forget_what_was_checked(log)
+    async for log, position, bit, _ in flipped_logs():
         for offset in OFFSETS:
             if outcome(share_fetch, log, offset) is None:
                 behind = log.offset_behind_damage(offset)
@@ -113,13 +117,7 @@ async def test_reading_goes_on_behind_the_batch_with_a_flipped_bit() -> None:
 
 
 async def test_a_look_up_by_time_finds_the_written_records_or_refuses() -> None:
-    filesystem = await written_log()
-    starts = batch_starts(filesystem)
-    log = await reopened(filesystem)
-    for position, bit in flips(filesystem.files[LOG_PATH]):
-        forget_what_was_checked(log)
-        number, inside = batch_of(starts, position)
-        bad_offset = None if inside in LEADER_EPOCH else BATCH_OFFSETS[number]
+    async for log, position, bit, bad_offset in flipped_logs():
         for offset in OFFSETS:
             try:
                 found = await offset_for_timestamp(log, NOW_MS + offset)

@@ -14,6 +14,7 @@ from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,
     SMALL,
+    Kept,
     append_batch,
     batches_on_disk,
     clean,
@@ -33,8 +34,9 @@ from tests.storage.log_building import (
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 
-async def three_segments(log: PartitionLog) -> None:
-    """Two segments to clean, which become one, and the active one."""
+async def three_segments(filesystem: MemoryFileSystem) -> tuple[PartitionLog, Kept]:
+    """A log with two segments to clean, which become one, and the active one; and the content that stays."""
+    log = await open_log(filesystem, config=SMALL)
     for _ in range(2):
         append(log, 2)
         append_checkpoint(log)
@@ -44,14 +46,13 @@ async def three_segments(log: PartitionLog) -> None:
     append_checkpoint(log)
     append(log)
     await log.flush()
+    return log, kept_of(log)
 
 
 @pytest.mark.parametrize("recovery_point", [0, 8, 10**6])
 async def test_a_crash_at_any_operation_leaves_the_same_log(recovery_point: int) -> None:
     filesystem = CrashingFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     old = _offsets_on_disk(filesystem)
     filesystem.watch()
     await clean(log)
@@ -94,9 +95,7 @@ async def test_a_crash_while_compacting_leaves_the_latest_of_each_key() -> None:
 
 async def test_a_crash_while_recovery_ends_a_swap_changes_nothing() -> None:
     filesystem = CrashingFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     filesystem.watch()
     await clean(log)
     await log.close()
@@ -115,9 +114,7 @@ async def test_a_crash_while_recovery_ends_a_swap_changes_nothing() -> None:
 
 async def test_a_swap_file_that_is_not_whole_does_not_count() -> None:
     filesystem = MemoryFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     await log.close()
     torn = bytes(filesystem.files[f"{DIRECTORY}/{0:020d}.log"])[:-3]
     filesystem.files[f"{DIRECTORY}/{0:020d}.log.swap"] = bytearray(torn)
@@ -132,9 +129,7 @@ async def test_an_error_before_the_new_segment_counts_leaves_the_old_ones(
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem = MemoryFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     rename = filesystem.rename
 
     def fail(source: str, target: str) -> None:
@@ -157,9 +152,7 @@ async def test_a_log_goes_offline_if_it_is_unknown_whether_the_new_segment_count
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filesystem = MemoryFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     sync_directory = filesystem.sync_directory
 
     def fail(path: str) -> None:
@@ -184,9 +177,7 @@ async def test_a_log_goes_offline_if_it_is_unknown_whether_the_new_segment_count
 
 async def test_a_new_segment_that_is_taken_back_never_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     filesystem = MemoryFileSystem()
-    log = await open_log(filesystem, config=SMALL)
-    await three_segments(log)
-    before = kept_of(log)
+    log, before = await three_segments(filesystem)
     sync_directory = filesystem.sync_directory
 
     def fail_once(path: str) -> None:
