@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from barnabas.broker.config.address import is_loopback, shown_address
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.listener import ListenerError, parse_address
@@ -40,17 +40,13 @@ class HttpConfig(NamedTuple):
 
     @property
     def address(self) -> str:
-        """HOST:PORT; 0.0.0.0 for all interfaces."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host or '0.0.0.0'}:{self.port}"
+        """See `shown_address`."""
+        return shown_address(self.host, self.port)
 
     @property
     def is_loopback(self) -> bool:
         """Whether only programs on this machine can connect."""
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def parse_http(

@@ -14,6 +14,8 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 
+from barnabas.broker.config.address import is_loopback, shown_address
+
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d+)")
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
@@ -44,19 +46,13 @@ class Listener(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The address on which it listens, as HOST:PORT; 0.0.0.0 for all interfaces."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host or '0.0.0.0'}:{self.port}"
+        """The address on which it listens, see `shown_address`."""
+        return shown_address(self.host, self.port)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs on this machine can connect. Of host names only localhost counts."""
-        if self.host.lower() == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        """Whether only programs on this machine can connect."""
+        return is_loopback(self.host)
 
     def bound_to(self, port: int) -> "Listener":
         """This listener with the port on which it listens; advertised with that port if none was chosen."""

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.shared_work import SharedWork
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.clean_shutdown import note_clean_shutdown, take_clean_shutdown
 from barnabas.storage.directory.cleaner import LogCleaner
@@ -36,7 +37,6 @@ from barnabas.storage.files.shared_listing import SharedListing
 from barnabas.storage.filesystem import FileLock, FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.flushing.flush_schedule import Due, FlushSchedule
-from barnabas.storage.flushing.shared_sync import SharedSync
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
@@ -94,8 +94,8 @@ class LogDirectory:
         self._closing = False
         self._maintenance: asyncio.Task[None] | None = None
         self._removal: asyncio.Task[None] | None = None
-        self._names = SharedSync(filesystem, path)
-        """Makes the names of new logs' directories durable."""
+        self._syncs = SharedWork(lambda: filesystem.run(filesystem.sync_directory, path))
+        """Make the names of new logs' directories durable."""
         self._listing = SharedListing(filesystem, path)
         """Finds the directories of deleted topics, which may be thousands at the same time."""
         self._deletions = asyncio.Semaphore(DELETED_AT_ONCE_MAX)
@@ -334,7 +334,7 @@ class LogDirectory:
         """Makes the name of a new log's directory durable before the log is used; raises OSError."""
         if key in self._unsynced:
             try:
-                await self._names.sync()
+                await self._syncs.run()
             except OSError:
                 await log.close(clean=False)
                 raise

@@ -7,6 +7,15 @@ time index, which handles that case itself.
 
 from __future__ import annotations
 
+from struct import Struct
+
+
+def ends_ascend(data: bytes, size_bytes: int, entry: Struct) -> bool:
+    """Whether the bytes are whole entries, and the last one within `size_bytes` is not below the first."""
+    if len(data) % entry.size:
+        return False
+    return size_bytes == 0 or entry.unpack_from(data) <= entry.unpack_from(data, size_bytes - entry.size)
+
 
 def entries_bytes(data: bytes, entry_bytes: int) -> int:
     """The number of bytes that are whole entries, without the zeros at the end."""

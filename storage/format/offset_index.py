@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from operator import lt
 from struct import Struct
 
-from barnabas.storage.format.index_bytes import entries_bytes
+from barnabas.storage.format.index_bytes import ends_ascend, entries_bytes
 
 ENTRY_BYTES = 8
 _ENTRY = Struct(">ii")
@@ -104,7 +104,4 @@ class OffsetIndex:
 
 def is_sane(data: bytes) -> bool:
     """Whether the bytes are whole entries, and the last one is not below the first."""
-    if len(data) % ENTRY_BYTES:
-        return False
-    size_bytes = entries_bytes(data, ENTRY_BYTES)
-    return size_bytes == 0 or _ENTRY.unpack_from(data) <= _ENTRY.unpack_from(data, size_bytes - ENTRY_BYTES)
+    return ends_ascend(data, entries_bytes(data, ENTRY_BYTES), _ENTRY)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
 
-from barnabas.storage.format.index_bytes import entries_bytes
+from barnabas.storage.format.index_bytes import ends_ascend, entries_bytes
 
 ENTRY_BYTES = 12
 _ENTRY = Struct(">qi")
@@ -79,7 +79,4 @@ def _entries_bytes(data: bytes) -> int:
 
 def is_sane(data: bytes) -> bool:
     """Whether the bytes are whole entries, and the last one is not before the first."""
-    if len(data) % ENTRY_BYTES:
-        return False
-    size_bytes = entries_bytes(data, ENTRY_BYTES)
-    return size_bytes == 0 or _ENTRY.unpack_from(data) <= _ENTRY.unpack_from(data, size_bytes - ENTRY_BYTES)
+    return ends_ascend(data, entries_bytes(data, ENTRY_BYTES), _ENTRY)

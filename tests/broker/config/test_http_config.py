@@ -54,7 +54,8 @@ def test_a_wrong_address_is_an_error(listener: str) -> None:
 def test_http_that_other_machines_can_reach_is_a_warning() -> None:
     warnings = BrokerConfig({"http.listener": ":8080"}).warnings
     assert ["0.0.0.0:8080 over HTTP" in one for one in warnings] == [True]
-    assert BrokerConfig({"http.listener": "8080"}).warnings == ()
+    for only_here in ("8080", "localhost:8080", "LocalHost:8080", "[::1]:8080"):
+        assert BrokerConfig({"http.listener": only_here}).warnings == ()
     trusted = {"http.listener": ":8080", "listeners.allow.unauthenticated": "true"}
     assert BrokerConfig(trusted).warnings == ()
 
