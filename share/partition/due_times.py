@@ -25,8 +25,9 @@ WAIT_MS_MAX: Final = 7 * 86_400_000
 """Seven days: the longest delay before the first delivery, and the longest wait of a record for it from the
 moment when its leader meets it, with any timestamp."""
 
-CLOCK_STEP_MS_MIN: Final = 1_000
-"""A smaller change of the difference between the clocks is no step: they are not read at the same moment."""
+CLOCK_STEP_MS_MIN: Final = DUE_STEP_MS
+"""A smaller change of the difference between the clocks is no step: they are not read at the same moment. A
+recorded due time is wrong by less than this, for the next leader after a restart."""
 
 CLOCK_LOOK_MS: Final = 10_000
 """How long it takes at most until a leader with delayed records notices that the wall clock was set."""

@@ -143,6 +143,20 @@ def test_a_step_of_the_wall_clock_moves_no_record_and_later_ones_are_recorded_by
     assert leader.fetch("member-2") == [(5, 9, 2)]
 
 
+@pytest.mark.parametrize("step_ms", [-500, 10, 500])
+def test_a_due_time_that_is_recorded_after_a_small_step_of_the_wall_clock_holds_after_a_restart(
+    step_ms: int,
+) -> None:
+    leader = held(10)
+    ahead_ms = 1_000 + step_ms
+    leader.partition = SharePartition(leader.image, leader.control_runs, DueTimes(ahead_ms=1_000))
+    leader.fetch()
+    leader.partition.follow_wall_clock(ahead_ms)
+    release(leader)
+    restarted = SharePartition(leader.image, leader.control_runs, DueTimes(ahead_ms), now_ms=7)
+    assert restarted.next_deadline_ms() == 100
+
+
 def test_clocks_that_are_read_one_after_the_other_are_no_step() -> None:
     leader = held(5)
     leader.partition.follow_wall_clock(3)
