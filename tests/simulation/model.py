@@ -171,6 +171,8 @@ class ShareModel:
     administered: dict[int, int] = field(default_factory=dict[int, int])
     """By offset, the number of releases that an administrator has requested, with or without success. Records
     whose archiving was requested are there, too."""
+    administered_until_ms: dict[int, float] = field(default_factory=dict[int, float])
+    """By offset, the time of the answer to an administrator's last release; infinite while it is missing."""
     disputed_until_ms: dict[int, float] = field(default_factory=dict[int, float])
     """By offset, the time of the answer to an administrator's last change; infinite while it is missing. A
     fetch that was sent before may have been executed before the change."""
@@ -215,12 +217,19 @@ class ShareModel:
                     self._lease(offset, lease, sent_ms, now_ms)
 
     def _check_count(self, offset: int, delivery_count: int, sent_ms: float, limit: Limit) -> None:
-        """The limit that counts was in force when the previous delivery ended, as in Kafka."""
+        """The limit that counts was in force when the previous delivery ended, as in Kafka. If an
+        administrator's release ended it, the record is delivered once more, and no limit counts
+        (docs/decisions/0027): the limit may have been lowered below the previous count before.
+        """
         before_count, before_ms = self.delivered.get(offset, (0, 0.0))
-        since_ms = (
-            sent_ms if delivery_count == 1 else before_ms if delivery_count == before_count + 1 else 0.0
-        )
-        count_max = max(limit.values_since(since_ms)) + self.administered.get(offset, 0)
+        if delivery_count == 1:
+            count_max = max(limit.values_since(sent_ms))
+        elif delivery_count != before_count + 1:
+            count_max = max(limit.values_since(0)) + self.administered.get(offset, 0)
+        elif self.administered_until_ms.get(offset, -inf) < before_ms:
+            count_max = max(limit.values_since(before_ms))
+        else:
+            count_max = delivery_count
         if not 1 <= delivery_count <= count_max:
             raise Violation(f"{self.name}: {offset} is delivered with count {delivery_count} of {count_max}")
         self.delivered[offset] = delivery_count, sent_ms
@@ -268,10 +277,14 @@ class ShareModel:
             self.leases.pop(offset, None)
             self.disputed_until_ms[offset] = inf
             self.administered[offset] = self.administered.get(offset, 0) + releases
+            if releases:
+                self.administered_until_ms[offset] = inf
 
-    def end_change(self, offsets: Iterable[int], now_ms: float) -> None:
+    def end_change(self, offsets: Iterable[int], now_ms: float, *, releases: bool) -> None:
         """The answer has arrived: the change happened before, or never."""
         self.disputed_until_ms.update(dict.fromkeys(offsets, now_ms))
+        if releases:
+            self.administered_until_ms.update(dict.fromkeys(offsets, now_ms))
 
     def give_up(self, member_id: str, offsets: Iterable[int] | None = None) -> None:
         """The member has sent a request by which it may lose these records, or all its records."""

@@ -96,7 +96,8 @@ class RecordAdministrator:
         share = self._world.model.share(group_id, partition)
         generation = share.generation
         waiting = open_transactions(self._world, group_id, [partition], offsets)
-        share.begin_change(offsets, releases=action is RecordAction.RELEASE)
+        releases = action is RecordAction.RELEASE
+        share.begin_change(offsets, releases=releases)
         response = await self._client.ask(
             "alter_share_records",
             group_id=group_id,
@@ -107,14 +108,14 @@ class RecordAdministrator:
             last_offset=offsets[-1],
         )
         error = response.error_code
-        share.end_change(offsets, self._world.now_ms)
+        share.end_change(offsets, self._world.now_ms, releases=releases)
         self._world.trace.event(
             f"the administrator wants to {action.name.lower()} {offsets[0]}-{offsets[-1]} of {share.name}: "
             f"{error.name}"
         )
         if error is ErrorCode.none:
             check_ended(self._world, waiting, f"changed {offsets} of {share.name}")
-        if error is not ErrorCode.none or action is RecordAction.RELEASE or share.generation != generation:
+        if error is not ErrorCode.none or releases or share.generation != generation:
             return
         incarnation = self._world.group_incarnation(group_id)
         share.incarnation = share.incarnation if incarnation is None else incarnation

@@ -18,6 +18,7 @@ from tests.simulation.model import (
 )
 
 PARTITION = TopicIdPartition(UUID(int=1), 0)
+THREE = Limit(3)
 
 
 def lease(member_id: str, until_ms: float, *, is_in_force: bool = True) -> Lease:
@@ -25,10 +26,17 @@ def lease(member_id: str, until_ms: float, *, is_in_force: bool = True) -> Lease
 
 
 def acquired(
-    share: ShareModel, offset: int, count: int = 1, *, to: Lease, sent_ms: float = 0, now_ms: float = 1
+    share: ShareModel,
+    offset: int,
+    count: int = 1,
+    *,
+    to: Lease,
+    sent_ms: float = 0,
+    now_ms: float = 1,
+    limit: Limit = THREE,
 ) -> None:
     """A member acquires one record."""
-    share.acquired([(offset, offset, count)], to, sent_ms=sent_ms, now_ms=now_ms, count_limit=Limit(3))
+    share.acquired([(offset, offset, count)], to, sent_ms=sent_ms, now_ms=now_ms, count_limit=limit)
 
 
 @pytest.fixture
@@ -146,6 +154,28 @@ def test_no_delivery_is_beyond_the_limit(share: ShareModel) -> None:
     acquired(share, 7, 3, to=lease("a", 0))
     with pytest.raises(Violation, match="count 4 of 3"):
         acquired(share, 7, 4, to=lease("a", 0))
+
+
+def test_a_release_by_an_administrator_permits_one_delivery_beyond_a_limit_that_was_lowered(
+    share: ShareModel,
+) -> None:
+    limit = Limit(10)
+    acquired(share, 7, 2, to=lease("a", 0), sent_ms=10, limit=limit)
+    limit.change(2)
+    limit.settle(2, now_ms=20)
+    acquired(share, 7, 3, to=lease("a", 0), sent_ms=30, limit=limit)
+    share.begin_change([7], releases=True)
+    share.end_change([7], 40, releases=True)
+    acquired(share, 7, 4, to=lease("a", 0), sent_ms=50, limit=limit)
+    with pytest.raises(Violation, match="count 5 of 2"):
+        acquired(share, 7, 5, to=lease("a", 0), sent_ms=60, limit=limit)
+
+
+def test_an_archiving_by_an_administrator_permits_no_delivery(share: ShareModel) -> None:
+    acquired(share, 7, 3, to=lease("a", 0))
+    share.begin_change([7], releases=False)
+    with pytest.raises(Violation, match="count 4 of 3"):
+        acquired(share, 7, 4, to=lease("a", 0), sent_ms=10)
 
 
 def test_a_reset_by_an_administrator_is_forgotten_history(share: ShareModel) -> None:
