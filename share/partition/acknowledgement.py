@@ -137,6 +137,8 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
     for _, run, state, condition in decision.targets:
         if state is ACQUIRED:
             run.free(state, condition)  # held until its transaction ends
+        elif isinstance(condition, Due):
+            in_flight.free(run, state, _by_present_clock(in_flight, decision, condition))
         else:
             in_flight.free(run, state, condition)
         run.pending = False
@@ -147,6 +149,13 @@ def carry_out(in_flight: InFlight, decision: Decision) -> bool:
         batch.join(run.first_offset, run.last_offset)
     _join(decision)
     return released
+
+
+def _by_present_clock(in_flight: InFlight, decision: Decision, due: Due) -> Due:
+    """The due time in memory if the wall clock was set while the decision was being recorded; see
+    `waits.follow_wall_clock`.
+    """
+    return Due(due.due_ms + in_flight.due_times.ahead_ms - decision.ahead_ms)
 
 
 def _join(decision: Decision) -> None:
@@ -277,6 +286,7 @@ def decide_runs(
             decision.add_letter(run, condition)
         elif state is AVAILABLE:
             condition = _due(in_flight, run, delay_ms, limits, now_ms)
+            decision.ahead_ms = in_flight.due_times.ahead_ms
         run.pending = True
         decision.targets.append(Target(batch, run, state, condition))
         decision.add_change(

@@ -46,6 +46,7 @@ class Decision:
 
     __slots__ = (
         "acknowledged",
+        "ahead_ms",
         "changes",
         "decided_at_ms",
         "ended_lock_count",
@@ -78,6 +79,8 @@ class Decision:
         """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
         self.ended_lock_count = 0
         """Records whose lock has ended by deciding, by its time or with its session."""
+        self.ahead_ms = 0
+        """The wall-clock time minus the monotonic time by which the due times of its targets hold."""
         self.decided_at_ms = 0
         """The monotonic time when it was handed over for recording."""
 

@@ -41,32 +41,32 @@ def no_jitter() -> float:
 class DueTimes:
     """Computes the due times of one share-partition."""
 
-    __slots__ = ("_ahead_ms", "_random")
+    __slots__ = ("_random", "ahead_ms")
 
     def __init__(self, ahead_ms: int = 0, random: Callable[[], float] = no_jitter) -> None:
         """`ahead_ms` is the wall-clock time minus the monotonic time. `random` returns numbers from 0
         (inclusive) to 1 (exclusive).
         """
-        self._ahead_ms = ahead_ms
+        self.ahead_ms = ahead_ms
         self._random = random
 
     def adopt(self, ahead_ms: int) -> int:
         """Takes over the present difference of the clocks. Returns the step of the wall clock if it was set,
         or 0.
         """
-        step_ms = ahead_ms - self._ahead_ms
+        step_ms = ahead_ms - self.ahead_ms
         if abs(step_ms) < CLOCK_STEP_MS_MIN:
             return 0
-        self._ahead_ms = ahead_ms
+        self.ahead_ms = ahead_ms
         return step_ms
 
     def wall_ms(self, now_ms: int) -> int:
         """A monotonic time as wall-clock time."""
-        return now_ms + self._ahead_ms
+        return now_ms + self.ahead_ms
 
     def monotonic_ms(self, due_ms: int) -> int:
         """A wall-clock time as monotonic time."""
-        return due_ms - self._ahead_ms
+        return due_ms - self.ahead_ms
 
     def after_failure(self, backoff: RetryBackoff, delivery_count: int, now_ms: int) -> Due | None:
         """When a record is due whose delivery number `delivery_count` has failed at `now_ms` (monotonic);

@@ -143,6 +143,17 @@ def test_a_step_of_the_wall_clock_moves_no_record_and_later_ones_are_recorded_by
     assert leader.fetch("member-2") == [(5, 9, 2)]
 
 
+@pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
+def test_a_step_of_the_wall_clock_while_a_release_is_being_recorded_moves_no_record(step_ms: int) -> None:
+    leader = held(10)
+    decision = leader.decide(0, 9, RELEASE)
+    leader.partition.follow_wall_clock(step_ms)
+    leader.record(decision)
+    assert leader.partition.next_deadline_ms() == 100
+    leader.expire(100)
+    assert leader.fetch("member-2") == [(0, 9, 2)]
+
+
 @pytest.mark.parametrize("step_ms", [-500, 10, 500])
 def test_a_due_time_that_is_recorded_after_a_small_step_of_the_wall_clock_holds_after_a_restart(
     step_ms: int,
