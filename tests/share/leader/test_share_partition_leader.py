@@ -22,7 +22,7 @@ from barnabas.share.leader.share_partition_leader import (
     SharePartitionLeader,
 )
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
 from tests.storage.log_building import append_deltas, headers_of
 
@@ -167,6 +167,23 @@ async def test_lag_counts_records_that_are_not_final() -> None:
     stage.fetch(leader)
     acknowledge(leader, 1, 2)
     assert leader.lag() == 3
+
+
+async def test_no_retry_waits_longer_than_its_bound_after_a_start_with_an_earlier_time() -> None:
+    stage = await leading()
+    backoff = RetryBackoff(base_ms=2_000, max_ms=2_000)
+    stage.limits = stage.limits._replace(retry_backoff=backoff)
+    stage.produce(5)
+    stage.timers.advance(3_600_000)
+    leader = stage.lead()
+    stage.fetch(leader)
+    acknowledge(leader, 0, 4, RELEASE)
+    restarted = await leading(stage.filesystem.copy())
+    restarted.limits = stage.limits
+    leader = restarted.lead()
+    assert leader.core.waiting_count == 5
+    restarted.timers.advance(2_000)
+    assert restarted.fetch(leader).acquired == [(0, 4, 2)]
 
 
 class FailsOnce:
