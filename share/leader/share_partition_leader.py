@@ -37,7 +37,7 @@ from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
-from barnabas.share.partition.in_flight import ARCHIVED, ARCHIVING, InFlightBatch
+from barnabas.share.partition.in_flight_batch import ARCHIVED, ARCHIVING, InFlightBatch
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.share_image import ShareStateImage

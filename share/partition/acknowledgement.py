@@ -17,13 +17,13 @@ from barnabas.protocol.delivery_state import Cause, Condition, Due
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.share.partition.decision import Decision, Target
-from barnabas.share.partition.in_flight import (
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
-    InFlight,
     InFlightBatch,
     InFlightRun,
 )

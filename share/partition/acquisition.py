@@ -15,12 +15,8 @@ from barnabas.protocol.delivery_state import Cause
 from barnabas.share.partition.arrival import TimedPart, bring_in
 from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import (
-    ACQUIRED,
-    AVAILABLE,
-    InFlight,
-    InFlightBatch,
-)
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys, KeyOrder
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import archive

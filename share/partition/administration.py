@@ -11,7 +11,8 @@ from barnabas.protocol.delivery_state import Cause, LetterPlace, PendingAcknowle
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import ALTERED_OFFSETS_MAX, RecordAction
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import ACQUIRED, ARCHIVING, AVAILABLE, InFlight, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, ARCHIVING, AVAILABLE, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import give_up, release
 from barnabas.share.partition.unread_batches import take_out_of_unread

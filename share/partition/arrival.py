@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Due
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import archive, archive_unheld
 from barnabas.share.partition.producer_batches import piece_ends

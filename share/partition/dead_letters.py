@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.share.partition.decision import Decision, Target
-from barnabas.share.partition.in_flight import ARCHIVED, ARCHIVING, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ARCHIVED, ARCHIVING, InFlightBatch, InFlightRun
 
 Span = tuple[int, int]
 """First and last offset, both inclusive."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Condition, RecordState, StateRange
-from barnabas.share.partition.in_flight import InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight_batch import InFlightBatch, InFlightRun
 
 
 class Outcome(NamedTuple):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.protocol.delivery_state import StateRange, is_final
-from barnabas.share.partition.in_flight import FinishedBatch, InFlight, InFlightBatch
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import FinishedBatch, InFlightBatch
 
 
 def join_finished(in_flight: InFlight, changes: Iterable[StateRange]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas.share.partition.in_flight import ACQUIRED, InFlight
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED
 
 
 class HeldLock(NamedTuple):

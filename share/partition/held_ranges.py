@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.share.partition.in_flight import ACQUIRED, InFlight
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED
 
 Range = tuple[int, int, int]
 """First offset, last offset (inclusive) and delivery count."""

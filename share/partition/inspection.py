@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Due
 from barnabas.protocol.record_inspection import DescribedState, Wait
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightRun
 from barnabas.share.partition.key_order import KeyOrder, follows
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.format.control_runs import ControlRuns

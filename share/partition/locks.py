@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Condition, Due, LetterPlace, RecordState
 from barnabas.share.partition.decision import Decision, Outcome
-from barnabas.share.partition.in_flight import (
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import (
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
-    InFlight,
     InFlightBatch,
     InFlightRun,
 )

@@ -16,13 +16,8 @@ from typing import Final
 from barnabas.protocol.delivery_state import Cause
 from barnabas.share.partition.arrival import put_in_flight
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import (
-    ACQUIRED,
-    AVAILABLE,
-    InFlight,
-    InFlightBatch,
-    InFlightRun,
-)
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows, order_of
 from barnabas.share.partition.limits import AcquireMode, ShareLimits, throttle_count_min
 from barnabas.share.partition.locks import archive

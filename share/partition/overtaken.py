@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from barnabas.protocol.committed_ranges import merged
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
 
 Span = tuple[int, int]
 

@@ -24,7 +24,8 @@ from barnabas.share.partition.acknowledgement import (
     withdraw,
 )
 from barnabas.share.partition.decision import Decision, Target
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.overtaken import isolated, overtaken
 

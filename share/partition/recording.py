@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import (
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import (
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
-    InFlight,
     InFlightBatch,
     InFlightRun,
 )

@@ -14,10 +14,10 @@ from barnabas.protocol.delivery_state import (
     StateRange,
 )
 from barnabas.share.partition.due_times import WAIT_MS_MAX
-from barnabas.share.partition.in_flight import (
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import (
     ACQUIRED,
     AVAILABLE,
-    InFlight,
     InFlightBatch,
     InFlightRun,
     UnreadBatch,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, UnreadBatch
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, UnreadBatch
 from barnabas.share.partition.limits import (
     AcquireMode,
     ShareLimits,

@@ -32,13 +32,8 @@ from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DELAY_MS_MAX, DueT
 from barnabas.share.partition.finished_batches import join_finished
 from barnabas.share.partition.held_locks import HeldLock, held_locks
 from barnabas.share.partition.held_ranges import Range, held_ranges
-from barnabas.share.partition.in_flight import (
-    ACQUIRED,
-    AVAILABLE,
-    InFlight,
-    InFlightBatch,
-    UnreadBatch,
-)
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, UnreadBatch
 from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, inspect
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits

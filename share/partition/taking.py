@@ -11,11 +11,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from barnabas.share.partition.in_flight import (
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import (
     ACQUIRED,
     ARCHIVED,
     AVAILABLE,
-    InFlight,
     InFlightBatch,
     InFlightRun,
     UnreadBatch,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun, UnreadBatch
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun, UnreadBatch
 
 
 def replace_read(in_flight: InFlight, batch: UnreadBatch, read: list[InFlightBatch]) -> None:

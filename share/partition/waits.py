@@ -8,7 +8,8 @@ recorded when it is reached, because a due time that has passed means the same a
 from __future__ import annotations
 
 from barnabas.protocol.delivery_state import Due
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.wait_queue import Waiting
 
 

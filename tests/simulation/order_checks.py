@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import PendingAcknowledgement
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
 from tests.simulation.model import Violation
 from tests.simulation.priority_checks import known_priorities

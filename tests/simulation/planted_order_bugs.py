@@ -9,7 +9,8 @@ from unittest.mock import patch
 
 from barnabas.share.partition import locks, ordered_acquisition
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition

@@ -9,7 +9,8 @@ from typing import Any
 from barnabas.protocol.delivery_state import PendingAcknowledgement
 from barnabas.share.partition import acquisition, ordered_acquisition
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import ACQUIRED, InFlight
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED
 from barnabas.share.partition.key_order import follows, order_of
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.in_flight import ACQUIRED, AVAILABLE, InFlight
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import throttle_count_min
 from barnabas.share.partition.priorities import PRIORITY_MAX

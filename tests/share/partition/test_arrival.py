@@ -13,7 +13,8 @@ from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition import selection
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DELAY_MS_MAX, WAIT_MS_MAX
-from barnabas.share.partition.in_flight import InFlight, InFlightBatch
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, RecordTiming
 from barnabas.share.partition.selection import AvailablePart, Span

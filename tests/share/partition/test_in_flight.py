@@ -7,7 +7,8 @@ import sys
 from types import FunctionType
 
 from barnabas.protocol.delivery_state import RecordState
-from barnabas.share.partition.in_flight import InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import InFlightBatch, InFlightRun
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from tests.share.partition.leader import ACCEPT, ACQUIRED, AVAILABLE, LIMITS, RELEASE, Leader

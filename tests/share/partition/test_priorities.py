@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from barnabas.protocol.record_keys import NO_KEY
-from barnabas.share.partition.in_flight import AVAILABLE, InFlight, InFlightBatch, InFlightRun
+from barnabas.share.partition.in_flight import InFlight
+from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.key_order import KeyOrder, follows, order_of
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits, ShareLimits
 from barnabas.share.partition.ordered_acquisition import select_in_order
