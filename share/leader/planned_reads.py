@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.selection import UNBOUNDED_OFFSET
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log.partition_log import PartitionLog
@@ -21,8 +22,8 @@ def chosen_batches(
     """The plan and its batches, for a plan of records that priorities have chosen. Raises StorageError or
     ApiError.
 
-    If the bytes do not suffice for all of these records, the plan is another one, for as many records as were
-    read: so the most urgent ones are read, and not the first ones.
+    If the bytes do not suffice for all of these records, or a batch is damaged, the plan is another one, for as
+    many records as were read: so the most urgent ones are read, and not the first ones.
     """
     read = planned_batches(log, plan, bytes_max, upper_offset)
     while plan.chosen:
@@ -37,28 +38,38 @@ def chosen_batches(
 def planned_batches(
     log: PartitionLog, plan: AcquirePlan, bytes_max: int, upper_offset: int
 ) -> list[BatchSlice]:
-    """The batches of the plan's reads below `upper_offset` (exclusive), at most about `bytes_max`. Raises
-    StorageError or ApiError.
+    """The batches of the plan's reads below `upper_offset` (exclusive): at most `bytes_max`, or one batch.
+    Raises StorageError or ApiError.
+
+    A read of available records goes on in the next segment. No read follows one that stays incomplete: it
+    would bring records without those before them.
     """
     slices: list[BatchSlice] = []
     bytes_left = bytes_max
     read_until = -1
-    for first_offset, records_max in plan.reads:
+    for (first_offset, records_max), last_offset in zip(plan.reads, plan.last_offsets, strict=True):
         start = max(first_offset, read_until)
-        if bytes_left <= 0 or start >= upper_offset:
-            break
-        try:
-            found = log.read_batches(
-                start, records_max=records_max, bytes_max=bytes_left, upper_offset=upper_offset
-            )
-        except CorruptBatch:
-            if not slices:
-                raise
-            break
-        if not found.batches:
-            break
-        slices.append(found)
-        if len(plan.reads) > 1:
+        while start <= last_offset:
+            if bytes_left <= 0 or start >= upper_offset:
+                return slices
+            try:
+                found = log.read_batches(
+                    start,
+                    records_max=records_max,
+                    bytes_max=bytes_left,
+                    upper_offset=upper_offset,
+                    at_least_one=not slices,
+                )
+            except CorruptBatch:
+                if not slices:
+                    raise
+                return slices
+            if not found.batches:
+                return slices
+            slices.append(found)
+            if last_offset == UNBOUNDED_OFFSET:
+                return slices  # New records are the last ones, and the next fetch reads on.
             bytes_left -= sum(span.end - span.start for span in found.batches)
-            read_until = found.batches[-1].last_offset + 1
+            start = read_until = found.batches[-1].last_offset + 1
+            records_max = log.control_runs.data_count(start, last_offset)
     return slices

@@ -17,13 +17,13 @@ def read_again(log: PartitionLog, ranges: Sequence[tuple[int, int, int]]) -> lis
     read_until = -1
     for first_offset, last_offset, _ in ranges:
         start = max(first_offset, read_until)
-        if start > last_offset:
-            continue
-        records_max = log.control_runs.data_count(start, last_offset)
-        found = log.read_batches(
-            start, records_max=records_max, bytes_max=_BYTES_MAX, upper_offset=log.high_watermark
-        )
-        if found.batches:
+        while start <= last_offset:
+            records_max = log.control_runs.data_count(start, last_offset)
+            found = log.read_batches(
+                start, records_max=records_max, bytes_max=_BYTES_MAX, upper_offset=log.high_watermark
+            )
+            if not found.batches:
+                break
             slices.append(found)
-            read_until = found.batches[-1].last_offset + 1
+            start = read_until = found.batches[-1].last_offset + 1
     return slices

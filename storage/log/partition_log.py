@@ -310,12 +310,22 @@ class PartitionLog:
             )
 
     def read_batches(
-        self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None = None
+        self,
+        offset: int,
+        *,
+        records_max: int,
+        bytes_max: int,
+        upper_offset: int | None = None,
+        at_least_one: bool = True,
     ) -> BatchSlice:
         """The batches for a share group at `offset`; see `Reader.read_batches`. Raises as `read` does."""
         with self._reads:
             return self._reader.read_batches(
-                offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
+                offset,
+                records_max=records_max,
+                bytes_max=bytes_max,
+                upper_offset=upper_offset,
+                at_least_one=at_least_one,
             )
 
     def offset_behind_damage(self, offset: int) -> int:

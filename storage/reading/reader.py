@@ -100,6 +100,7 @@ class _Wanted(NamedTuple):
     upper_offset: int
     records_max: int
     bytes_max: int
+    at_least_one: bool
 
 
 class _Scan(NamedTuple):
@@ -209,17 +210,23 @@ class Reader:
         return available
 
     def read_batches(
-        self, offset: int, *, records_max: int, bytes_max: int, upper_offset: int | None
+        self,
+        offset: int,
+        *,
+        records_max: int,
+        bytes_max: int,
+        upper_offset: int | None,
+        at_least_one: bool = True,
     ) -> BatchSlice:
-        """The batches with `records_max` data offsets from `offset` on; at least one batch, if there is one.
+        """The batches with `records_max` data offsets from `offset` on.
 
-        Fewer at the end of a segment and when `bytes_max` is reached. All are below `upper_offset`
-        (exclusive; the high watermark if None).
+        Fewer at the end of a segment and when `bytes_max` is reached; `at_least_one` allows the first batch
+        more than that. All are below `upper_offset` (exclusive; the high watermark if None).
         """
         upper_offset = self._bounded(offset, upper_offset)
         if offset >= upper_offset:
             return _NOTHING
-        wanted = _Wanted(offset, upper_offset, records_max, bytes_max)
+        wanted = _Wanted(offset, upper_offset, records_max, bytes_max, at_least_one)
         window_bytes = self._first_window_bytes(wanted)
         segment, position = self._floor(offset)
         while True:
@@ -372,7 +379,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
 
     `holes` are the segment's spans of share state within the window, ascending.
     """
-    offset, upper_offset, records_left, bytes_left = wanted
+    offset, upper_offset, records_left, bytes_left, at_least_one = wanted
     spans: list[BatchSpan] = []
     add, new_span, unpack_from = spans.append, BatchSpan._make, _SPAN.unpack_from
     position, data_bytes, is_finished, next_bytes = 0, len(data), False, 0
@@ -385,13 +392,15 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
         base_offset, batch_length, last_offset_delta = unpack_from(data, position)
         size_bytes = LOG_OVERHEAD + batch_length
         end = position + size_bytes
-        if base_offset >= upper_offset or (spans and size_bytes > bytes_left):
+        last_offset = base_offset + last_offset_delta
+        if base_offset >= upper_offset or (
+            size_bytes > bytes_left and last_offset >= offset and (spans or not at_least_one)
+        ):
             is_finished = True
             break
         if end > data_bytes:
             next_bytes = size_bytes
             break
-        last_offset = base_offset + last_offset_delta
         if last_offset >= offset:
             add(new_span((base_offset, last_offset, position, end)))
             bytes_left -= size_bytes

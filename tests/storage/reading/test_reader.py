@@ -102,16 +102,21 @@ async def test_read_batches_returns_the_result_of_a_naive_reader(
         offset = data.draw(st.integers(0, log.log_end_offset))
         upper_offset = data.draw(st.none() | st.integers(offset, log.log_end_offset))
         records_max, bytes_max = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 3000))
+        at_least_one = data.draw(st.booleans())
         read = log.read_batches(
-            offset, records_max=records_max, bytes_max=bytes_max, upper_offset=upper_offset
+            offset,
+            records_max=records_max,
+            bytes_max=bytes_max,
+            upper_offset=upper_offset,
+            at_least_one=at_least_one,
         )
         end = log.high_watermark if upper_offset is None else min(upper_offset, log.high_watermark)
         expected = [batch for batch in model.from_offset(offset) if offset < end and batch[0] < end]
         got = [(span.base_offset, span.last_offset, span.end - span.start) for span in read.batches]
         assert got == expected[: len(got)]
-        assert bool(got) == bool(expected)
+        assert bool(got) == bool(expected and (at_least_one or expected[0][2] <= bytes_max))
         assert sum(last + 1 - max(base, offset) for base, last, _ in got[:-1]) < records_max
-        assert len(got) <= 1 or sum(size for _, _, size in got) <= bytes_max
+        assert len(got) <= at_least_one or sum(size for _, _, size in got) <= bytes_max
         for span in read.batches:
             (header,) = headers_of([read.data[span.start : span.end]])
             assert (header.base_offset, header.last_offset) == (span.base_offset, span.last_offset)
