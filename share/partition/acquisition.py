@@ -195,9 +195,11 @@ def acquire(
     if order is None:
         _take(in_flight, taking, request, spans, with_new=timed is None)
     else:
+        if planned.chosen:  # A read passes over compacted records, and may reach new ones.
+            keys = [one for one in keys if one.base_offset < looked_until]
         taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
-        if timed is not None and planned.chosen and not (gone.is_empty and order.known_until == looked_until):
-            # Some of the chosen records have expired, or more urgent ones are known now.
+        if planned.chosen and not (gone.is_empty and order.known_until == looked_until):
+            # Some of the chosen records have expired or are gone, or more urgent ones are known now.
             return Acquisition([], None if gone.is_empty else gone, taking.batches, was_passed_over=True)
         _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges

@@ -34,6 +34,10 @@ class NaiveOrder(NaivePartition):
     run_max: int = 0
     known_until: int = 0
     alone: tuple[int, int] | None = None
+    is_chosen: bool = False
+    """Whether the records of a fetch are chosen before they are read. If one is gone, the fetch gets none, and
+    they are chosen again.
+    """
     taken_back: set[int] = field(default_factory=set[int])
     """Offsets that are being taken back with an acknowledgement that is being recorded."""
     gaps: set[int] = field(default_factory=set[int])
@@ -74,7 +78,11 @@ class NaiveOrder(NaivePartition):
         if not self.has_order:
             return super().acquire(covered, producer_batches, reads, demand)
         gone = self.archive_gaps(reads, producer_batches)
-        self.look_further(producer_batches, demand.batch_size, gone)
+        if self.is_chosen:
+            if gone.final_offsets:
+                return {}, gone
+        else:
+            self.look_further(producer_batches, demand.batch_size, gone)
         taken = self.take_in_order(covered, demand.records_max, demand.mode, demand.limits)
         for offset in taken:
             self.records[offset].delivery_count += 1

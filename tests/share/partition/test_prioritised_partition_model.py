@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from barnabas.share.partition.acquisition import AcquirePlan
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits
 from tests.share.partition.naive_partition import NaiveDecision, NaivePartition
@@ -76,6 +77,10 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
             found = found._replace(keys=found.keys._replace(hashes=[-1] * len(found.keys.hashes)))
         priorities = bytes(self.urgent.priorities[one] for one in range(batch[0], batch[1] + 1))
         return found._replace(priorities=priorities if any(priorities) else b"")
+
+    def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
+        self.urgent.is_chosen = bool(plan.chosen)
+        return super().read(plan, is_cut_short=is_cut_short)
 
     def fetch(
         self, member: str, records_max: int, batch_size: int, mode: AcquireMode, is_cut_short: bool

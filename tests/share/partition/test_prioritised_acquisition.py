@@ -1,0 +1,58 @@
+"""The acquisition of records that priorities have chosen, when compaction has removed some of them."""
+
+from __future__ import annotations
+
+from barnabas.protocol.record_keys import NO_KEY, KeyHashes
+from barnabas.share.partition.acquisition import Acquisition
+from barnabas.share.partition.key_order import BatchKeys
+from barnabas.share.partition.limits import PriorityLimits
+from tests.share.partition.leader import LIMITS, RECORD_LIMIT, Leader
+
+PRIORITISED = LIMITS._replace(priority=PriorityLimits("priority"))
+URGENT = (0, 1, 2, 40)
+
+
+def batch_of(base_offset: int, last_offset: int) -> BatchKeys:
+    offsets = range(base_offset, last_offset + 1)
+    keys = KeyHashes(list(range(len(offsets))), [NO_KEY] * len(offsets))
+    return BatchKeys(base_offset, last_offset, keys, bytes(9 * (one in URGENT) for one in offsets))
+
+
+def acquire(leader: Leader, records_max: int, read: list[tuple[int, int]]) -> Acquisition:
+    plan = leader.partition.plan_acquire(records_max, leader.limits, RECORD_LIMIT)
+    until = leader.partition.keys_until or 0
+    return leader.partition.acquire(
+        plan,
+        "member-1",
+        read,
+        records_max=records_max,
+        batch_size=500,
+        acquire_mode=RECORD_LIMIT,
+        limits=leader.limits,
+        now_ms=0,
+        keys=[batch_of(*one) for one in read if one[1] >= until],
+    )
+
+
+def with_known_records() -> Leader:
+    """The first record is acquired, and the priorities of all others are known."""
+    leader = Leader(limits=PRIORITISED).produce(1, 1, 2, 36, 4)
+    assert acquire(leader, 1, leader.log).acquired == [(0, 0, 1)]
+    return leader
+
+
+def test_no_less_urgent_record_takes_the_place_of_one_that_is_gone() -> None:
+    leader = with_known_records()
+    looked = acquire(leader, 2, [(2, 3)])
+    assert (looked.acquired, looked.was_passed_over) == ([], True)
+    assert looked.gaps is not None
+    leader.record(looked.gaps)
+    assert acquire(leader, 2, [(2, 3), (40, 43)]).acquired == [(2, 2, 1), (40, 40, 1)]
+
+
+def test_a_read_of_chosen_records_that_reaches_new_ones_leaves_these_to_the_look_ahead() -> None:
+    leader = with_known_records()
+    known_until = leader.partition.keys_until
+    leader.produce(1)
+    assert acquire(leader, 2, [(1, 1), (2, 3), leader.log[-1]]).acquired == [(1, 2, 1)]
+    assert leader.partition.keys_until == known_until
