@@ -22,8 +22,8 @@ def chosen_batches(
     """The plan and its batches, for a plan of records that priorities have chosen. Raises StorageError or
     ApiError.
 
-    If the bytes do not suffice for all of these records, or a batch is damaged, the plan is another one, for as
-    many records as were read: so the most urgent ones are read, and not the first ones.
+    If the bytes do not suffice for all of these records, or a batch is damaged, the plan is another one, for
+    as many records as were read: so the most urgent ones are read, and not the first ones.
     """
     read = planned_batches(log, plan, bytes_max, upper_offset)
     while plan.chosen:
@@ -47,8 +47,8 @@ def planned_batches(
     slices: list[BatchSlice] = []
     bytes_left = bytes_max
     read_until = -1
-    for (first_offset, records_max), last_offset in zip(plan.reads, plan.last_offsets, strict=True):
-        start = max(first_offset, read_until)
+    for (first_offset, planned_count), last_offset in zip(plan.reads, plan.last_offsets, strict=True):
+        start, records_max = max(first_offset, read_until), planned_count
         while start <= last_offset:
             if bytes_left <= 0 or start >= upper_offset:
                 return slices

@@ -82,7 +82,9 @@ class Acquisition(NamedTuple):
     gaps: Decision | None
     batches: Sequence[InFlightBatch] = ()
     was_passed_over: bool = False
-    """Whether all records that were found have been archived, so that none goes to the client."""
+    """Whether no record goes to the client, because all that were found have been archived, or priorities
+    have to choose again.
+    """
     overtaking_count: int = 0
     """The acquired records that were preferred to an earlier available one, by their priorities."""
 
@@ -198,9 +200,10 @@ def acquire(
         if planned.chosen:  # A read passes over compacted records, and may reach new ones.
             keys = [one for one in keys if one.base_offset < looked_until]
         taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
-        if planned.chosen and not (gone.is_empty and order.known_until == looked_until):
-            # Some of the chosen records have expired or are gone, or more urgent ones are known now.
-            return Acquisition([], None if gone.is_empty else gone, taking.batches, was_passed_over=True)
+        if _has_to_choose_again(planned, order, gone, looked_until):
+            gaps = None if gone.is_empty else gone
+            was_passed_over = order.known_until == looked_until
+            return Acquisition([], gaps, taking.batches, was_passed_over)
         _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges
     is_any_taken = bool(ranges)
@@ -243,6 +246,15 @@ def _take(
     first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
         taking.take_new(first_offset, spans[-1][1], wanted)
+
+
+def _has_to_choose_again(planned: AcquirePlan, order: KeyOrder, gone: Decision, looked_until: int) -> bool:
+    """Whether priorities may choose other records now: more urgent ones are known, or will be free when it is
+    recorded that others are gone.
+    """
+    if order.priorities is None or order.alone is not None:
+        return False
+    return not gone.is_empty or (bool(planned.chosen) and order.known_until != looked_until)
 
 
 def _take_in_order(

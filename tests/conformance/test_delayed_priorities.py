@@ -134,3 +134,13 @@ async def test_with_keys_the_choice_is_made_again_when_a_chosen_record_has_expir
     await stage.lab.advance(1_000)
     assert await taken(member) == [3]
     assert await taken(member) == [2]
+
+
+async def test_with_keys_an_urgent_record_comes_first_if_those_before_it_are_found_expired(
+    stage: Stage,
+) -> None:
+    """The fetch that finds them chooses when it is recorded that they have expired."""
+    member = await member_of(stage, order="key", record_ttl_ms=MINUTE_MS)
+    await produce(stage, One(1, age_ms=MINUTE_MS, key=b"a"), One(2, key=b"b"), One(8, key=b"a"))
+    assert await taken(member) == [2]
+    assert await taken(member) == [1]

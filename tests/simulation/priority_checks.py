@@ -91,7 +91,9 @@ class PriorityCheck:
 
 
 _Unfinished = dict[int, list[tuple[int, bool, int]]]
-"""By key, the unfinished records: offset, whether it can be delivered, and delivery count."""
+"""By key, the unfinished records: offset, whether it can be delivered, and delivery count. A record that was
+given up keeps its key until that is recorded.
+"""
 
 
 def known_priorities(order: KeyOrder) -> dict[int, int]:
@@ -107,7 +109,7 @@ def known_priorities(order: KeyOrder) -> dict[int, int]:
 def _unfinished(in_flight: InFlight, order: KeyOrder) -> _Unfinished:
     found: _Unfinished = {}
     for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo - 1):
-        if run.state is ACQUIRED or run.state is AVAILABLE:
+        if run.state is ACQUIRED or run.state is AVAILABLE or run.pending:
             for offset in range(max(run.first_offset, in_flight.spso), run.last_offset + 1):
                 if offset in order._key_of:
                     one = (offset, run.state is AVAILABLE and not run.waits, run.delivery_count)

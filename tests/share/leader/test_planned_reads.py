@@ -52,7 +52,9 @@ async def test_the_most_urgent_records_come_from_all_segments() -> None:
         produce(stage, priorities)
     assert stage.log.segment_count == 4
     leader = stage.lead()
-    assert [fetch(stage, leader, 1) for _ in range(4)] == [[0], [1], [2], [3]], "a look ahead for each segment"
+    assert [fetch(stage, leader, 1) for _ in range(4)] == [[0], [1], [2], [3]], (
+        "a look ahead for each segment"
+    )
     assert fetch(stage, leader, 57) == [*range(4, 60), 60 + APART]
 
 

@@ -35,13 +35,16 @@ class NaiveOrder(NaivePartition):
     known_until: int = 0
     alone: tuple[int, int] | None = None
     is_chosen: bool = False
-    """Whether the records of a fetch are chosen before they are read. If one is gone, the fetch gets none, and
-    they are chosen again.
-    """
+    """Whether the records of a fetch were chosen before they were read."""
     taken_back: set[int] = field(default_factory=set[int])
     """Offsets that are being taken back with an acknowledgement that is being recorded."""
     gaps: set[int] = field(default_factory=set[int])
     """Offsets whose record was found to be gone. Their keys are free at once."""
+
+    @property
+    def chooses_again(self) -> bool:
+        """Whether no record is acquired while others turn out to be gone."""
+        return False
 
     @property
     def has_order(self) -> bool:
@@ -78,11 +81,10 @@ class NaiveOrder(NaivePartition):
         if not self.has_order:
             return super().acquire(covered, producer_batches, reads, demand)
         gone = self.archive_gaps(reads, producer_batches)
-        if self.is_chosen:
-            if gone.final_offsets:
-                return {}, gone
-        else:
+        if not self.is_chosen:
             self.look_further(producer_batches, demand.batch_size, gone)
+        if self.chooses_again and gone.final_offsets:
+            return {}, gone
         taken = self.take_in_order(covered, demand.records_max, demand.mode, demand.limits)
         for offset in taken:
             self.records[offset].delivery_count += 1

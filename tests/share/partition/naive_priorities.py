@@ -28,6 +28,11 @@ class NaivePriorities(NaiveOrder):
     """The overtaking deliveries of each record that could be delivered after the last step."""
 
     @property
+    def chooses_again(self) -> bool:
+        is_alone = self.alone is not None and self.spso <= self.alone[1]
+        return bool(self.header_name) and not is_alone
+
+    @property
     def has_order(self) -> bool:
         return bool(self.run_max or self.header_name)
 

@@ -1,24 +1,35 @@
-"""The acquisition of records that priorities have chosen, when compaction has removed some of them."""
+"""The acquisition of records by their priorities, when some of those that were read turn out to be gone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 from barnabas.share.partition.acquisition import Acquisition
+from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import PriorityLimits
 from tests.share.partition.leader import LIMITS, RECORD_LIMIT, Leader
 
 PRIORITISED = LIMITS._replace(priority=PriorityLimits("priority"))
 URGENT = (0, 1, 2, 40)
+"""The offsets of the urgent records."""
 
 
-def batch_of(base_offset: int, last_offset: int) -> BatchKeys:
+def batch_of(base_offset: int, last_offset: int, *hashes: int) -> BatchKeys:
     offsets = range(base_offset, last_offset + 1)
-    keys = KeyHashes(list(range(len(offsets))), [NO_KEY] * len(offsets))
+    keys = KeyHashes(list(range(len(offsets))), list(hashes) or [NO_KEY] * len(offsets))
     return BatchKeys(base_offset, last_offset, keys, bytes(9 * (one in URGENT) for one in offsets))
 
 
-def acquire(leader: Leader, records_max: int, read: list[tuple[int, int]]) -> Acquisition:
+def acquire(
+    leader: Leader,
+    records_max: int,
+    read: list[tuple[int, int]],
+    *hashes: int,
+    timed: Sequence[TimedPart] | None = None,
+) -> Acquisition:
     plan = leader.partition.plan_acquire(records_max, leader.limits, RECORD_LIMIT)
     until = leader.partition.keys_until or 0
     return leader.partition.acquire(
@@ -30,7 +41,8 @@ def acquire(leader: Leader, records_max: int, read: list[tuple[int, int]]) -> Ac
         acquire_mode=RECORD_LIMIT,
         limits=leader.limits,
         now_ms=0,
-        keys=[batch_of(*one) for one in read if one[1] >= until],
+        keys=[batch_of(*one, *hashes) for one in read if one[1] >= until],
+        timed=timed,
     )
 
 
@@ -56,3 +68,15 @@ def test_a_read_of_chosen_records_that_reaches_new_ones_leaves_these_to_the_look
     leader.produce(1)
     assert acquire(leader, 2, [(1, 1), (2, 3), leader.log[-1]]).acquired == [(1, 2, 1)]
     assert leader.partition.keys_until == known_until
+
+
+def test_records_are_chosen_when_it_is_recorded_that_those_before_them_have_expired() -> None:
+    """The urgent record 40 has the key of 38, which has expired."""
+    batch, keys = (38, 40), (7, NO_KEY, 7)
+    leader = Leader(38, limits=PRIORITISED._replace(key_run_max=1))
+    looked = acquire(leader, 1, [batch], *keys, timed=[TimedPart(38, 38, Cause.EXPIRED)])
+    assert looked.acquired == []
+    assert leader.partition.looked_until == 41, "the fetch plans again"
+    assert looked.gaps is not None
+    leader.record(looked.gaps)
+    assert acquire(leader, 1, [batch], *keys, timed=()).acquired == [(40, 40, 1)]
