@@ -21,13 +21,16 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
     """The held records behind the released ones of their keys, which may be among them. Both ends of each
     range are inclusive.
 
-    A record whose acknowledgement is being recorded, or waits for a transaction, is not taken back.
+    A record whose acknowledgement is being recorded, or waits for a transaction, is not taken back. A
+    released record that is gone from the log takes none back.
     """
     order = in_flight.key_order
     if order is None or (order.run_max == 1 and order.alone is None):
         return []
     found: list[Span] = []
     for first_offset, last_offset in released:
+        if last_offset < in_flight.spso:
+            continue
         if order.alone is not None and order.alone[0] <= last_offset and first_offset <= order.alone[1]:
             found.append((max(first_offset, order.alone[0]) + 1, order.alone[1]))
         for offset in range(first_offset, last_offset + 1):

@@ -61,12 +61,11 @@ class NaiveOrder(NaivePartition):
         return self.keys[offset] if self.run_max else None
 
     def follows(self, limits: ShareLimits) -> bool:
-        """Whether records may be acquired, or a change of the order waits for locks."""
+        """Whether records may be acquired, or a change of the order waits for locks and recorded ends."""
         if self.is_ordered_by(limits):
             return True
-        if any(
-            self.records[one].state is RecordState.ACQUIRED for one in self.data(self.spso, self.speo - 1)
-        ):
+        in_flight = [self.records[one] for one in self.data(self.spso, self.speo - 1)]
+        if any(one.state is RecordState.ACQUIRED or one.is_unrecorded for one in in_flight):
             return False
         self.order_by(limits)
         if self.has_order:

@@ -6,8 +6,11 @@ import pytest
 
 from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition.decision import Outcome
+from barnabas.share.partition.overtaken import overtaken
 from tests.share.partition.leader import ACCEPT, RELEASE
 from tests.share.partition.ordered_leader import OrderedLeader
+
+# pyright: reportPrivateUsage=false
 
 
 @pytest.fixture(params=["hashed", "delivered alone"])
@@ -21,6 +24,13 @@ def leader(request: pytest.FixtureRequest) -> OrderedLeader:
 def test_a_release_takes_back_the_later_records_of_the_run(leader: OrderedLeader) -> None:
     assert leader.acknowledge(0, 0, RELEASE).released
     assert leader.take("member-2") == {0: 2, 1: 1, 2: 1}
+
+
+def test_a_released_record_that_is_gone_from_the_log_takes_none_back(leader: OrderedLeader) -> None:
+    in_flight = leader.partition._in_flight
+    assert overtaken(in_flight, [(0, 0)]) == [(1, 2)]
+    leader.record(leader.partition.decide_log_start(1))
+    assert overtaken(in_flight, [(0, 0)]) == []
 
 
 def test_a_record_whose_acknowledgement_is_being_recorded_keeps_its_key(leader: OrderedLeader) -> None:
