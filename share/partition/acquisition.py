@@ -161,7 +161,7 @@ def look_ahead(
     if timed is not None:
         new += bring_in(in_flight, gone, batches, timed, batch_size, limits)
     new += add_keys(in_flight, order, gone, keys, aborted, batch_size)
-    return Acquisition([], None if gone.is_empty else gone, new)
+    return Acquisition([], _to_record(gone), new)
 
 
 def acquire(
@@ -201,9 +201,7 @@ def acquire(
             keys = [one for one in keys if one.base_offset < looked_until]
         taking.batches += add_keys(in_flight, order, gone, keys, aborted, request.batch_size)
         if _has_to_choose_again(planned, order, gone, looked_until):
-            gaps = None if gone.is_empty else gone
-            was_passed_over = order.known_until == looked_until
-            return Acquisition([], gaps, taking.batches, was_passed_over)
+            return Acquisition([], _to_record(gone), taking.batches, order.known_until == looked_until)
         _take_in_order(in_flight, order, taking, request, spans)
     ranges = taking.ranges
     is_any_taken = bool(ranges)
@@ -215,8 +213,11 @@ def acquire(
         ranges = _with_data(in_flight, gone, ranges, batches, has_no_data)
     has_looked_on = looked_until != (in_flight.speo if order is None else order.known_until)
     was_passed_over = not ranges and (is_any_taken or not (gone.is_empty or has_looked_on))
-    gaps = None if gone.is_empty else gone
-    return Acquisition(ranges, gaps, taking.batches, was_passed_over, taking.overtaking_count)
+    return Acquisition(ranges, _to_record(gone), taking.batches, was_passed_over, taking.overtaking_count)
+
+
+def _to_record(gone: Decision) -> Decision | None:
+    return None if gone.is_empty else gone
 
 
 def _bring_in(
