@@ -66,6 +66,7 @@ class OrdinaryClients:
         """
         if self._sharing is not None:
             await self._insistently(self._check_at_rest)
+            self._world.network.end_silence()
             self._world.is_calm = True
             await self._insistently(self._sharing.check_done)
             await self._insistently(self._sharing.check_results)

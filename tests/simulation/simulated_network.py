@@ -221,6 +221,11 @@ class Link(NamedTuple):
         for end in self:
             end.out.is_silent = True
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the bytes of one end are lost."""
+        return any(end.out.is_silent for end in self)
+
 
 class Listening:
     """One open port: a broker's, or one with an answering test."""
@@ -260,6 +265,8 @@ class SimulatedNetwork:
         self._loop = asyncio.get_running_loop()
         self._links: dict[SimulatedTransport, Link] = {}
         """Connections by the server's end."""
+        self._vanished: list[Link] = []
+        """Connections to a machine that has lost its power: their clients may not know."""
 
     @property
     def now_ms(self) -> float:
@@ -269,6 +276,15 @@ class SimulatedNetwork:
     def links(self) -> list[Link]:
         """The open connections, as far as their servers know, oldest first."""
         return list(self._links.values())
+
+    def end_silence(self) -> None:
+        """All connections that have fallen silent end, and both ends notice it."""
+        for link in self.links:
+            if link.is_silent:
+                link.cut()
+        for link in self._vanished:
+            link.client.lose(ConnectionResetError("the machine at the other end started again"))
+        self._vanished.clear()
 
     async def open_port(self, host: str, port: int, backlog: int) -> Listening:
         return Listening(self, port)
@@ -308,6 +324,7 @@ class SimulatedNetwork:
         self.ports.clear()
         for link in self.links:
             link.fall_silent()
+        self._vanished += self.links
         self._links.clear()
 
     # Called by pipes and transports.

@@ -110,6 +110,28 @@ def test_no_end_notices_silence() -> None:
     play(scene)
 
 
+def test_when_silence_ends_both_ends_notice_it() -> None:
+    async def scene(scene: Scene) -> None:
+        scene.link.fall_silent()
+        scene.network.end_silence()
+        await asyncio.sleep(1)
+        assert [type(one) for one in scene.client.lost + scene.server.lost] == [ConnectionResetError] * 2
+
+    play(scene)
+
+
+def test_when_silence_ends_the_clients_of_a_machine_that_vanished_notice_it() -> None:
+    async def scene(scene: Scene) -> None:
+        scene.network.vanish()
+        await asyncio.sleep(100)
+        assert scene.client.lost == []
+        scene.network.end_silence()
+        await asyncio.sleep(1)
+        assert [type(one) for one in scene.client.lost] == [ConnectionResetError]
+
+    play(scene)
+
+
 def test_a_reader_that_pauses_makes_the_writer_pause() -> None:
     async def scene(scene: Scene) -> None:
         scene.link.server.set_write_buffer_limits(high=100)
