@@ -111,9 +111,14 @@ class ShareSession:
         self.share_session_epoch = next_share_session_epoch(self.share_session_epoch)
 
     def partitions_in_turn(self, share_session_epoch: int) -> list[TopicIdPartition]:
-        """The order in which a fetch of this epoch serves the partitions, so that each is first at times."""
+        """The order in which a fetch of this epoch serves the partitions, so that each is first at times.
+
+        Once the group has begun everywhere, that is session order: a fetch may stop early then, with records
+        of the first partitions, which go to the end (`must_answer`). Turning them as well would make some
+        partitions wait for many fetches.
+        """
         partitions = list(self._owes_answer)
-        if not partitions or share_session_epoch < 1:
+        if not partitions or share_session_epoch < 1 or self.has_begun_all:
             return partitions
         first = share_session_epoch % len(partitions)
         return partitions[first:] + partitions[:first]

@@ -49,6 +49,17 @@ def test_the_order_turns_with_the_epoch(share_session_epoch: int, order: list[To
     assert session_of().partitions_in_turn(share_session_epoch) == []
 
 
+def test_a_session_whose_group_has_begun_everywhere_keeps_its_order() -> None:
+    session = session_of(P0, P1, P2)
+    session.note_begun([P0, P1, P2])
+    served: list[TopicIdPartition] = []
+    for epoch in range(1, 8):
+        first = session.partitions_in_turn(epoch)[0]
+        session.must_answer(first, has_records=True, has_error=False)
+        served.append(first)
+    assert served == [P0, P1, P2, P0, P1, P2, P0]
+
+
 def answered(
     session: ShareSession,
     *,
