@@ -132,6 +132,10 @@ class RangesModel:
         elif own and commit.ended_ms < look.sent_ms:
             self._open.remove(commit)
 
+    def may_be_in_force(self, offsets: Set[int], now_ms: float) -> bool:
+        """Whether all of these offsets may be committed at present."""
+        return offsets <= self._possible(now_ms)
+
     def _possible(self, now_ms: float, besides: RangesCommit | None = None) -> Set[int]:
         sent = (one.offsets for one in self._open if one.sent_ms <= now_ms and one is not besides)
         return self._certain.union(self._doubtful, *sent)

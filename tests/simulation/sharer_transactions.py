@@ -129,7 +129,7 @@ class SharerTransactions:
         """TxnOffsetCommit. In a group that commits in order it waits."""
         transaction, sent_ms = self.transaction, self._world.now_ms
         incarnation = self._world.ordinary.incarnation
-        opened = self._model.opens(member.member_id, shares, transaction)
+        opened = self._model.opens(member.member_id, shares, offsets, transaction)
         # The end of a transaction that a power failure may have removed decides nothing.
         since_ms = sent_ms if transaction.outcome is Outcome.LOST else inf
         sent = {one: self._model.ranges(one).send(ones, since_ms) for one, ones in offsets.items()}

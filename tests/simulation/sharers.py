@@ -220,6 +220,7 @@ class Sharer:
                 member.member_id,
                 given,
                 sent_ms=sent_ms,
+                now_ms=self._world.now_ms,
                 wall_ms=clock.wall_ms(),
                 clock_changes=clock.change_count,
             )

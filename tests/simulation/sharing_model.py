@@ -29,6 +29,7 @@ class OpenCommit:
     partition: TopicIdPartition
     hashes: HashRange
     transaction: Transaction
+    offsets: frozenset[int]
     told_ms: float = inf
     """When the commit was confirmed."""
     may_have_ended: bool = False
@@ -81,10 +82,17 @@ class SharingModel:
     # Open transactions
 
     def opens(
-        self, member: str, shares: Mapping[TopicIdPartition, HashRange], transaction: Transaction
+        self,
+        member: str,
+        shares: Mapping[TopicIdPartition, HashRange],
+        offsets: Mapping[TopicIdPartition, Sequence[int]],
+        transaction: Transaction,
     ) -> list[OpenCommit]:
-        """A member is about to commit ranges in a transaction."""
-        commits = [OpenCommit(member, one, hashes, transaction) for one, hashes in shares.items()]
+        """A member is about to commit ranges in a transaction: these offsets of its shares."""
+        commits = [
+            OpenCommit(member, one, hashes, transaction, frozenset(offsets[one]))
+            for one, hashes in shares.items()
+        ]
         self._open += commits
         return commits
 
@@ -110,11 +118,15 @@ class SharingModel:
         shares: Mapping[TopicIdPartition, HashRange],
         *,
         sent_ms: float,
+        now_ms: float,
         wall_ms: int,
         clock_changes: int,
     ) -> None:
         """The answer to a heartbeat sent at `sent_ms` has given these shares to a member that had not had
         them: the transactions of their last owners must have ended.
+
+        That does not matter for offsets that another member has committed as well, as those of markers: they
+        are in force, with any end of the transaction.
         """
         for commit in self._open:
             hashes = shares.get(commit.partition)
@@ -122,6 +134,8 @@ class SharingModel:
                 continue
             if commit.member == member:
                 continue  # It has joined again; it cannot read the offsets yet, see `check_stable`.
+            if self.ranges(commit.partition).may_be_in_force(commit.offsets, now_ms):
+                continue
             if commit.is_surely_open(wall_ms, clock_changes):
                 raise Violation(
                     f"{self.name}: {commit.partition} goes to {member} before {commit.transaction.name} of "

@@ -211,13 +211,13 @@ class _Run:
         await self._until(self._start(ordinary.settle()))
         await self._until(self._start(letters.settle()))
         await self._until(self._start(give_letters_up(world, letters)))
-        await self._until(self._start(self._desert()))
+        await self._until(self._start(self._desert(administrator)))
         await self._until(self._start(self._come_to_rest(administrator)))
         await self._until(self._start(letters.read_everything()))
         self._checks.inspect()
         self._checks.account()
 
-    async def _desert(self) -> None:
+    async def _desert(self, administrator: Administrator) -> None:
         """Groups that are to be deserted lose all of their members, once they read every partition. Then the
         last records arrive. Only the broker can end these.
         """
@@ -225,7 +225,7 @@ class _Run:
         if not world.scenario.timing.is_deserted:
             return
         async with asyncio.timeout(REST_SECONDS_MAX):
-            while not await self._reads_everything():  # noqa: ASYNC110
+            while not await self._reads_everything(administrator):  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
         world.leaving.update(world.scenario.timing.group_ids)
         await asyncio.sleep(1)
@@ -245,10 +245,15 @@ class _Run:
                             return
         raise Violation(f"not done after {REST_SECONDS_MAX} s without faults: {left}")
 
-    async def _reads_everything(self) -> bool:
+    async def _reads_everything(self, administrator: Administrator) -> bool:
         """Whether each group has a start offset in each partition."""
         with suppress(Disconnected):
-            return all(lag >= 0 for _, lag, _ in await self._progress())
+            await administrator.find_topics()
+            partition_count = sum(topic.partition_count for topic in self._world.topics.values())
+            lags = [lag for _, lag, _ in await self._progress()]
+            # A group that was deleted is not described before a member has joined it again.
+            is_complete = len(lags) == partition_count * len(self._world.scenario.group_ids)
+            return is_complete and min(lags, default=0) >= 0
         return False
 
     async def _lags(self) -> list[str]:

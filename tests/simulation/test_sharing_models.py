@@ -135,13 +135,15 @@ class TestSharing:
         """Member a has committed hashes of a partition, at 2, in a transaction from 100 to 150."""
         model = SharingModel("sharing")
         model.members.given("a", {PARTITION: LOW}, sent_ms=0, now_ms=1, until_ms=10)
-        (commit,) = model.opens("a", {PARTITION: LOW}, transaction())
+        (commit,) = model.opens("a", {PARTITION: LOW}, {PARTITION: [5, 7]}, transaction())
         commit.told_ms = 2
         return model
 
     def test_a_share_waits_for_the_transaction_of_its_last_owner(self, group: SharingModel) -> None:
         def gets(member: str, hashes: HashRange = LOW, *, wall_ms: int = 150) -> None:
-            group.check_handover(member, {PARTITION: hashes}, sent_ms=3, wall_ms=wall_ms, clock_changes=0)
+            group.check_handover(
+                member, {PARTITION: hashes}, sent_ms=3, now_ms=4, wall_ms=wall_ms, clock_changes=0
+            )
 
         gets("b", HIGH)
         gets("b", wall_ms=151)
@@ -150,7 +152,17 @@ class TestSharing:
 
     def test_a_reset_ends_the_wait_for_a_share(self, group: SharingModel) -> None:
         group.may_reset(PARTITION)
-        group.check_handover("b", {PARTITION: LOW}, sent_ms=3, wall_ms=150, clock_changes=0)
+        group.check_handover("b", {PARTITION: LOW}, sent_ms=3, now_ms=4, wall_ms=150, clock_changes=0)
+
+    def test_a_share_does_not_wait_for_offsets_that_another_member_has_committed(
+        self, group: SharingModel
+    ) -> None:
+        ranges = group.ranges(PARTITION)
+        ranges.confirm(ranges.send([5], sent_ms=2), now_ms=3)
+        with pytest.raises(Violation, match="has ended"):
+            group.check_handover("b", {PARTITION: LOW}, sent_ms=3, now_ms=4, wall_ms=150, clock_changes=0)
+        ranges.confirm(ranges.send([6, 7], sent_ms=2), now_ms=3)
+        group.check_handover("b", {PARTITION: LOW}, sent_ms=3, now_ms=4, wall_ms=150, clock_changes=0)
 
     def test_offsets_are_unstable_only_for_a_former_owner(self, group: SharingModel) -> None:
         with pytest.raises(Violation, match="is unstable"):
