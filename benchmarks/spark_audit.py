@@ -83,7 +83,7 @@ def _measure(data: Path, directory: Path, range_records: int, size_bytes: int) -
 
 def _replay_partition(data: str) -> TaskFigures:
     (folder, *_) = find_partitions([data], None)
-    task = ReplayTask(pieces=slice_partition(folder, Wanted(), 2**62), is_cut=False)
+    task = ReplayTask(pieces=slice_partition(folder, Wanted(), 2**62), is_cut=False, log_start_offset=0)
     began, cpu_began = time.perf_counter(), time.process_time()
     for _ in replay(task, FINDINGS):
         pass

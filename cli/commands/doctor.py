@@ -21,7 +21,7 @@ With --client, only the broker is checked, from any machine; it may be Apache Ka
 """
 _EXAMPLES: Final = """\
 examples:
-  barnabas doctor --data-dir /var/lib/barnabas
+  barnabas doctor --data-dir /var/lib/barnabas/data
   barnabas doctor --client --bootstrap broker.example.com:9092
 
 The exit code is 1 if a check has failed; warnings do not count.

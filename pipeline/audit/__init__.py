@@ -2,7 +2,7 @@
 
     from barnabas.pipeline.audit import audit, write_report
 
-    with audit(spark, ["/var/lib/barnabas"], topics=["orders"]) as audited:
+    with audit(spark, ["/var/lib/barnabas/data"], topics=["orders"]) as audited:
         audited.violations.show()
         write_report(audited, "audit.html")
 

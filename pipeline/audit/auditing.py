@@ -59,6 +59,7 @@ def audit(
         ReplayTask(
             pieces=pieces,
             is_cut=folder.segments[0].base_offset > 0,
+            log_start_offset=folder.log_start_offset,
             share=share,
             share_count=share_count,
             groups=None if groups is None else sorted(groups),
@@ -114,7 +115,13 @@ def _data_partition(folder: PartitionFolder, pieces: Sequence[SegmentSlice]) -> 
     except CheckpointCorrupt as error:
         raise LogFileError(folder.path, f"its {FILE_NAME} is damaged: {error}") from error
     newest = pieces[-1] if pieces else None
-    return DataPartition(topic_id=topic_id.hex, topic=folder.topic, partition=folder.partition, newest=newest)
+    return DataPartition(
+        topic_id=topic_id.hex,
+        topic=folder.topic,
+        partition=folder.partition,
+        log_start_offset=folder.log_start_offset,
+        newest=newest,
+    )
 
 
 class Audit:

@@ -1,6 +1,7 @@
 """The command `barnabas pipeline audit`: audits data directories, writes a report and tables.
 
-Exit codes: 0 without violations, 1 with violations. It loads PySpark only when it runs.
+Exit codes: 0 without violations, 1 with violations; with `--require-done` also 1 if a record may have no
+outcome. It loads PySpark only when it runs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.pipeline.audit.summary import Summary
 
 EXIT_VIOLATED: Final = 1
+EXIT_NOT_DONE: Final = 1
 TABLES: Final = (
     "deliveries",
     "states",
@@ -57,6 +59,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--latencies", action="store_true", help="read the records, too, to tell how long they took"
     )
     parser.add_argument(
+        "--require-done",
+        action="store_true",
+        help="exit with 1 if a record is open, unknown, or skipped at the start",
+    )
+    parser.add_argument(
         "--damage",
         choices=("fail", "report"),
         default="fail",
@@ -70,9 +77,12 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.log_source.directories import find_partitions
 
     _check_targets(options)
     console = Console.of(options)
+    with named_as_arguments(_ARGUMENTS):
+        find_partitions(options.paths, options.topics)  # refuses wrong paths before Spark starts
     with named_as_arguments(_ARGUMENTS), open_session(options, "audit") as spark:
         audited = audit(
             spark,
@@ -88,7 +98,9 @@ def run(options: Namespace) -> int:
             _check_groups(audited, options)
             summary = _write(audited, options)
     console.result(_values(summary, options), _lines(summary, options))
-    return EXIT_VIOLATED if summary.checks else 0
+    if summary.checks:
+        return EXIT_VIOLATED
+    return EXIT_NOT_DONE if options.require_done and not summary.is_done else 0
 
 
 def _check_targets(options: Namespace) -> None:
@@ -124,6 +136,7 @@ def _write(audited: Audit, options: Namespace) -> Summary:
 def _values(summary: Summary, options: Namespace) -> dict[str, object]:
     return {
         **summary.totals(),
+        "isDone": summary.is_done,
         "violations": {check["check"]: check["violationCount"] for check in summary.checks},
         "report": options.report,
         "tables": options.tables,
@@ -142,15 +155,26 @@ def _lines(summary: Summary, options: Namespace) -> list[str]:
         begins = "" if row["isWhole"] else "; its history is cut"
         lines.append(
             f"  {row['topic']} / {row['group']}: {row['acknowledgedCount']:,} acknowledged, "
-            f"{archived:,} archived, {row['unknownCount']:,} unknown, {row['openCount']:,} open"
-            f"{_letters(row)}{begins}"
+            f"{archived:,} archived, {row['unknownCount']:,} unknown, {_counted(row['openCount'])} open"
+            f"{_skipped(row)}{_letters(row)}{begins}"
         )
     if len(summary.groups) == ROWS_MAX:
         lines.append(f"  (the first {ROWS_MAX})")
     lines.extend(f"{check['violationCount']:,} x {check['check']}" for check in summary.checks)
     lines.append(_verdict(summary))
+    if options.require_done:
+        lines.append(_done_verdict(summary))
     lines.extend(f"Wrote {target}" for target in (options.report, options.tables) if target is not None)
     return lines
+
+
+def _counted(count: int | None) -> str:
+    return "an unknown number" if count is None else f"{count:,}"
+
+
+def _skipped(row: Mapping[str, Any]) -> str:
+    """The records before the start of the group, unless there are none."""
+    return "" if row["skippedCount"] == 0 else f", {_counted(row['skippedCount'])} skipped at the start"
 
 
 def _letters(row: Mapping[str, Any]) -> str:
@@ -166,6 +190,18 @@ def _verdict(summary: Summary) -> str:
     if not summary.share_partition_count:
         return "No share group has recorded anything there, so there was nothing to check."
     return "No check found a violation."
+
+
+def _done_verdict(summary: Summary) -> str:
+    if summary.is_done:
+        return "Every record is done."
+    if not summary.share_partition_count:
+        return "Not every record is done: no group has recorded anything."
+    sums = summary.group_sums
+    return (
+        f"Not every record is done: {_counted(sums['openCount'])} open, "
+        f"{_counted(sums['unknownCount'])} unknown, {_counted(sums['skippedCount'])} skipped at the start."
+    )
 
 
 def _planned_lines(audited: Audit) -> list[str]:

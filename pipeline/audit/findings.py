@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from barnabas.pipeline.audit import tables
+from barnabas.pipeline.audit.checkpoint_taken import CheckpointTaken
 from barnabas.pipeline.audit.checks import Violation
 from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
 from barnabas.pipeline.audit.due_letters import FAILED
-from barnabas.pipeline.audit.share_history import CheckpointTaken, ShareHistory
+from barnabas.pipeline.audit.share_history import ShareHistory
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.delivery_state import Cause, is_final
 
@@ -89,15 +90,18 @@ class Findings:
         history.checkpoints.clear()
         history.violations.clear()
 
-    def finish(self, history: ShareHistory, log_end_offset: int) -> None:
+    def finish(self, history: ShareHistory, log_start_offset: int, log_end_offset: int) -> None:
         """Adds the rows that are only known at the end of the log, which is exclusive."""
         for row in _open_rows(history):
             self._add(tables.OPEN, row)
         if self._poison is not None:
             for row in self._poison.select(_POISON_COLUMNS).to_pylist():
                 self._add(tables.POISON, row)
-        open_count = _open_record_count(history, log_end_offset)
-        self._add(tables.HISTORY, {**_history_row(history), "openRecordCount": open_count})
+        counts = {
+            "skippedRecordCount": _skipped_record_count(history, log_start_offset),
+            "openRecordCount": _open_record_count(history, log_end_offset),
+        }
+        self._add(tables.HISTORY, {**_history_row(history), **counts})
 
     def hand_over(self) -> RecordBatch:
         """The rows gathered since the last time."""
@@ -200,6 +204,16 @@ def _open_record_count(history: ShareHistory, log_end_offset: int) -> int | None
         for first, last, state, _ in live.between(live.start_offset, end_offset - 1)
         if not is_final(state)
     )
+
+
+def _skipped_record_count(history: ShareHistory, log_start_offset: int) -> int | None:
+    """The number of records of the log below every offset at which the group has begun: it never gets them.
+
+    None if the first of these offsets is not in the log any more.
+    """
+    if not history.is_whole or history.lowest_start_offset is None:
+        return None
+    return history.offsets.count(log_start_offset, history.lowest_start_offset - 1)
 
 
 def _history_row(history: ShareHistory) -> dict[str, object]:

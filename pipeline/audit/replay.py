@@ -39,11 +39,13 @@ FINDINGS: Final = "findings"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTask:
     """The segments of one partition, and the groups of this task: those whose hash modulo `share_count` is
-    `share`, and only those in `groups` if it is given. `is_cut` if the log begins above offset 0.
+    `share`, and only those in `groups` if it is given. `is_cut` if the log begins above offset 0. Records
+    below `log_start_offset` are deleted.
     """
 
     pieces: Sequence[SegmentSlice]
     is_cut: bool
+    log_start_offset: int
     share: int = 0
     share_count: int = 1
     groups: Collection[str] | None = None
@@ -65,7 +67,9 @@ class Answer(Protocol):
     def take(
         self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
     ) -> Iterator[RecordBatch]: ...
-    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]: ...
+    def finish(
+        self, history: ShareHistory, log_start_offset: int, log_end_offset: int
+    ) -> Iterator[RecordBatch]: ...
 
 
 class _Deliveries:
@@ -81,7 +85,9 @@ class _Deliveries:
         history.checkpoints.clear()
         history.violations.clear()
 
-    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
+    def finish(
+        self, history: ShareHistory, log_start_offset: int, log_end_offset: int
+    ) -> Iterator[RecordBatch]:
         yield from _last_deliveries(self._key, history)
 
 
@@ -100,11 +106,13 @@ class _Findings:
         self._findings.take_history(history)
         yield self._findings.hand_over()
 
-    def finish(self, history: ShareHistory, log_end_offset: int) -> Iterator[RecordBatch]:
+    def finish(
+        self, history: ShareHistory, log_start_offset: int, log_end_offset: int
+    ) -> Iterator[RecordBatch]:
         for batch in _last_deliveries(self._key, history):
             self._findings.take_deliveries(batch)
         self._findings.take_history(history)
-        self._findings.finish(history, log_end_offset)
+        self._findings.finish(history, log_start_offset, log_end_offset)
         yield self._findings.hand_over()
 
 
@@ -157,7 +165,7 @@ class _Replay:
     def finish(self, log_end_offset: int) -> Iterator[RecordBatch]:
         for group in self._groups.values():
             if group is not None:
-                yield from group[1].finish(group[0], log_end_offset)
+                yield from group[1].finish(group[0], self._task.log_start_offset, log_end_offset)
 
     def _group(self, name: bytes) -> tuple[ShareHistory, Answer] | None:
         if name not in self._groups:

@@ -53,6 +53,8 @@ _SHARE_PARTITION_COLUMNS: Final = (
     "begins",
     "beganAt",
     "lastDecidedAt",
+    "firstStartOffset",
+    "skippedRecordCount",
     "startOffset",
     "endOffset",
     "openRecordCount",
@@ -63,6 +65,8 @@ _WORDS: Final = {
     "failedDeliveryCount": "failed deliveries",
     "isWhole": "history is whole",
     "openRecordCount": "open",
+    "skippedCount": "skipped at the start",
+    "skippedRecordCount": "skipped at the start",
     "rangeCount": "ranges",
     "recordCount": "records",
     "violationCount": "violations",
@@ -77,7 +81,8 @@ _NOT_KNOWN: Final = """\
 recorded. So two things are in no table: deliveries that had no outcome when a broker stopped or crashed, and
 the time for which a member held a record. If a checkpoint includes the outcomes of its own append, these
 records are done or available without a cause. If the start offset passed them at once, they are
-<em>unknown</em>: accepted, archived, or removed with the start of the log.</p>"""
+<em>unknown</em>: accepted, archived, or removed with the start of the log. Open records that a reset passes
+are unknown, too.</p>"""
 
 
 def write_report(audited: Audit, path: str | Path, *, with_latencies: bool = False) -> Summary:
@@ -119,16 +124,20 @@ def _headline(summary: Summary) -> str:
         ("Share-partitions", totals["sharePartitionCount"]),
         ("Acknowledged", totals.get("acknowledgedCount", 0)),
         ("Failed deliveries", totals.get("failedDeliveryCount", 0)),
-        ("Lock expiries", totals.get("lockExpiredCount", 0)),
         ("At the delivery limit", totals.get("deliveryLimitCount", 0)),
         ("Rejected", totals.get("rejectedCount", 0)),
+        ("Skipped", totals.get("skippedCount", 0)),
         ("Open", totals.get("openCount", 0)),
         ("Unknown", totals.get("unknownCount", 0)),
     ]
     if any(totals.get(name) for name in LETTER_NAMES):
         facts += [(name.capitalize(), totals[count]) for count, name in LETTER_NAMES.items()]
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{value:,}</dd></div>" for name, value in facts)
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{_counted(value)}</dd></div>" for name, value in facts)
     return f'<p class="verdict {mood}">{verdict}</p><dl class="facts">{items}</dl>'
+
+
+def _counted(count: int | None) -> str:
+    return "not known" if count is None else f"{count:,}"
 
 
 def _violations(summary: Summary) -> str:
@@ -144,6 +153,7 @@ def _groups(summary: Summary) -> str:
         {
             "topic": row["topic"],
             "group": row["group"],
+            "skippedCount": row["skippedCount"],
             "acknowledgedCount": row["acknowledgedCount"],
             **{name: row[name] for name in ARCHIVED_COUNTS if _is_told(name, summary.groups)},
             "unknownCount": row["unknownCount"],
@@ -169,8 +179,9 @@ def _groups(summary: Summary) -> str:
     return (
         _table("Outcomes of the records, by topic and group", records)
         + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, those "
-        "that a member holds, and those on the way to a dead letter. Records with a dead letter also count "
-        "under their causes.</p>"
+        "that a member holds, and those on the way to a dead letter. Records <em>skipped at the start</em> "
+        "are below the offset where the group began. Records with a dead letter also count under their "
+        "causes.</p>"
         + _table("Their deliveries", deliveries)
         + "<p>The redelivery rate is the share of finished records that took more than one delivery. A lock "
         "that expires at the delivery limit counts as <em>delivery limit</em>.</p>"
@@ -286,7 +297,9 @@ def _poison(summary: Summary) -> str:
 def _share_partitions(summary: Summary) -> str:
     text = (
         "<p><em>whole</em>: from the group's first record in this log on. <em>cut</em>: earlier control "
-        "records were cleaned or removed with the start of the log; their outcomes are in no table.</p>"
+        "records were cleaned or removed with the start of the log; their outcomes are in no table. The "
+        "group never gets the records that it <em>skipped at the start</em>: those in the log below the "
+        "offset where it began. Their number is not known if the history is cut.</p>"
     )
     rows = [{name: row[name] for name in _SHARE_PARTITION_COLUMNS} for row in summary.share_partitions]
     return text + _table("Share-partitions", rows)

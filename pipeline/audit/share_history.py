@@ -9,7 +9,8 @@ Outcomes are the deltas' ranges, which the caller has as columns; this class cou
 that only a checkpoint has become `Delivery` rows, and so do those with a dead letter (`due_letters`). An
 acknowledgement that waits for a transaction has no cause, so it is no outcome before the transaction ends. A
 checkpoint may include changes of its own append; then it has a record's state without a cause. If the start
-offset has passed the record, it is only known that the record is done.
+offset has passed the record, it is only known that the record is done. An administrator's reset may pass open
+records, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from barnabas.pipeline.audit.checkpoint_taken import CheckpointTaken, taken_of
 from barnabas.pipeline.audit.checks import Check, Violation
 from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, NO_MEMBER, ControlColumns
 from barnabas.pipeline.audit.data_offsets import DataOffsets
@@ -45,25 +47,6 @@ _IS_FINAL: Final = tuple(map(is_final, RecordState))
 """By the number of the state."""
 _NO_OFFSET: Final = -1
 _OFFSET_END: Final = 2**63
-
-
-class CheckpointTaken(NamedTuple):
-    """A checkpoint. `kind` is first, begun, regular, reset or tombstone; `delta_count` is the number of
-    deltas of the one before it; `untold_record_count` the number of records whose outcome only it has.
-    """
-
-    control_offset: int
-    decided_at_ms: int
-    kind: str
-    incarnation: int
-    checkpoint_epoch: int
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    end_offset: int
-    range_count: int
-    delta_count: int
-    untold_record_count: int
 
 
 class Replayed(NamedTuple):
@@ -96,6 +79,8 @@ class ShareHistory:
         self.checkpoint_count = self.delta_count = self.orphan_count = self.life = 0
         self.first_control_offset = self.last_control_offset = _NO_OFFSET
         self.first_decided_at_ms = self.last_decided_at_ms = _NO_OFFSET
+        self.lowest_start_offset: int | None = None
+        """The lowest offset at which one of its lives has begun; None while no checkpoint has one."""
         self.leader_epochs: set[int] = set()
         """The leader epochs in the records; after `LEADER_EPOCHS_MAX` no more are counted."""
         self.violation_count = 0
@@ -360,7 +345,9 @@ class ShareHistory:
         """Takes the outcomes that only the checkpoint has; returns the number of their records."""
         if kind in ("begun", "reset", "tombstone"):
             self._add(self._letters.hand_over(UNKNOWN_LETTER))
+        passed_count = 0
         if kind in ("begun", "reset"):
+            passed_count = self._pass_open(checkpoint, offset)
             self.life += 1
         changes = [one for one in checkpoint.states if one.cause is not Cause.NONE or one.is_pending]
         follows = self.live if kind == "regular" else None
@@ -369,9 +356,22 @@ class ShareHistory:
         self._begin_letters(checkpoint, offset)
         if follows is None:
             self._end_letters(checkpoint, offset, after)
-            return 0
+            return passed_count
         follows.pass_final()
         return self._compare(checkpoint, offset, follows, after)
+
+    def _pass_open(self, checkpoint: ShareCheckpoint, offset: int) -> int:
+        """Open records that a new beginning passes are unknown; returns their number. Letters that were due
+        have been handed over.
+        """
+        live = self.live
+        if live is None:
+            return 0
+        return sum(
+            self._deliver(checkpoint, offset, was[:2], None, None, None, None)
+            for was in live.between(live.start_offset, checkpoint.start_offset - 1)
+            if was.state is _AVAILABLE
+        )
 
     def _take_change(
         self, checkpoint: ShareCheckpoint, offset: int, change: StateRange, live: LiveRanges | None
@@ -451,21 +451,13 @@ class ShareHistory:
     def _note_checkpoint(
         self, checkpoint: ShareCheckpoint, offset: int, kind: str, untold_count: int
     ) -> None:
-        taken = CheckpointTaken(
-            offset,
-            checkpoint.decided_at_ms,
-            kind,
-            checkpoint.group_incarnation,
-            checkpoint.checkpoint_epoch,
-            checkpoint.state_epoch,
-            checkpoint.leader_epoch,
-            checkpoint.start_offset,
-            checkpoint.end_offset,
-            len(checkpoint.states),
-            self.deltas_since_checkpoint,
-            untold_count,
-        )
+        taken = taken_of(checkpoint, offset, kind, self.deltas_since_checkpoint, untold_count)
         self.checkpoints.append(taken)
+        if not checkpoint.deleted and checkpoint.start_offset >= 0:
+            lowest = self.lowest_start_offset
+            self.lowest_start_offset = (
+                checkpoint.start_offset if lowest is None else min(lowest, checkpoint.start_offset)
+            )
         self.first_checkpoint = self.first_checkpoint or taken
         self.newest_checkpoint = checkpoint._replace(states=())
         self.last_decided_at_ms = checkpoint.decided_at_ms

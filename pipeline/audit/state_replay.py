@@ -37,11 +37,14 @@ _COLUMNS: Final = ("offset", "timestamp", "key", "value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPartition:
-    """A partition that share groups read: its topic's id in hex, and its newest segment that is not empty."""
+    """A partition that share groups read: its topic's id in hex, the offset below which its records are
+    deleted, and its newest segment that is not empty.
+    """
 
     topic_id: str
     topic: str
     partition: int
+    log_start_offset: int
     newest: SegmentSlice | None
 
 
@@ -123,7 +126,8 @@ class _StateReplay:
     def finish(self) -> Iterator[RecordBatch]:
         for one in self._known():
             if one.history.first_control_offset >= 0:
-                yield from one.answer.finish(one.history, _end_offset(one.data.newest))
+                end_offset = _end_offset(one.data.newest)
+                yield from one.answer.finish(one.history, one.data.log_start_offset, end_offset)
 
     def _known(self) -> list[_Replayed]:
         return [one for one in self._replayed.values() if one is not None]

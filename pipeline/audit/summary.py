@@ -66,6 +66,13 @@ class Summary:
             "violationCount": sum(check["violationCount"] for check in self.checks),
         }
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it is known that each record of the groups, and each before their start, has an outcome."""
+        return self.share_partition_count > 0 and all(
+            self.group_sums[name] == 0 for name in ("openCount", "unknownCount", "skippedCount")
+        )
+
 
 def summarise(audited: Audit, *, with_latencies: bool = False) -> Summary:
     """Collects a report's contents. `with_latencies` also reads the records, which takes longest."""
@@ -103,18 +110,25 @@ def _groups(audited: Audit) -> DataFrame:
         _records(is_done & F.col("deliveryCount").isNotNull()).alias("countedCount"),
     )
     ends = audited.share_partitions.groupBy("topic", "group").agg(
-        F.sum("openRecordCount").alias("openCount"),
+        _sum_if_known("openRecordCount").alias("openCount"),
+        _sum_if_known("skippedRecordCount").alias("skippedCount"),
         F.min("beganAt").alias("beganAt"),
         F.max("lastDecidedAt").alias("lastDecidedAt"),
         F.min((F.col("begins") == "whole").cast("int")).cast("boolean").alias("isWhole"),
     )
-    return ends.join(attempts, ["topic", "group"], "left").orderBy("topic", "group").na.fill(0)
+    summed = ends.join(attempts, ["topic", "group"], "left").orderBy("topic", "group")
+    return summed.na.fill(0, [name for name in attempts.columns if name.endswith("Count")])
 
 
 def _group_sums(groups: DataFrame) -> Row:
-    counts = [F.sum(name).alias(name) for name in groups.columns if name.endswith("Count")]
-    sums = groups.agg(*counts, F.count_distinct("group").alias("groupCount")).collect()[0]
-    return {name: count or 0 for name, count in sums.asDict().items()}
+    counts = [_sum_if_known(name).alias(name) for name in groups.columns if name.endswith("Count")]
+    sums: Row = groups.agg(*counts, F.count_distinct("group").alias("groupCount")).collect()[0].asDict()
+    return sums
+
+
+def _sum_if_known(name: str) -> Column:
+    """The sum of a column, 0 without rows; null if a value is not known."""
+    return F.when(F.count(name) == F.count(F.lit(1)), F.coalesce(F.sum(name), F.lit(0)))
 
 
 _ARCHIVED_BY: Final = {

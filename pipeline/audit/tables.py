@@ -61,8 +61,8 @@ ROW_COLUMNS: Final = {
         "begins string, firstControlOffset bigint, beganAtMs bigint, firstStartOffset bigint, "
         "lastControlOffset bigint, lastDecidedAtMs bigint, deltaCount bigint, checkpointCount bigint, "
         "orphanDeltaCount bigint, life int, incarnation bigint, stateEpoch int, leaderEpochCount int, "
-        "startOffset bigint, endOffset bigint, openRecordCount bigint, isDeleted boolean, isKnown boolean, "
-        "violationCount bigint"
+        "startOffset bigint, endOffset bigint, skippedRecordCount bigint, openRecordCount bigint, "
+        "isDeleted boolean, isKnown boolean, violationCount bigint"
     ),
 }
 """By table, the columns in a finding's `row`."""

@@ -75,7 +75,7 @@ def _take_isolation(options: Options) -> bool:
 def _take_paths(options: Options) -> tuple[str, ...]:
     """Spark passes one argument of load as `path`, and several as `paths`, a JSON list."""
     several = options.text("paths")
-    paths = _parse_paths(several) if several else [options.required("path", "/var/lib/barnabas")]
+    paths = _parse_paths(several) if several else [options.required("path", "/var/lib/barnabas/data")]
     return tuple(dict.fromkeys(str(Path(path).absolute()) for path in paths))
 
 

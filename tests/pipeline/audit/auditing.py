@@ -33,6 +33,7 @@ class Audited:
         self._task = ReplayTask(
             pieces=pieces,
             is_cut=folder.segments[0].base_offset > 0,
+            log_start_offset=folder.log_start_offset,
             groups=groups,
             raise_damage=raise_damage,
         )

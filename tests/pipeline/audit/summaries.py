@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from barnabas.pipeline.audit.summary import Row, Summary
@@ -16,6 +17,7 @@ def group_row(number: int, group: str) -> Row:
         "topic": "orders" if number else "orders.of-a-region.with-a-long-name",
         "group": group,
         "openCount": 1_204_332 * number + 12,
+        "skippedCount": 40 * number if number != 1 else None,
         "beganAt": BEGAN,
         "lastDecidedAt": BEGAN + timedelta(hours=3),
         "isWhole": number != 1,
@@ -124,11 +126,20 @@ def share_partition_row(number: int) -> Row:
         "begins": "whole",
         "beganAt": BEGAN,
         "lastDecidedAt": BEGAN + timedelta(hours=3),
+        "firstStartOffset": 0 if number else 40,
+        "skippedRecordCount": 0 if number else 40,
         "startOffset": 1_000_000 * number,
         "endOffset": 1_000_000 * number + 400,
         "openRecordCount": 12,
         "violationCount": 0,
     }
+
+
+def _group_sums(groups: Sequence[Row]) -> Row:
+    """The sums of the counts; None if one of them is not known."""
+    counts = {name: [row[name] for row in groups] for name in groups[0] if name.endswith("Count")}
+    sums: Row = {name: None if None in given else sum(given) for name, given in counts.items()}
+    return {**sums, "groupCount": len(groups)}
 
 
 def full_summary() -> Summary:
@@ -137,10 +148,7 @@ def full_summary() -> Summary:
     members = ["anna", LONG_MEMBER, *(f"worker-{number}" for number in range(8))]
     return Summary(
         groups=groups,
-        group_sums={
-            **{name: sum(row[name] for row in groups) for name in groups[0] if name.endswith("Count")},
-            "groupCount": len(groups),
-        },
+        group_sums=_group_sums(groups),
         causes=[
             cause_row("acknowledged", "accept", 999_000_000),
             cause_row("available", "release", 12_222),

@@ -263,6 +263,60 @@ def test_the_command_writes_report_and_tables(
     assert spark.read.parquet(str(tables / "violations")).count() == 1
 
 
+@pytest.fixture
+def done_data(tmp_path: Path) -> Path:
+    """A group that has accepted all records, and one that has accepted those behind its start."""
+    orders = WrittenLog(tmp_path / "done", "orders")
+    orders.produce(20)
+    WrittenGroup(orders, "early").delta(accepted(0, 19))
+    WrittenGroup(orders, "late", start_offset=15).delta(accepted(15, 19))
+    return tmp_path / "done"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "line"),
+    [
+        (["--require-done", "--groups", "early"], 0, "Every record is done."),
+        (["--require-done"], 1, "Not every record is done: 0 open, 0 unknown, 15 skipped at the start."),
+        (["--groups", "late"], 0, "0 unknown, 0 open, 15 skipped at the start"),
+    ],
+)
+def test_every_record_may_be_required_to_be_done(
+    spark: SparkSession,
+    done_data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    exit_code: int,
+    line: str,
+) -> None:
+    assert run_command(spark, monkeypatch, [str(done_data), *arguments]) == exit_code
+    assert line in capsys.readouterr().out
+
+
+def test_open_records_and_an_unknown_start_are_not_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = WrittenLog(tmp_path / "data", "orders")
+    orders.produce(20)
+    WrittenGroup(orders, "open").delta(accepted(0, 9))
+    orders.mark(1)
+    WrittenGroup(orders, "cut", is_begun=False).checkpoint(checkpoint_epoch=7)
+    for group, open_count, skipped_count in (("open", 10, 0), ("cut", 20, None)):
+        arguments = [str(tmp_path / "data"), "--groups", group, "--require-done", "--json", "--quiet"]
+        assert run_command(spark, monkeypatch, arguments) == 1
+        printed = json.loads(capsys.readouterr().out)
+        assert (printed["openCount"], printed["skippedCount"]) == (open_count, skipped_count)
+        assert printed["isDone"] is False
+
+
+def test_a_wrong_path_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    with pytest.raises(PipelineError, match="is not a data directory"):
+        command.run(parser.parse_args([str(tmp_path), "--master", "nothing"]))
+
+
 def test_totals_include_groups_without_a_row(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = summary.summarise(audited)
     monkeypatch.setattr(summary, "ROWS_MAX", 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.audit.tables import CHECKPOINT, OPEN, OUTCOME, POISON
+from barnabas.pipeline.audit.tables import CHECKPOINT, HISTORY, OPEN, OUTCOME, POISON
 from barnabas.pipeline.log_source.errors import CorruptLog
 from barnabas.protocol.delivery_state import Cause, StateRange
 from tests.pipeline.audit.auditing import Audited, offsets_of, outcomes
@@ -129,6 +129,19 @@ def test_a_reset_begins_another_life(log: WrittenLog, tmp_path: Path, state_epoc
     assert offsets_of(audited.deliveries, life=0) == list(range(10))
     assert offsets_of(audited.deliveries, life=1) == list(range(5, 10))
     assert [row["kind"] for row in audited.table(CHECKPOINT)] == ["first", "reset"]
+
+
+@pytest.mark.parametrize("state_epoch", [0, 1])
+def test_open_records_that_a_reset_passes_are_unknown(
+    log: WrittenLog, tmp_path: Path, state_epoch: int
+) -> None:
+    group = WrittenGroup(log)
+    group.delta(accepted(0, 1), released(2, 3))
+    group.reset(6, state_epoch=state_epoch)
+    audited = Audited(tmp_path)
+    assert offsets_of(audited.deliveries, outcome="unknown") == [2, 3, 4, 5]
+    assert [row["untoldRecordCount"] for row in audited.table(CHECKPOINT)] == [0, 4]
+    assert audited.violations == []
 
 
 def test_a_group_made_again_begins_another_life(log: WrittenLog, tmp_path: Path) -> None:
@@ -275,3 +288,50 @@ def test_open_is_not_known_where_the_state_is_not(log: WrittenLog, tmp_path: Pat
     group = WrittenGroup(log, is_begun=False)
     group.delta(accepted(0, 5))
     assert Audited(tmp_path).history["openRecordCount"] is None
+
+
+def test_records_before_the_offset_where_the_group_begins_are_skipped(
+    log: WrittenLog, tmp_path: Path
+) -> None:
+    WrittenGroup(log, "early", start_offset=0)
+    late = WrittenGroup(log, "late", start_offset=10)
+    late.delta(accepted(10, 19))
+    rows = {row["group"]: row for row in Audited(tmp_path).table(HISTORY)}
+    assert (rows["early"]["skippedRecordCount"], rows["late"]["skippedRecordCount"]) == (0, 10)
+    assert (rows["late"]["openRecordCount"], rows["late"]["firstStartOffset"]) == (0, 10)
+
+
+def test_skipped_records_are_counted_without_control_records_and_deleted_ones(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path, "orders")
+    log.produce(5)
+    WrittenGroup(log, "other")
+    log.produce(5)
+    late = WrittenGroup(log, "late", start_offset=log.next_offset)
+    late.checkpoint()
+    assert _skipped(tmp_path, "late") == 10
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 3\n")
+    assert _skipped(tmp_path, "late") == 7
+
+
+@pytest.mark.parametrize(("start_offset", "skipped_count"), [(4, 4), (0, 0), (15, 10)])
+def test_a_reset_to_an_earlier_offset_makes_skipped_records_available(
+    log: WrittenLog, tmp_path: Path, start_offset: int, skipped_count: int
+) -> None:
+    group = WrittenGroup(log, start_offset=10)
+    group.reset(start_offset, state_epoch=1)
+    assert Audited(tmp_path).history["skippedRecordCount"] == skipped_count
+
+
+def test_skipped_records_are_not_known_if_the_history_is_cut(tmp_path: Path) -> None:
+    log = WrittenLog(tmp_path, "orders")
+    log.produce(20)
+    log.mark(1)
+    group = WrittenGroup(log, start_offset=10, is_begun=False)
+    group.checkpoint(checkpoint_epoch=7)
+    history = Audited(tmp_path).history
+    assert (history["begins"], history["skippedRecordCount"]) == ("cut", None)
+
+
+def _skipped(directory: Path, group: str) -> object:
+    (row,) = [row for row in Audited(directory).table(HISTORY) if row["group"] == group]
+    return row["skippedRecordCount"]

@@ -69,9 +69,11 @@ def test_a_java_that_is_too_old_ends_the_command_with_one_line_and_the_name_of_i
     java.write_text(
         "#!/bin/sh\necho java.lang.UnsupportedClassVersionError: class file version 61.0 >&2\nexit 1\n"
     )
-    log = tmp_path / "command.log"
+    log, data = tmp_path / "command.log", tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").touch()
     ended = subprocess.run(
-        [str(installed_barnabas()), "pipeline", "audit", str(tmp_path), "--log-file", str(log)],
+        [str(installed_barnabas()), "pipeline", "audit", str(data), "--log-file", str(log)],
         env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
