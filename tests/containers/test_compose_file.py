@@ -72,6 +72,8 @@ def test_the_compose_file_for_integration_tests_is_valid(tmp_path: Path) -> None
     assert (options.topic, options.partitions, options.if_missing) == ("orders", 3, True)
     options = command_parser().parse_args(services["group"]["command"])
     assert (options.name, options.settings) == ("workers", [("share.auto.offset.reset", "earliest")])
+    assert services["tests"]["depends_on"].keys() == {"topics", "group"}
+    assert {one["pull_policy"] for one in services.values() if one.get("image") == "barnabas"} == {"never"}
 
 
 def test_variables_have_their_value_or_their_default() -> None:
