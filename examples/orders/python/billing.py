@@ -57,7 +57,9 @@ async def bill(bootstrap: str, *, orders: str, invoices: str, group: str, charge
     """Bill orders until the task is cancelled."""
     async with (
         Producer(bootstrap) as producer,
-        ShareConsumer(bootstrap, group=group, topics=[orders], max_records=1) as consumer,
+        ShareConsumer(
+            bootstrap, group=group, topics=[orders], max_records=1, client_id="billing"
+        ) as consumer,
     ):
         async for record in consumer:
             try:
