@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
+from barnabas.broker.http.metric_help import help_texts
 from barnabas.runtime.metrics import Histogram, Labelled, Labels, Metrics
 
 SERIES_MAX: Final = 1_000
@@ -108,13 +109,13 @@ def _number_lines(name: str, values: Iterable[tuple[Labels, float]], *, is_openm
     """The lines of a counter or a gauge. OpenMetrics names the family of a counter without `_total`."""
     is_counter = name.endswith(_TOTAL)
     family = name.removesuffix(_TOTAL) if is_openmetrics else name
-    lines = [_head(family, "counter" if is_counter else "gauge")]
+    lines = [_head(name, family, "counter" if is_counter else "gauge")]
     lines += (f"{name}{_in_braces(_text(labels))} {float(value)!r}\n" for labels, value in values)
     return "".join(lines)
 
 
 def _histogram_lines(name: str, values: Iterable[tuple[Labels, Histogram]]) -> str:
-    lines = [_head(name, "histogram")]
+    lines = [_head(name, name, "histogram")]
     for labels, histogram in values:
         text = _text(labels)
         start = f"{name}_bucket{{{text},le=" if text else f"{name}_bucket{{le="
@@ -124,8 +125,11 @@ def _histogram_lines(name: str, values: Iterable[tuple[Labels, Histogram]]) -> s
     return "".join(lines)
 
 
-def _head(family: str, kind: str) -> str:
-    return f"# HELP {family} See docs/metrics.md of Barnabas.\n# TYPE {family} {kind}\n"
+def _head(name: str, family: str, kind: str) -> str:
+    """The help, if the metric is on the page of metrics, and the type."""
+    text = help_texts().get(name)
+    described = "" if text is None else f"# HELP {family} {text}\n"
+    return f"{described}# TYPE {family} {kind}\n"
 
 
 def _text(labels: Labels) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -12,6 +13,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from barnabas.broker.http import exposition
 from barnabas.broker.http.exposition import MERGED, OTHERS, expose
+from barnabas.broker.http.metric_help import help_texts
 from barnabas.runtime.metrics import Histogram, Metrics
 from tests.broker.http.http_lab import open_http_lab
 
@@ -73,6 +75,31 @@ async def test_each_metric_has_its_type(accept: str) -> None:
     assert buckets == {"1.0": 2, "10.0": 3, "+Inf": 4}
     sums = {sample.name: sample.value for sample in found["wait_ms"].samples if "le" not in sample.labels}
     assert sums == {"wait_ms_count": 4, "wait_ms_sum": 22}
+
+
+@pytest.mark.parametrize("accept", [OPENMETRICS, ""])
+async def test_help_is_the_first_sentence_on_the_page_of_metrics(accept: str) -> None:
+    metrics = Metrics()
+    metrics.counter("kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total", group="g")
+    metrics.gauge("barnabas_share_lag_records", lambda: 1)
+    metrics.gauge("of_a_program_that_embeds_the_broker", lambda: 1)
+    found = {
+        name.removesuffix("_total"): family for name, family in (await families(metrics, accept)).items()
+    }
+    assert found["kafka_server_sharegroupmetrics_deadletterqueuerecordcount"].documentation == (
+        "Dead letters written."
+    )
+    assert found["barnabas_share_lag_records"].documentation == (
+        "Records that are not final yet, with those that members hold."
+    )
+    assert found["of_a_program_that_embeds_the_broker"].documentation == ""
+
+
+def test_every_help_is_one_plain_line() -> None:
+    texts = help_texts()
+    assert len(texts) > 60
+    for name, text in texts.items():
+        assert re.fullmatch(r"[A-Z0-9][^\\\"`\[\]\n]{5,}\.", text), (name, text)
 
 
 async def test_any_text_is_a_label() -> None:
