@@ -167,7 +167,7 @@ class ShareFetchOperation(ReservingOperation):
         if self.done or not (has_enough or self._has_expired):
             return False
         fetched = await self._acquire(planned, turns)
-        if stops_early and not (fetched or self._errors):
+        if stops_early and not fetched:
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
         if not (fetched or self._errors or self._passed_over or self._has_expired):

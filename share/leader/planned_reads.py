@@ -48,7 +48,11 @@ def planned_batches(
     bytes_left = bytes_max
     read_until = -1
     for (first_offset, planned_count), last_offset in zip(plan.reads, plan.last_offsets, strict=True):
-        start, records_max = max(first_offset, read_until), planned_count
+        start, records_max = first_offset, planned_count
+        if read_until > first_offset:
+            start = read_until
+            if last_offset != UNBOUNDED_OFFSET:
+                records_max = log.control_runs.data_count(start, last_offset)
         while start <= last_offset:
             if bytes_left <= 0 or start >= upper_offset:
                 return slices

@@ -26,6 +26,7 @@ class InFlightRun:
     no owner: its acknowledgement waits for the end of a transaction. `pending` means that a change of the run
     is being recorded: no other change and no acquisition is possible, and the SPSO does not pass it. An
     available run with a condition, which is a `Due`, waits: it cannot be acquired until it is due.
+    `keeps_key` means that the run is given up, and a leader that starts again now would deliver it once more.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class InFlightRun:
         "condition",
         "delivery_count",
         "first_offset",
+        "keeps_key",
         "last_offset",
         "lock_deadline_ms",
         "owner",
@@ -60,11 +62,17 @@ class InFlightRun:
         self.condition = condition
         self.acquired_ms = acquired_ms
         self.pending = False
+        self.keeps_key = False
 
     @property
     def waits(self) -> bool:
         """Whether the run is available, but not due yet."""
         return self.condition is not None and self.state is AVAILABLE
+
+    @property
+    def keeps_others_back(self) -> bool:
+        """Whether no other record can be delivered beside the run, if its batch is delivered alone."""
+        return self.state is ACQUIRED or self.waits or self.keeps_key
 
     @property
     def is_delayed(self) -> bool:

@@ -166,7 +166,7 @@ def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterato
         yield first_offset, last_offset, False
     elif order.alone is not None and in_flight.spso <= order.alone[1]:
         alone = in_flight.runs_between(*order.alone)
-        is_held = any(run.state is ACQUIRED or run.waits for _, run in alone)
+        is_held = any(run.keeps_others_back for _, run in alone)
         yield first_offset, last_offset, is_held
     else:
         yield from _pieces(order, first_offset, last_offset)

@@ -148,7 +148,7 @@ class KeyOrder:
         They lie within the spans, which ascend, and both of whose ends are inclusive. A caller may leave out
         some of the last ones.
         """
-        if self.priorities is not None and self.priorities.has_effect:
+        if self.priorities is not None and (self.priorities.has_effect or self.run_max > 1):
             return self._most_urgent(self.priorities, count, spans)
         heads = _within(self._heads, spans, count)
         if self.run_max == 1:
@@ -182,13 +182,11 @@ class KeyOrder:
 
     def hold_back(self, first_offset: int, last_offset: int) -> None:
         """Available records of this range wait until they are due: `release` ends that."""
-        if self.alone is None:
-            self._waiting.update(self._hold(first_offset, last_offset))
+        self._waiting.update(self._hold(first_offset, last_offset))
 
     def keep(self, first_offset: int, last_offset: int) -> None:
         """Records of this range will not be delivered again. That is not recorded yet: then `finish`."""
-        if self.alone is None:
-            self._hold(first_offset, last_offset)
+        self._waiting.difference_update(self._hold(first_offset, last_offset))
 
     def finish(self, first_offset: int, last_offset: int, *, was_held: bool) -> None:
         """Records of this range have become final, or are gone from the log."""

@@ -217,7 +217,8 @@ def _change_now(
 ) -> None:
     """An immediate change: gives the run its state, and adds the change to the decision."""
     owner = run.owner
-    in_flight.free(run, state, condition, keeps_key=cause not in _SEEN_IN_THE_LOG)
+    keeps_key = state is not AVAILABLE and cause not in _SEEN_IN_THE_LOG
+    in_flight.free(run, state, condition, keeps_key=keeps_key)
     if state is not AVAILABLE:
         run.pending = True
         decision.given_up_runs.append((batch, run))

@@ -51,7 +51,7 @@ def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
             order.priorities.overtaken_max = limits.priority.overtaken_max
         return True
     in_flight.awaits_locks = any(
-        run.state is ACQUIRED or run.pending for batch in in_flight.batches for run in batch.runs
+        run.state is ACQUIRED or run.keeps_key for batch in in_flight.batches for run in batch.runs
     )
     if in_flight.awaits_locks:
         return False
@@ -226,13 +226,13 @@ def _add_batch(in_flight: InFlight, order: KeyOrder, gone: Decision, batch: Batc
     offsets = [base_offset + delta for delta in deltas]
     _archive_holes(in_flight, gone, batch)
     for _, run in in_flight.runs_between(base_offset, last_offset):
-        if run.state is AVAILABLE or run.pending:
+        if run.state is AVAILABLE or run.keeps_key:
             first = bisect_left(offsets, run.first_offset)
             end = bisect_right(offsets, run.last_offset, first)
             order.add(offsets[first:end], hashes[first:end], priorities[first:end])
             if run.waits:
                 order.hold_back(run.first_offset, min(run.last_offset, last_offset))
-            elif run.pending:  # Its end is not recorded yet.
+            elif run.keeps_key:
                 order.keep(run.first_offset, min(run.last_offset, last_offset))
 
 
@@ -287,11 +287,11 @@ def _end_of_stretch(offsets: Sequence[int], start: int, end: int) -> int:
 def _parts_alone(
     in_flight: InFlight, alone: tuple[int, int], spans: Sequence[Span]
 ) -> Iterator[list[AvailablePart]]:
-    """The available records of a batch that is delivered alone, if no member holds another record of it, and
-    none of them waits.
+    """The available records of a batch that is delivered alone, if no member holds another record of it, none
+    of them waits, and all that are given up are recorded as such.
     """
     runs = list(in_flight.runs_between(*alone))
-    if any(run.state is ACQUIRED or run.waits for _, run in runs):
+    if any(run.keeps_others_back for _, run in runs):
         return
     inside = [(max(first, alone[0]), min(last, alone[1])) for first, last in spans]
     inside = [one for one in inside if one[0] <= one[1]]

@@ -39,7 +39,7 @@ class Priorities:
 
     @property
     def has_effect(self) -> bool:
-        """Whether the order of delivery may differ from that of the offsets."""
+        """Whether the first records of keys may be delivered in another order than that of offsets."""
         return bool(self._overtaking) or any(self._of_priority)
 
     def add(self, offsets: Sequence[int], priorities: bytes) -> None:

@@ -428,7 +428,7 @@ class SharePartition:
             in_flight.spso = in_flight.speo = decision.start_offset
             return Outcome(spso_moved=True)
         for _, run in decision.given_up_runs:
-            run.pending = False
+            run.pending = run.keeps_key = False
         if in_flight.key_order is None:
             released = carry_out(in_flight, decision)
         else:

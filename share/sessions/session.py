@@ -113,9 +113,9 @@ class ShareSession:
     def partitions_in_turn(self, share_session_epoch: int) -> list[TopicIdPartition]:
         """The order in which a fetch of this epoch serves the partitions, so that each is first at times.
 
-        Once the group has begun everywhere, that is session order: a fetch may stop early then, with records
-        of the first partitions, which go to the end (`must_answer`). Turning them as well would make some
-        partitions wait for many fetches.
+        Once the group has begun everywhere, that is session order: a fetch may stop early then, and the
+        partitions that it has answered for go to the end (`must_answer`). Turning them as well would make
+        some partitions wait for many fetches.
         """
         partitions = list(self._owes_answer)
         if not partitions or share_session_epoch < 1 or self.has_begun_all:
@@ -127,12 +127,13 @@ class ShareSession:
         """Whether the response names the partition, to be asked once per response.
 
         It does if there are records or an error, if the partition is new, and once after an error. Results of
-        acknowledgements are the caller's concern. A partition that gave records goes to the session's end.
+        acknowledgements are the caller's concern. A partition with records or an error goes to the session's
+        end, so that neither keeps the others waiting.
         """
         owed = self._owes_answer.get(partition)
         if owed is None:
             return has_records or has_error
-        if has_records and len(self._owes_answer) > 1:
+        if (has_records or has_error) and len(self._owes_answer) > 1:
             del self._owes_answer[partition]
         self._owes_answer[partition] = has_error
         self._owing_count += has_error - owed

@@ -286,9 +286,10 @@ class _KnownIndexes:
 def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _KnownIndexes) -> bool:
     """Notes the batches from `position` on, up to the last good one; returns whether that ends the file.
 
-    Behind the recovery point the first bad batch is the end of the log. Damaged batches that were durable
-    stay. If no good batch follows them, the log continues at the recovery point, so that no offset of theirs
-    is used again.
+    Behind the recovery point the first bad batch is the end of the log, unless damaged durable ones are right
+    before it. Damaged batches that were durable stay. If no good batch follows them, the log continues at the
+    recovery point, so that no offset of theirs is used again. A last batch whose size is damaged, too, looks
+    like one that the disk has lost, and is cut.
     """
     file_bytes = place.filesystem.file_size(segment.log_path)
     segment.size_bytes = position

@@ -64,9 +64,10 @@ class NaiveOrder(NaivePartition):
         """Whether records may be acquired, or a change of the order waits for locks and recorded ends."""
         if self.is_ordered_by(limits):
             return True
-        in_flight = [self.records[one] for one in self.data(self.spso, self.speo - 1)]
-        if any(one.state is RecordState.ACQUIRED or one.is_unrecorded for one in in_flight):
-            return False
+        for offset in self.data(self.spso, self.speo - 1):
+            record = self.records[offset]
+            if record.state is RecordState.ACQUIRED or (record.is_unrecorded and offset not in self.gaps):
+                return False
         self.order_by(limits)
         if self.has_order:
             self.unread.clear()
@@ -134,7 +135,9 @@ class NaiveOrder(NaivePartition):
         if self.alone is not None:
             inside = [one for one in unfinished if self.alone[0] <= one <= self.alone[1]]
             is_held = any(self.records[one].state is RecordState.ACQUIRED for one in inside)
-            waits = any(self.records[one].due_ms is not None for one in inside)
+            waits = any(
+                self.records[one].due_ms is not None or self.records[one].is_unrecorded for one in inside
+            )
             if is_held or waits:
                 return []
             return [one for one in inside if one in covered and self.records[one].may_be_taken()]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.protocol.delivery_state import LetterPlace, StateRange
+from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition.decision import Decision
-from tests.share.partition.leader import ACCEPT, AVAILABLE, RELEASE
+from tests.share.partition.leader import ACCEPT, ARCHIVING, AVAILABLE, RELEASE
 from tests.share.partition.ordered_leader import OrderedLeader
 
 KEYS = KeyHashes([0, 1, 2], [7, 7, 7])
@@ -80,3 +80,23 @@ def test_a_record_that_is_given_up_before_its_key_is_known_keeps_it_as_well() ->
     assert leader.take("member-1") == {}
     assert leader.record(archived).released
     assert leader.take("member-1") == {1: 2}
+
+
+def test_a_record_on_its_way_to_a_dead_letter_keeps_no_key_while_the_end_of_that_is_being_recorded() -> None:
+    states = (StateRange(0, 0, ARCHIVING, 1, condition=LetterPlace()), StateRange(1, 2, AVAILABLE, 1))
+    leader = OrderedLeader(KEYS, key_run_max=1, states=states)
+    archived = leader.partition.decide_archived([(0, 0)], Cause.DEAD_LETTER)
+    assert leader.take("member-1") == {1: 2}
+    leader.record(archived)
+    leader.acknowledge(1, 1, ACCEPT)
+    assert leader.take("member-1") == {2: 2}
+
+
+def test_a_batch_that_is_delivered_alone_waits_for_the_recorded_end_of_its_records() -> None:
+    leader = OrderedLeader(None)
+    assert leader.take("member-1") == {0: 1, 1: 1, 2: 1}
+    archived = leader.partition.administer(RecordAction.ARCHIVE, 0, 0, leader.limits)
+    leader.acknowledge(1, 2, RELEASE)
+    assert leader.take("member-2") == {}
+    assert leader.record(archived).released
+    assert leader.take("member-2") == {1: 2, 2: 1}

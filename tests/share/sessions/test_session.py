@@ -60,6 +60,13 @@ def test_a_session_whose_group_has_begun_everywhere_keeps_its_order() -> None:
     assert served == [P0, P1, P2, P0, P1, P2, P0]
 
 
+def test_a_partition_with_an_error_keeps_no_other_waiting() -> None:
+    session = session_of(P0, P1, P2)
+    session.note_begun([P0, P1, P2])
+    session.must_answer(P0, has_records=False, has_error=True)
+    assert session.partitions_in_turn(1) == [P1, P2, P0]
+
+
 def answered(
     session: ShareSession,
     *,
