@@ -108,7 +108,6 @@ class InFlight:
         if self.delayed_count and run.is_delayed:
             self.delayed_count -= self.control_runs.data_count(run.first_offset, run.last_offset)
         run.free(state, condition)
-        run.keeps_key = keeps_key
         order = self.key_order
         if order is not None and not was_archiving:
             if state is AVAILABLE:

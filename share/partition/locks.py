@@ -220,7 +220,7 @@ def _change_now(
     keeps_key = state is not AVAILABLE and cause not in _SEEN_IN_THE_LOG
     in_flight.free(run, state, condition, keeps_key=keeps_key)
     if state is not AVAILABLE:
-        run.pending = True
+        run.pending, run.keeps_key = True, keeps_key
         decision.given_up_runs.append((batch, run))
     if state is ARCHIVING:
         assert condition is not None, (run.first_offset, state)
