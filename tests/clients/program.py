@@ -47,7 +47,9 @@ class Program:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
-                self.lines.append(line.rstrip("\n"))
+                # A killed program may leave a part of its last line.
+                if line.endswith("\n"):
+                    self.lines.append(line.removesuffix("\n"))
 
 
 @contextmanager
