@@ -27,7 +27,8 @@ from benchmarks.clients import fill, share_rate
 ROUNDS: Final = 5
 GROUPS: Final = 10
 PARTITIONS: Final = 4
-RECORDS: Final = 1_000
+RECORDS: Final = 10_000
+"""More than one poll returns."""
 VALUE_BYTES: Final = 100
 SCRAPES: Final = 10
 MEASURED_SCRAPES: Final = 100
