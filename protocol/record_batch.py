@@ -51,6 +51,8 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 BATCH_SPAN = struct.Struct(">qi4xb4xhi8xqq")
 """The fields for a walk over a log, in loops where a `BatchHeader` is too slow: base_offset, batch_length,
 magic, attributes, last_offset_delta, max_timestamp_ms, producer_id."""
+_DATA_FIELDS = struct.Struct(">21xh34xi")
+"""The attributes and the record count."""
 _PREFIX = struct.Struct(">qii")
 _UNCHECKED = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
@@ -131,6 +133,14 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if len(buffer) - position < HEADER_BYTES:
         raise RecordFormatError(f"A batch header at {position} is cut short at {len(buffer)}.")
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def has_data(buffer: Buffer, position: int) -> bool:
+    """Whether the whole batch at `position` has records of data: it is neither a control batch nor emptied by
+    compaction.
+    """
+    attributes, record_count = _DATA_FIELDS.unpack_from(buffer, position)
+    return record_count > 0 and not attributes & CONTROL_FLAG
 
 
 def iterate_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from barnabas.protocol.record_batch import read_header
+from barnabas.protocol.record_batch import has_data
 from barnabas.storage.log.partition_log import BatchSlice
 
 
@@ -21,8 +21,7 @@ def without_data(read: Sequence[BatchSlice]) -> Callable[[int], bool]:
     def has_no_data(index: int) -> bool:
         for slice_ in read:
             if index < len(slice_.batches):
-                header = read_header(slice_.data, slice_.batches[index].start)
-                return header.is_control or header.record_count == 0
+                return not has_data(slice_.data, slice_.batches[index].start)
             index -= len(slice_.batches)
         raise IndexError(index)
 

@@ -28,6 +28,11 @@ def delta_states(
     an offset, the later one wins. The result is ascending, disjoint, and has no hole behind the image's end.
     """
     first_offset = image.end_offset
+    if len(changes) == 1:
+        change = changes[0]
+        if change.base_offset <= first_offset:
+            return [change]
+        return [*share_partition.durable_ranges(first_offset, change.base_offset - 1), change]
     last_offset = max((change.last_offset for change in changes), default=-1)
     states: list[StateRange] = []
     if last_offset >= first_offset:

@@ -131,6 +131,8 @@ class ControlRuns:
         if not self._first or first_offset > self._last[-1]:
             return [(first_offset, last_offset)] if first_offset <= last_offset else []
         low = bisect_left(self._last, first_offset)
+        if self._first[low] > last_offset >= first_offset:
+            return [(first_offset, last_offset)]
         high = bisect_right(self._first, last_offset)
         starts = [first_offset, *[last + 1 for last in self._last[low:high]]]
         ends = [*[first - 1 for first in self._first[low:high]], last_offset]

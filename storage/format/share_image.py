@@ -99,6 +99,8 @@ class ShareStateImage:
         self.last_control_offset = offset
         self.delta_count += 1
         self.delta_bytes += size_bytes
+        if len(delta.states) == 1 and self._ends_first(delta.states[0]):
+            return
         self._lay_over(delta.states)
 
     def to_checkpoint(
@@ -155,17 +157,37 @@ class ShareStateImage:
         self.ranges = clip_below(self.ranges, start_offset)
         self._pass_final_prefix()
 
+    def _ends_first(self, change: StateRange) -> bool:
+        """Moves the start offset behind a change that only ends the first records: the usual delta, without
+        the work of `_lay_over`. Returns False, without a change, if it is another one.
+        """
+        last_offset = change.last_offset
+        if not change.base_offset <= self.start_offset <= last_offset or not is_final(change.state):
+            return False
+        if self.ranges and self.ranges[0].base_offset <= last_offset + 1:
+            return False
+        self.start_offset = last_offset + 1
+        self.end_offset = max(self.end_offset, self.start_offset)
+        return True
+
     def _lay_over(self, states: Iterable[StateRange]) -> None:
+        start_offset = self.start_offset
         changes = [
             StateRange(
-                max(base_offset, self.start_offset), last_offset, state, count, _NO_CAUSE, None, condition
+                base_offset if base_offset > start_offset else start_offset,  # noqa: FURB136  # the hot path
+                last_offset,
+                state,
+                count,
+                _NO_CAUSE,
+                None,
+                condition,
             )
             for base_offset, last_offset, state, count, _cause, _member, condition in states
-            if last_offset >= self.start_offset
+            if last_offset >= start_offset
         ]
         if changes:
             overlay_ranges(self.ranges, changes)
-            self.end_offset = max(self.end_offset, *(one.last_offset + 1 for one in changes))
+            self.end_offset = max(self.end_offset, max(map(_last_offset, changes)) + 1)
         self._pass_final_prefix()
 
     def _pass_final_prefix(self) -> None:
@@ -181,14 +203,18 @@ class ShareStateImage:
 
 def overlay_ranges(ranges: list[StateRange], changes: Sequence[StateRange]) -> None:
     """Lays changes over a sorted list of disjoint ranges in place, in their order; see `overlay_range`."""
-    are_ascending = all(one.last_offset < after.base_offset for one, after in pairwise(changes))
-    if len(changes) <= _SINGLY_MAX or not are_ascending:
+    if len(changes) <= _SINGLY_MAX or not _are_ascending(changes):
         for change in changes:
             overlay_range(ranges, change)
         return
     low = max(bisect_left(ranges, changes[0].base_offset, key=_last_offset) - 1, 0)
     high = bisect_right(ranges, changes[-1].last_offset, key=_base_offset)
     ranges[low : high + 1] = merge_ranges(_overlaid(ranges[low : high + 1], changes))
+
+
+def _are_ascending(changes: Sequence[StateRange]) -> bool:
+    """Whether they ascend and are disjoint."""
+    return all(one.last_offset < after.base_offset for one, after in pairwise(changes))
 
 
 def _overlaid(old: Sequence[StateRange], changes: Sequence[StateRange]) -> Iterator[StateRange]:

@@ -21,6 +21,7 @@ from barnabas.protocol.record_batch import (
     ProducedBatch,
     build_batch,
     encode_record,
+    has_data,
     is_checksum_valid,
     iterate_headers,
     log_append_time_header,
@@ -251,6 +252,20 @@ def test_a_span_has_the_fields_of_the_header() -> None:
         header.max_timestamp_ms,
         header.producer_id,
     )
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (produced(2), True),
+        (produced(2, attributes=TRANSACTIONAL_FLAG), True),
+        (produced(1, attributes=TRANSACTIONAL_FLAG | CONTROL_FLAG), False),
+        (produced(0, body=b"", last_offset_delta=1), False),
+    ],
+    ids=["records", "records of a transaction", "marker", "emptied by compaction"],
+)
+def test_a_batch_has_data_unless_it_is_a_control_batch_or_empty(batch: bytes, expected: bool) -> None:
+    assert has_data(GOOD + batch, len(GOOD)) is expected
 
 
 def test_a_built_batch_equals_that_of_aiokafka() -> None:
