@@ -44,9 +44,9 @@ def durable_ranges(in_flight: InFlight, first_offset: int, last_offset: int) -> 
 class Unrecorded:
     """Immediate changes (see `decision`) whose write failed; the next decision includes them.
 
-    A change that has been overtaken since is dropped. A change of a record whose next change is under way to
-    the log waits for the end of that write, so that the log never goes back. Bounded by the records in
-    flight.
+    A change that has been overtaken since is dropped, and a due time is the present one. A change of a record
+    whose next change is under way to the log waits for the end of that write, so that the log never goes
+    back. Bounded by the records in flight.
     """
 
     __slots__ = ("_changes", "_given_up_runs")
@@ -84,6 +84,8 @@ class Unrecorded:
                     piece = change._replace(
                         base_offset=max(run.first_offset, change.base_offset),
                         last_offset=min(run.last_offset, change.last_offset),
+                        # The due time has moved with the wall clock if that was set, and may have passed.
+                        condition=run.condition if run.state is AVAILABLE else change.condition,
                     )
                     (waiting if run.pending and run.state is ACQUIRED else due).append(piece)
         return merge_ranges(due), merge_ranges(waiting)

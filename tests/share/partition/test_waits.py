@@ -154,6 +154,15 @@ def test_a_step_of_the_wall_clock_while_a_release_is_being_recorded_moves_no_rec
     assert leader.fetch("member-2") == [(0, 9, 2)]
 
 
+@pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
+def test_a_due_time_whose_record_failed_is_recorded_by_the_clock_of_the_next_attempt(step_ms: int) -> None:
+    leader = held(5)
+    leader.partition.abort(leader.expire(1_000))
+    leader.partition.follow_wall_clock(step_ms)
+    leader.record(leader.expire(1_001))
+    assert leader.deltas[-1].states[0].condition == Due(step_ms + 1_100)
+
+
 @pytest.mark.parametrize("step_ms", [-500, 10, 500])
 def test_a_due_time_that_is_recorded_after_a_small_step_of_the_wall_clock_holds_after_a_restart(
     step_ms: int,
