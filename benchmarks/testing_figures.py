@@ -7,6 +7,7 @@ the figures in docs/testing.md are of a tmpfs.
 
 import argparse
 import asyncio
+import logging
 import statistics
 import time
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=10, help="the starts (default: %(default)s)")
     parser.add_argument("--resets", type=int, default=100, help="the resets (default: %(default)s)")
     options = parser.parse_args()
+    logging.getLogger("barnabas.client").setLevel(logging.CRITICAL)  # A reset disconnects the clients.
     starts, first_records = zip(*(asyncio.run(_start()) for _ in range(options.starts)), strict=True)
     _print("start", starts)
     _print("Broker() to the first record", first_records)
