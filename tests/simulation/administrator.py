@@ -105,6 +105,10 @@ class Administrator(Asking):
             await self._insistently(partial(self._set_limits, group_id))
             await self._insistently(partial(self._set_timing, group_id))
 
+    async def settle_topics(self) -> None:
+        """Looks the topics up again, so that they are known for certain."""
+        await self._insistently(self.find_topics)
+
     # Topics.
 
     async def create_topic(self) -> None:

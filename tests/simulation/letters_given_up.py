@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from tests.simulation.administrator import Administrator
 from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.model import Violation
 from tests.simulation.world import World
@@ -15,7 +16,7 @@ from tests.simulation.world import World
 _SECONDS_MAX = 30.0
 
 
-async def give_letters_up(world: World, letters: DeadLetters) -> None:
+async def give_letters_up(world: World, administrator: Administrator, letters: DeadLetters) -> None:
     """The members of groups with letters leave once nothing is left for them. Then the broker ends, and the
     groups do without letters before the next one has looked at them.
 
@@ -24,6 +25,7 @@ async def give_letters_up(world: World, letters: DeadLetters) -> None:
     """
     if not world.scenario.letters.are_given_up:
         return
+    await administrator.settle_topics()
     is_deserted = await _is_soon(world, _has_letters_only)
     if is_deserted:
         world.leaving.update(world.scenario.letters.group_ids)

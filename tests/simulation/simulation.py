@@ -210,7 +210,7 @@ class _Run:
         await self._until(self._start(administrator.settle_limits()))
         await self._until(self._start(ordinary.settle()))
         await self._until(self._start(letters.settle()))
-        await self._until(self._start(give_letters_up(world, letters)))
+        await self._until(self._start(give_letters_up(world, administrator, letters)))
         await self._until(self._start(self._desert(administrator)))
         await self._until(self._start(self._come_to_rest(administrator)))
         await self._until(self._start(letters.read_everything()))
