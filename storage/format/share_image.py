@@ -171,19 +171,12 @@ class ShareStateImage:
         return True
 
     def _lay_over(self, states: Iterable[StateRange]) -> None:
-        start_offset = self.start_offset
         changes = [
             StateRange(
-                base_offset if base_offset > start_offset else start_offset,  # noqa: FURB136  # the hot path
-                last_offset,
-                state,
-                count,
-                _NO_CAUSE,
-                None,
-                condition,
+                max(base_offset, self.start_offset), last_offset, state, count, _NO_CAUSE, None, condition
             )
             for base_offset, last_offset, state, count, _cause, _member, condition in states
-            if last_offset >= start_offset
+            if last_offset >= self.start_offset
         ]
         if changes:
             overlay_ranges(self.ranges, changes)
