@@ -76,6 +76,17 @@ def test_one_timer_serves_all_owners_in_order(bench: Bench) -> None:
     assert bench.timers.armed_ms == []
 
 
+def test_owners_that_are_due_together_are_expired_in_the_order_of_their_deadlines(bench: Bench) -> None:
+    order: list[str] = []
+    owners = {"late": Owner(1_300), "early": Owner(1_100), "middle": Owner(1_200)}
+    for name, owner in owners.items():
+        owner.on_expire = lambda name=name: order.append(name)  # type: ignore[misc]
+        bench.schedule(owner)
+    bench.clock.now_ms += 300
+    bench.timers.advance(0)
+    assert order == ["early", "middle", "late"]
+
+
 def test_an_earlier_deadline_replaces_a_later_one_and_not_the_other_way_round(bench: Bench) -> None:
     owner = Owner(1_100)
     bench.schedule(owner)
