@@ -34,6 +34,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 
 
@@ -189,7 +190,8 @@ class AcknowledgeError(ConsumerError):
         self.message = message
 
     def __str__(self) -> str:
-        refused = f"{self.code.name} for {len(self.offsets)} records of {self.topic}-{self.partition}"
+        records = counted(len(self.offsets), "record")
+        refused = f"{self.code.name} for {records} of {self.topic}-{self.partition}"
         return f"{refused}: {self.message}" if self.message else refused
 
 

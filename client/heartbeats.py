@@ -19,6 +19,7 @@ from barnabas.client.errors import BrokerError, BrokerUnavailableError, Security
 from barnabas.client.member import Member, Next, Step
 from barnabas.client.signal import Signal
 from barnabas.protocol.client.api import ClientApi
+from barnabas.protocol.counted import counted
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,8 @@ class Heartbeats(Generic[_Request, _Response]):
         self._is_in_trouble = False
         self.count += 1
         if membership.assignment != before:
-            log.info("The group %s assigns %d partitions", membership.group_id, len(membership.assignment))
+            partitions = counted(len(membership.assignment), "partition")
+            log.info("The group %s assigns %s", membership.group_id, partitions)
             self._on_assignment()
         if self._on_answer is not None:
             self._on_answer()

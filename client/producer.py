@@ -40,6 +40,7 @@ from barnabas.client.record import ClaimedRecord
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.client.topics import Topic
 from barnabas.client.transactions import Transactions, Writer
+from barnabas.protocol.counted import counted
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Header, encode_headers
 
@@ -301,7 +302,8 @@ class Producer(AsyncClient):
         if partition is None:
             return self._turns.current(topic.name, count) if key is None else partition_of_key(key, count)
         if not 0 <= partition < count:
-            raise MisuseError(f"{topic.name} has {count} partitions, so none with the number {partition}.")
+            partitions = counted(count, "partition")
+            raise MisuseError(f"{topic.name} has {partitions}, so none with the number {partition}.")
         return partition
 
     async def _before_delivery(self, queue: RecordQueue) -> None:

@@ -10,6 +10,7 @@ from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.acquired_records import DeliveredRecord, read_acquired
 from barnabas.client.options import Unreadable
 from barnabas.client.record import Content, Holder, KeyT, ShareRecord, ValueT
+from barnabas.protocol.counted import counted
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -61,7 +62,7 @@ class RecordReader(Generic[KeyT, ValueT]):
         read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [])
         for batch in acquired.unreadable:
             read.unreadable.extend(batch.offsets)
-            self._log(delivery, f"{len(batch.offsets)} records", batch.reason)
+            self._log(delivery, counted(len(batch.offsets), "record"), batch.reason)
         for delivered in acquired.records:
             try:
                 read.records.append(self._make(delivered, delivery, holder))

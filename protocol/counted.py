@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str) -> str:
-    """The count with its noun, which takes an s in the plural."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """The count with its noun. The plural takes an s unless it is given."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

@@ -18,6 +18,7 @@ from barnabas.cli.dead_letters.session import Session
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError, UnknownTopicError, broker_error
 from barnabas.client.topics import Isolation, Topic
 from barnabas.protocol.client.admin_apis import CREATE_TOPICS, DESCRIBE_CONFIGS
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import TopicName, i8, i16, i32, milliseconds
 
@@ -59,8 +60,9 @@ async def find_journal(session: Session, name: str) -> Topic | None:
         return None
     policy = await _cleanup_policy(session, name)
     if policy != _COMPACT or topic.partition_count != 1:
+        partitions = counted(topic.partition_count, "partition")
         raise JournalError(
-            f"The topic {name} remembers the re-driven letters. It has {topic.partition_count} partitions "
+            f"The topic {name} remembers the re-driven letters. It has {partitions} "
             f"and {_POLICY}={policy}, and needs one partition and {_POLICY}={_COMPACT}: otherwise letters "
             "would be re-driven twice. Set the policy, or delete the topic if this command has not created it"
         )

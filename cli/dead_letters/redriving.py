@@ -28,6 +28,7 @@ from barnabas.client.errors import BrokerError, ConsumerError, ProduceError, Tra
 from barnabas.client.produce.record_queue import RecordMetadata
 from barnabas.client.producer import Producer
 from barnabas.client.topics import Topic
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 
 BATCH_LETTERS: Final = 100
@@ -151,8 +152,9 @@ class BatchError(ConsumerError):
     def __init__(self, topic: str, batch: Sequence[Ready], cause: Exception) -> None:
         super().__init__(topic, batch, cause)
         first, last = batch[0].letter, batch[-1].letter
+        letters = counted(len(batch), "letter")
         self._text = (
-            f"The batch of {len(batch)} letters from {topic}-{first.partition} offset {first.offset} to "
+            f"The batch of {letters} from {topic}-{first.partition} offset {first.offset} to "
             f"{topic}-{last.partition} offset {last.offset} failed: {str(cause).removesuffix('.')}. The same "
             "command goes on behind the last batch that was written; --offsets selects single letters"
         )

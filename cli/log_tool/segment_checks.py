@@ -12,6 +12,7 @@ from barnabas.cli.log_tool.log_so_far import FoundControl, LogSoFar, SegmentInLo
 from barnabas.cli.log_tool.places import SegmentFiles
 from barnabas.cli.log_tool.segments import read_indexes, scan
 from barnabas.cli.log_tool.transaction_checks import TransactionEntries
+from barnabas.protocol.counted import counted
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
@@ -123,7 +124,7 @@ class _SegmentCheck:
         log, partition = self._log, self._log.partition
         count, span = header.record_count, header.last_offset_delta + 1
         if count != span and not is_mark(header) and not (partition.was_cleaned and count < span):
-            yield f"it states {count} records, and spans {span} offsets"
+            yield f"it states {counted(count, 'record')}, and spans {counted(span, 'offset')}"
         if header.leader_epoch < log.leader_epoch:
             yield f"its leader epoch is {header.leader_epoch}, and {log.leader_epoch} was before"
         log.leader_epoch = max(header.leader_epoch, log.leader_epoch)

@@ -21,6 +21,7 @@ from barnabas.cli.log_tool.places import PartitionFiles, Place
 from barnabas.cli.log_tool.segment_checks import check_segment
 from barnabas.cli.log_tool.share_history import ShareHistory
 from barnabas.cli.printing import Printer
+from barnabas.protocol.counted import counted
 
 
 def verify(place: Place, printer: Printer, *, with_records: bool) -> int:
@@ -50,14 +51,10 @@ def _print_summary(
             {"type": "summary", "partition_count": partition_count, "batch_count": batch_count, **counts}
         )
         return
-    outcome = f"{_counted(problem_count, 'problem')} found" if problem_count else "all is well"
-    notes = f", {_counted(note_count, 'note')}" if note_count else ""
-    looked_at = f"{_counted(partition_count, 'partition')}, {_counted(batch_count, 'batch', 'batches')}"
+    outcome = f"{counted(problem_count, 'problem')} found" if problem_count else "all is well"
+    notes = f", {counted(note_count, 'note')}" if note_count else ""
+    looked_at = f"{counted(partition_count, 'partition')}, {counted(batch_count, 'batch', 'batches')}"
     printer.text(f"{looked_at}: {outcome}{notes}")
-
-
-def _counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogSoFar]:

@@ -73,22 +73,23 @@ async def produce(
 ) -> int:
     """Write the records, print the tally, also after an error, and return the number of records.
 
-    `total` is the number of records if it is known. Raises `NotFoundError` if there is no such topic, other
-    errors of `ConsumerError`, and the errors of reading `records`.
+    Without a connection there is no tally. `total` is the number of records if it is known. Raises
+    `NotFoundError` if there is no such topic, other errors of `ConsumerError`, and the errors of reading
+    `records`.
     """
     tally = Tally()
     producer = Producer(target.bootstrap, **target.options, compression=compression, linger_ms=LINGER_MS)
-    try:
-        with progress(f"producing to {topic}", total) as steps:
-            async with producer:
+    async with producer:
+        try:
+            with progress(f"producing to {topic}", total) as steps:
                 await _send_all(producer, topic, records, given, tally, steps.advance)
-    except UnknownTopicError as error:
-        if tally.count:  # the topic was deleted meanwhile
+        except UnknownTopicError as error:
+            if tally.count:  # the topic was deleted meanwhile
+                _print_tally(printer, topic, tally)
+            raise NotFoundError(f"{error} Create it: barnabas topics create {topic}") from error
+        except BaseException:
             _print_tally(printer, topic, tally)
-        raise NotFoundError(f"{error} Create it: barnabas topics create {topic}") from error
-    except BaseException:
-        _print_tally(printer, topic, tally)
-        raise
+            raise
     _print_tally(printer, topic, tally)
     return tally.count
 

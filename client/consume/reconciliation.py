@@ -28,6 +28,7 @@ from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import BrokerUnavailableError, MisuseError
 from barnabas.client.record import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
+from barnabas.protocol.counted import counted
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,8 @@ class Reconciliation(Generic[KeyT, ValueT]):
         lost = list(self._assignment)
         self._assignment.remove(lost)
         if lost:
-            log.warning("The group %s has taken %d partitions away", self._membership.group_id, len(lost))
+            partitions = counted(len(lost), "partition")
+            log.warning("The group %s has taken %s away", self._membership.group_id, partitions)
             await self._call(self.listener.on_lost, lost)
 
     async def _learn_names(self, target: frozenset[Ownership]) -> None:

@@ -19,6 +19,7 @@ from barnabas.client.partitioner import KeylessTurns
 from barnabas.client.produce.producer_options import ProducerSettings
 from barnabas.client.produce.record_queue import RecordBatch, RecordMetadata, RecordQueue
 from barnabas.client.produce.room import Room
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -167,7 +168,8 @@ class RecordSender:
 
     async def _deliver(self, queue: RecordQueue, batch: RecordBatch) -> None:
         index = queue.partition.partition
-        body = batch.body(self._settings.codec, f"a batch of {len(batch)} records for {queue.topic}-{index}")
+        records = counted(len(batch), "record")
+        body = batch.body(self._settings.codec, f"a batch of {records} for {queue.topic}-{index}")
         try:
             await self._before_delivery(queue)
             self._in_flight_count += 1
@@ -184,7 +186,7 @@ class RecordSender:
         except Exception as error:
             is_refused = isinstance(error, ProduceError) and error.code not in _ID_UNUSABLE
             self.needs_new_id |= not is_refused
-            log.warning("%d records were not written: %s", len(batch), error)
+            log.warning("Could not write %s: %s", counted(len(batch), "record"), error)
             self._finish(batch, error)
             self._on_failure(error)
             return

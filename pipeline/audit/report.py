@@ -26,6 +26,7 @@ from barnabas.pipeline.audit.summary import (
     Summary,
     summarise,
 )
+from barnabas.protocol.counted import counted
 
 if TYPE_CHECKING:
     from barnabas.pipeline.audit.auditing import Audit
@@ -339,7 +340,7 @@ def _table(name: str, rows: Sequence[Row], *, is_named: bool = True) -> str:
         f"{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
     return (
-        f"<details><summary>{len(rows)} rows</summary>{table}</details>"
+        f"<details><summary>{counted(len(rows), 'row')}</summary>{table}</details>"
         if _is_long(rows, is_named)
         else table
     )

@@ -29,6 +29,7 @@ from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings
 from barnabas.pipeline.export.share_groups import alter_start_offsets
 from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -125,7 +126,7 @@ class GroupRestorer:
         except BrokerError as error:
             range_count = sum(map(len, ranges.values()))
             told = f"The consumer group {group_id} gets records again that it has committed individually"
-            return [f"{told}, in {range_count} ranges: {error}"]
+            return [f"{told}, in {counted(range_count, 'range')}: {error}"]
         return []
 
     async def _restore_in_flight(self, group: ShareGroup, position: SharePosition) -> list[str]:
@@ -141,19 +142,22 @@ class GroupRestorer:
         inexact = await self._replay(group.group_id, partition, limits, wanted, record_count)
         notes: list[str] = []
         if inexact.new_count:
+            records = counted(inexact.new_count, "record")
             notes.append(
-                f"{told} {inexact.new_count} records of {name} as if they were new: the target locks "
+                f"{told} {records} of {name} as if they were new: the target locks "
                 f"{limits.locks_max} at a time (share.partition.max.record.locks)."
             )
         if inexact.less_delivered_count:
+            records = counted(inexact.less_delivered_count, "record")
             notes.append(
-                f"{told} {inexact.less_delivered_count} records of {name} once more, with lower delivery "
+                f"{told} {records} of {name} once more, with lower delivery "
                 f"counts than before: the target allows {limits.deliveries_max} "
                 "(share.delivery.count.limit)."
             )
         if inexact.lost_letter_count:
+            records = counted(inexact.lost_letter_count, "record")
             notes.append(
-                f"{told} no dead letters for {inexact.lost_letter_count} records of {name} that waited for "
+                f"{told} no dead letters for {records} of {name} that waited for "
                 "them: the target writes none for the group (errors.deadletterqueue.topic.name)."
             )
         return notes

@@ -17,6 +17,7 @@ from barnabas.client.transactions import Transactions
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_batch import HEADER_BYTES, Compression
@@ -111,7 +112,7 @@ def _body(records: Sequence[Record]) -> Body:
         record_count=len(records),
         base_timestamp_ms=times[0],
         max_timestamp_ms=max(times),
-        label=f"a batch of {len(records)} records",
+        label=f"a batch of {counted(len(records), 'record')}",
     )
 
 

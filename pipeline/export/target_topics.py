@@ -22,6 +22,7 @@ from barnabas.pipeline.export.manifest import ExportedTopic
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
 from barnabas.protocol.client.admin_apis import CREATE_TOPICS
+from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import TopicName, i16, i32, milliseconds
 
@@ -65,8 +66,8 @@ class TargetTopics:
             return RestoredTopic(exported.name, is_ours=True, topic_id=None, begin_offsets=(0,) * count)
         if found.partition_count != len(exported.partitions):
             raise PipelineError(
-                f"The topic {found.name} has {found.partition_count} partitions, and was exported with "
-                f"{len(exported.partitions)}: a record must go to its old partition."
+                f"The topic {found.name} has {counted(found.partition_count, 'partition')}, and was exported "
+                f"with {len(exported.partitions)}: a record must go to its old partition."
             )
         if known is not None and known.topic_id == str(found.topic_id):
             return known

@@ -21,6 +21,7 @@ from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecodin
 from barnabas.pipeline.spark_errors import is_of_py4j, is_sparks_own, root_cause
 from barnabas.pipeline.tables.batches import UNKNOWN, Batch
 from barnabas.pipeline.tables.lake_table import AddedFiles, LakeTable
+from barnabas.protocol.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -136,8 +137,8 @@ class BatchWriter:
         first = invalid.select("topic", "partition", "offset", REASON_COLUMN).first()
         assert first is not None
         raise PipelineError(
-            f"{invalid_count} records of batch {batch.batch_id} don't fit the schema, the first of them "
-            f"{first[0]}-{first[1]} offset {first[2]}: {first[3]}"
+            f"{counted(invalid_count, 'record')} of batch {batch.batch_id} cannot be read with the schema; "
+            f"the first is {first[0]}-{first[1]} offset {first[2]}: {first[3]}"
         )
 
 

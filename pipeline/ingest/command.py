@@ -216,20 +216,22 @@ def _run_stream(spark: SparkSession, wanted: IngestOptions, options: Namespace) 
             is_in_order = _await_end(query, wish, state_dir, options.stop_seconds)
         finally:
             query.stop()
-    console.result({"table": wanted.table.location, **sums}, [_summary_line(sums, wanted.table.location)])
+    console.result({"table": wanted.table.location, **sums}, [summary_line(sums, wanted)])
     if wish.is_asked:
         how = "" if is_in_order else ", in the middle of a batch"
         console.note(f"Stopped{how}. {options.resume}")
     return 0 if is_in_order else EXIT_STOPPED
 
 
-def _summary_line(sums: Mapping[str, int], location: str) -> str:
-    line = (
-        f"Wrote {sums['records']:,} records in {sums['batches']:,} batches to {location}; "
-        f"{sums['invalid']:,} didn't fit"
-    )
+def summary_line(sums: Mapping[str, int], wanted: IngestOptions) -> str:
+    """The result for people; `sums` are the counts of the run, and `invalid` counts only with a schema."""
+    from barnabas.protocol.counted import counted
+
+    batches = counted(sums["batches"], "batch", "batches")
+    line = f"Wrote {counted(sums['records'], 'record')} in {batches} to {wanted.table.location}"
+    invalid = "" if wanted.values is None else f"; {sums['invalid']:,} did not fit the schema"
     repeated = f"; {sums['repeated']:,} of the batches had been written by an earlier run"
-    return line + (repeated if sums["repeated"] else "")
+    return line + invalid + (repeated if sums["repeated"] else "")
 
 
 def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, stop_seconds: float) -> bool:

@@ -86,6 +86,7 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.replay.replaying import replay
+    from barnabas.protocol.counted import counted
 
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):
@@ -97,6 +98,8 @@ def run(options: Namespace) -> int:
         ):
             done = replay(spark, wanted, at_step=_ShownSteps(progress))
     verb = "Would write" if done.is_dry_run else "Wrote"
+    records, rows = counted(done.record_count, "record"), counted(done.row_count, "row")
+    chunks = counted(done.chunk_count, "chunk")
     console.result(
         {
             "rows": done.row_count,
@@ -105,7 +108,7 @@ def run(options: Namespace) -> int:
             "resumedAt": done.resumed_at,
             "dryRun": done.is_dry_run,
         },
-        [f"{verb} {done.record_count:,} records, of {done.row_count:,} rows in {done.chunk_count:,} chunks"],
+        [f"{verb} {records}, of {rows} in {chunks}"],
     )
     return 0
 

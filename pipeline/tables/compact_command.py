@@ -38,6 +38,7 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.protocol.counted import counted
 
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):
@@ -49,6 +50,7 @@ def run(options: Namespace) -> int:
         with open_session(options, "compact") as spark, tasks_shown(spark, console, "Compacting"):
             done = compact(spark, wanted)
     verb = "Would merge" if options.dry_run else "Merged"
+    files = counted(done.removed_count, "file")
     console.result(
         {
             "table": options.table,
@@ -56,6 +58,6 @@ def run(options: Namespace) -> int:
             "added": done.added_count,
             "bytes": done.size_bytes,
         },
-        [f"{verb} {done.removed_count:,} files of {done.size_bytes:,} bytes into {done.added_count:,}"],
+        [f"{verb} {files} of {counted(done.size_bytes, 'byte')} into {done.added_count:,}"],
     )
     return 0

@@ -189,6 +189,20 @@ def test_inspect_without_a_broker_is_one_line_and_exit_code_4(
     assert output.err.count("\n") == 1
 
 
+def test_produce_without_a_broker_prints_no_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.cli.target.GIVE_UP_MS", 1)
+    (lines := tmp_path / "lines").write_text("one\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = address_of(taken)
+    assert main(["produce", "orders", str(lines), "--bootstrap", address]) == 4
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "cannot be reached" in output.err
+    assert output.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -113,7 +113,7 @@ async def test_a_refused_record_fails_alone(world: World) -> None:
     async with producer(world) as one:
         sent = [await one.send(TOPIC, value) for value in (b"a", TOO_LARGE, b"b")]
         await one.flush()
-        with pytest.raises(ProduceError, match="message_too_large for orders-0: a batch of 1 records"):
+        with pytest.raises(ProduceError, match="message_too_large for orders-0: a batch of 1 record for"):
             await sent[1]
         assert (await sent[2]).offset == 1
     assert values(await read_all(world)) == ["a", "b"]

@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -264,8 +265,9 @@ class TestKeda:
     ) -> None:
         text = (EXAMPLES / "keda" / "scaled-object-http.yaml").read_text(encoding="utf-8")
         settings = dict(re.findall(r"^ +(url|valueLocation): (\S+)$", text, re.MULTILINE))
+        of_broker = dict(re.findall(r"^#   (http\.[a-z.]+)=(\S+)$", text, re.MULTILINE))
         http_port = free_port()
-        served = {"http.listener": f":{http_port}", "http.allowed.hosts": "barnabas", **TEST_SETTINGS}
+        served = {**of_broker, "http.listener": f":{http_port}", **TEST_SETTINGS}
         with started(BrokerProcess(barnabas_command, tmp_path / "data", served)) as broker:
             cluster = Cluster(broker.address)
             topic = cluster.topic()
@@ -275,7 +277,9 @@ class TestKeda:
                 message = poll_some(consumer)[0]
                 consumer.acknowledge(message)
                 consumer.commit_sync(10)
-            address = settings["url"].replace("barnabas:8080", f"127.0.0.1:{http_port}")
-            request = urllib.request.Request(address, headers={"Host": "barnabas:8080"})
+            host = urlsplit(str(settings["url"])).netloc
+            assert host == of_broker["http.allowed.hosts"] + of_broker["http.listener"]
+            address = settings["url"].replace(host, f"127.0.0.1:{http_port}")
+            request = urllib.request.Request(address, headers={"Host": host})
             with urllib.request.urlopen(request, timeout=20) as answer:
                 assert json.load(answer)[settings["valueLocation"]] == 2

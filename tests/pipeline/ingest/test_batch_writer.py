@@ -130,7 +130,7 @@ def test_without_a_place_for_them_the_first_is_named(
     spark: SparkSession, tmp_path: Path, schema_file: str
 ) -> None:
     tables = Tables(spark, tmp_path, schema_file)
-    with pytest.raises(PipelineError, match=r"1 records of batch 7 .* orders-0 offset 1: it is no JSON"):
+    with pytest.raises(PipelineError, match=r"1 record of batch 7 .* orders-0 offset 1: it is no JSON"):
         tables.write(frame(spark, '{"id": 1}', "nonsense"), 7, with_side=False)
 
 

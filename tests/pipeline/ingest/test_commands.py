@@ -80,3 +80,26 @@ def test_times_without_an_offset_are_utc() -> None:
     wanted = parsed(command, (*REPLAY, "--table", "lake", "--partitions", "0,2", *times))
     assert (wanted.from_ms, wanted.to_ms, wanted.partitions) == (1000, 3_600_000, [0, 2])
     assert wanted.chunk_records == CHUNK_RECORDS
+
+
+@pytest.mark.parametrize(
+    ("batches", "records", "repeated", "schema", "line"),
+    [
+        (1, 43, 0, (), "Wrote 43 records in 1 batch to lake"),
+        (
+            2,
+            1,
+            1,
+            (),
+            "Wrote 1 record in 2 batches to lake; 1 of the batches had been written by an earlier run",
+        ),
+        (1, 43, 0, ("--schema", "a.json"), "Wrote 43 records in 1 batch to lake; 2 did not fit the schema"),
+    ],
+)
+def test_the_summary_counts_and_names_the_schema_only_if_there_is_one(
+    batches: int, records: int, repeated: int, schema: Sequence[str], line: str
+) -> None:
+    from barnabas.pipeline.ingest import command
+
+    sums = {"batches": batches, "records": records, "repeated": repeated, "invalid": 2 if schema else 0}
+    assert command.summary_line(sums, parsed(command, (*INGEST, *schema))) == line
