@@ -7,6 +7,7 @@ Hypothesis takes longer than everything else before a broker's port is open.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from importlib import import_module
 
 
@@ -17,18 +18,21 @@ def import_kio_without_hypothesis() -> None:
     only once, when its first module is loaded. It does nothing in a process that already uses Hypothesis (a
     test run). Afterwards Hypothesis can be imported as usual.
     """
-    import_without("hypothesis", "kio.static.primitive")
+    import_without(("hypothesis",), "kio.static.primitive")
 
 
-def import_without(optional: str, module: str) -> None:
-    """Loads `module` as if `optional`, a package that it uses if there is one, was not installed.
+def import_without(optional: Collection[str], module: str) -> None:
+    """Loads `module` as if the packages `optional`, which it uses if there are any, were not installed.
 
-    Does nothing in a process that has loaded `optional`.
+    A package that the process has loaded stays. Does nothing if it has loaded all of them.
     """
-    if optional in sys.modules:
+    hidden = [package for package in optional if package not in sys.modules]
+    if not hidden:
         return
-    sys.modules[optional] = None  # type: ignore[assignment]  # None makes an import fail
+    for package in hidden:
+        sys.modules[package] = None  # type: ignore[assignment]  # None makes an import fail
     try:
         import_module(module)
     finally:
-        del sys.modules[optional]
+        for package in hidden:
+            del sys.modules[package]

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
-from decimal import Decimal
 from enum import IntEnum, StrEnum
 from functools import partial
 
@@ -108,6 +107,8 @@ def _java_double(value: float) -> str:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or _PLAIN_DOUBLE_MIN <= abs(value) < _PLAIN_DOUBLE_MAX:
         return repr(value)
+    from decimal import Decimal  # few values need an exponent
+
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     power = len(digits) + int(exponent) - 1

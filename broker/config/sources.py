@@ -14,7 +14,6 @@ Each reader returns the unchanged texts by the unchanged names; `loading.py` int
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -88,6 +87,8 @@ def _escaped_character(match: re.Match[str]) -> str:
 
 
 def _parse_toml(path: str, text: str) -> Mapping[str, str]:
+    import tomllib  # few brokers have a file in this format
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

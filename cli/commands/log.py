@@ -11,8 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.protocol.lean_import import import_kio_without_hypothesis
-    from barnabas.runtime.lean_import import import_structlog_without_rich
+    from barnabas.runtime.lean_import import import_structlog_without_extras
 
     import_kio_without_hypothesis()
-    import_structlog_without_rich()
+    import_structlog_without_extras()
     return arguments.run(options)

@@ -51,10 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.protocol.lean_import import import_kio_without_hypothesis
-    from barnabas.runtime.lean_import import import_structlog_without_rich
+    from barnabas.runtime.collector import collect_rarely
+    from barnabas.runtime.lean_import import import_structlog_without_extras
 
+    collect_rarely()
     import_kio_without_hypothesis()
-    import_structlog_without_rich()
+    import_structlog_without_extras()
     from barnabas.broker.config.errors import ConfigError
     from barnabas.cli.process.directory_errors import reason
     from barnabas.cli.process.ready_file import check_ready_file, remove_old_ready_file

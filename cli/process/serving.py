@@ -13,7 +13,6 @@ from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
 from barnabas.broker.tracing.opening import RequestTracing, open_tracing
-from barnabas.cli.kafka_import.importing import take_over
 from barnabas.cli.process.descriptors import DescriptorShares, raise_limit, share_out, warning
 from barnabas.cli.process.directory_errors import reason
 from barnabas.cli.process.ready_file import ready_file, without_old_ready_file
@@ -67,6 +66,8 @@ def _check_directory(config: BrokerConfig, *, allow_kafka_directory: bool) -> No
             f"{path} belongs to Apache Kafka. Import it into another directory (barnabas import --from "
             f"{path} --data-dir DIR), or import it in place with --allow-kafka-directory."
         )
+    from barnabas.cli.kafka_import.importing import take_over  # happens once in the life of a directory
+
     imported = take_over(Path(path), config, SystemClock().wall_ms)
     get_logger("import").info("Kafka's data directory imported in place", topics=imported.topic_count)
     for left_out in imported.left_out:

@@ -16,8 +16,8 @@ def output_of(program: str) -> str:
 def test_structlog_is_loaded_without_rich_which_stays_available() -> None:
     program = """
 import sys
-from barnabas.runtime.lean_import import import_structlog_without_rich
-import_structlog_without_rich()
+from barnabas.runtime.lean_import import import_structlog_without_extras
+import_structlog_without_extras()
 import barnabas.runtime.logging
 loaded = "rich" in sys.modules
 import rich.console
