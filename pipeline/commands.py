@@ -43,6 +43,8 @@ class Command(NamedTuple):
         self.load().add_arguments(parser)
 
 
+PIPELINE: Final = "pipeline"
+
 COMMANDS: Final = (
     Command(
         "ingest", "barnabas.pipeline.ingest.command", "bring topics or a share group's records into a table"
@@ -66,7 +68,7 @@ def add_command(add_parser: Callable[..., ArgumentParser]) -> None:
     use of a parser: the module of a command is loaded only then.
     """
     parser = add_parser(
-        "pipeline",
+        PIPELINE,
         help="read, check, replay and export the records of a broker, on Spark",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,

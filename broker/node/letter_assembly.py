@@ -11,8 +11,8 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.share.dead_letters.dead_letters import DeadLetters
 from barnabas.share.dead_letters.letter_counts import LetterCounts
+from barnabas.share.dead_letters.letter_parts import LetterParts
 from barnabas.share.dead_letters.letter_topics import LetterTopics
-from barnabas.share.dead_letters.letter_work import LetterParts
 
 
 def make_dead_letters(

@@ -67,10 +67,11 @@ COMMANDS: Final = (
 )
 
 
-def add_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the broker's commands; the parser of each sets `run`.
+def add_commands(add_parser: Callable[..., argparse.ArgumentParser], only: str | None = None) -> None:
+    """Adds the broker's commands, or the one of the name `only`; the parser of each sets `run`.
 
     `add_parser` must accept `fill`, a function that adds the arguments when the parser is first used.
     """
     for command in COMMANDS:
-        add_parser(command.name, help=command.purpose, fill=command.fill)
+        if only is None or command.name == only:
+            add_parser(command.name, help=command.purpose, fill=command.fill)

@@ -50,11 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from barnabas.protocol.lean_import import import_kio_without_hypothesis
+    from barnabas.protocol.lean_import import import_crc32c_without_metadata, import_kio_without_hypothesis
     from barnabas.runtime.collector import collect_rarely
     from barnabas.runtime.lean_import import import_structlog_without_extras
 
     collect_rarely()
+    import_crc32c_without_metadata()
     import_kio_without_hypothesis()
     import_structlog_without_extras()
     from barnabas.broker.config.errors import ConfigError

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
-from barnabas.coordinator.assignor.load_balance import LoadBalance
 from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
 
 NAME = "load"
@@ -113,6 +112,8 @@ def _united(groups: Iterable[Sequence[str]]) -> Callable[[str], str]:
 
 def _assigned(pool: _Pool, backlogs: Backlogs) -> dict[str, Assignment]:
     """Balance one pool."""
+    from barnabas.coordinator.assignor.load_balance import LoadBalance  # few groups use this assignor
+
     keys = [(topic.topic_id, index) for topic in pool.topics.values() for index in topic.partitions]
     weights = _weights([backlogs.get(key, 0) for key in keys])
     balance = LoadBalance(weights, *_audiences(pool), _previous_slots(pool, keys))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.logging import get_logger
+from barnabas.share.dead_letters.letter_parts import LetterParts
 from barnabas.share.dead_letters.letter_topics import LetterRefused
-from barnabas.share.dead_letters.letter_work import LetterParts, LetterWork
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+if TYPE_CHECKING:
+    from barnabas.share.dead_letters.letter_work import LetterWork
 
 log = get_logger("share")
 
@@ -60,6 +63,8 @@ class DeadLetters:
         if running is not None and running.work.leader is leader and not running.task.done():
             running.work.add(letters, may_be_written=may_be_written)
             return
+        from barnabas.share.dead_letters.letter_work import LetterWork  # few brokers write letters
+
         work = LetterWork(leader, self._parts)
         work.add(letters, may_be_written=may_be_written)
         task = asyncio.get_running_loop().create_task(_run_after(running, work))

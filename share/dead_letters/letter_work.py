@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from barnabas.coordinator.metadata.image import MetadataImage, Topic
-from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+from barnabas.coordinator.metadata.image import Topic
 from barnabas.protocol.dead_letter import Original
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError
-from barnabas.runtime.clock import Clock
-from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
 from barnabas.share.dead_letters.letter_batch import LETTERS_MAX, DueLetter, make_batch
-from barnabas.share.dead_letters.letter_counts import LetterCounts
+from barnabas.share.dead_letters.letter_parts import LetterParts
 from barnabas.share.dead_letters.letter_search import written_letters
-from barnabas.share.dead_letters.letter_topics import LetterRefused, LetterSettings, LetterTopics
+from barnabas.share.dead_letters.letter_topics import LetterRefused
 from barnabas.share.dead_letters.pause import Pause
 from barnabas.share.dead_letters.source_records import SourceRecords
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -43,19 +39,6 @@ ATTEMPTS_MAX: Final = 5
 _base_offset = attrgetter("base_offset")
 
 _Failure = (LetterRefused, ApiError, StorageError)
-
-
-@dataclass(frozen=True, slots=True)
-class LetterParts:
-    """The objects that the works of one broker share."""
-
-    clock: Clock
-    deadlines: Deadlines
-    image: MetadataImage
-    logs: PartitionLogs
-    topics: LetterTopics
-    settings: LetterSettings
-    counts: LetterCounts
 
 
 class LetterWork:

@@ -10,19 +10,24 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from barnabas.cli.commands import COMMANDS
 from barnabas.cli.commands import add_commands as add_broker_commands
 from barnabas.cli.commands.failures import refuse_command_line
+from barnabas.pipeline.commands import PIPELINE
 from barnabas.pipeline.commands import add_command as add_pipeline_command
+
+_COMMAND_NAMES = frozenset((*(command.name for command in COMMANDS), PIPELINE))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command in `arguments` (None for the process's own); returns the exit code."""
-    parser = command_parser()
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = command_parser(given[0] if given else None)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         from barnabas.cli.commands.completing import complete
 
         complete(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     exit_code: int = options.run(options)
     return exit_code
 
@@ -86,14 +91,19 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
-def command_parser() -> argparse.ArgumentParser:
+def command_parser(first_argument: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the command line. If `first_argument` is a command, the parser has only this command: to
+    make those of all commands would take longer than to parse.
+    """
     parser = _Parser(
         prog="barnabas", description="A light, durable broker for Kafka share groups: queues for Kafka."
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    add_broker_commands(commands.add_parser)
-    add_pipeline_command(commands.add_parser)
+    only = first_argument if first_argument in _COMMAND_NAMES else None
+    add_broker_commands(commands.add_parser, only)
+    if only in (None, PIPELINE):
+        add_pipeline_command(commands.add_parser)
     return parser
 
 
