@@ -51,17 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.protocol.lean_import import import_crc32c_without_metadata, import_kio_without_hypothesis
-    from barnabas.runtime.collector import collect_rarely
+    from barnabas.runtime.collector import without_collections
     from barnabas.runtime.lean_import import import_structlog_without_extras
 
-    collect_rarely()
-    import_crc32c_without_metadata()
-    import_kio_without_hypothesis()
-    import_structlog_without_extras()
-    from barnabas.broker.config.errors import ConfigError
-    from barnabas.cli.process.directory_errors import reason
-    from barnabas.cli.process.ready_file import check_ready_file, remove_old_ready_file
-    from barnabas.runtime.logging import get_logger
+    with without_collections():
+        import_crc32c_without_metadata()
+        import_kio_without_hypothesis()
+        import_structlog_without_extras()
+        from barnabas.broker.config.errors import ConfigError
+        from barnabas.cli.process.directory_errors import reason
+        from barnabas.cli.process.ready_file import check_ready_file, remove_old_ready_file
+        from barnabas.runtime.logging import get_logger
 
     configure_logging(options)
     if options.ready_file is not None:
@@ -81,9 +81,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(config: "BrokerConfig", options: argparse.Namespace) -> int:
-    from barnabas.broker.network.open_port import PortLost
-    from barnabas.cli.process.serving import ServeOptions, StopFailed, serve
-    from barnabas.storage.errors import StorageError
+    from barnabas.runtime.collector import without_collections
+
+    with without_collections():
+        from barnabas.broker.network.open_port import PortLost
+        from barnabas.cli.process.serving import ServeOptions, StopFailed, serve
+        from barnabas.storage.errors import StorageError
 
     try:
         serve(config, ServeOptions(options.log_format, options.ready_file, options.allow_kafka_directory))

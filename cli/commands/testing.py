@@ -43,10 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from barnabas.protocol.lean_import import import_crc32c_without_metadata, import_kio_without_hypothesis
-    from barnabas.runtime.collector import collect_rarely
     from barnabas.runtime.lean_import import import_structlog_without_extras
 
-    collect_rarely()
     import_crc32c_without_metadata()
     import_kio_without_hypothesis()
     import_structlog_without_extras()
@@ -74,9 +72,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(config: "BrokerConfig", token: str, control: tuple[str, int], log_format: str) -> int:
-    from barnabas.broker.network.open_port import PortLost
-    from barnabas.cli.process.testing import ControlAddress, InputError, serve_for_tests
-    from barnabas.storage.errors import StorageError
+    from barnabas.runtime.collector import without_collections
+
+    with without_collections():
+        from barnabas.broker.network.open_port import PortLost
+        from barnabas.cli.process.testing import ControlAddress, InputError, serve_for_tests
+        from barnabas.storage.errors import StorageError
 
     try:
         serve_for_tests(config, token, ControlAddress(*control))

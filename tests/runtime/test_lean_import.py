@@ -1,4 +1,4 @@
-"""The command line loads structlog without rich; a program that embeds a broker has all of structlog."""
+"""The command line loads structlog without rich and greenlet; a program that embeds a broker has all of it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ def output_of(program: str) -> str:
     ).stdout.strip()
 
 
-def test_structlog_is_loaded_without_rich_which_stays_available() -> None:
+def test_structlog_is_loaded_without_rich_and_greenlet_which_stay_available() -> None:
     program = """
 import sys
 from barnabas.runtime.lean_import import import_structlog_without_extras
 import_structlog_without_extras()
 import barnabas.runtime.logging
-loaded = "rich" in sys.modules
-import rich.console
-print(loaded, rich.console.Console.__name__)
+loaded = {"rich", "greenlet"} & set(sys.modules)
+import greenlet, rich.console
+print(loaded, rich.console.Console.__name__, greenlet.greenlet.__name__)
 """
-    assert output_of(program) == "False Console"
+    assert output_of(program) == "set() Console greenlet"
 
 
 def test_a_program_that_embeds_a_broker_can_format_tracebacks_with_rich() -> None:

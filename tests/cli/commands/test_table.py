@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.__main__ import main
+from barnabas.__main__ import command_parser, main
 from barnabas.cli.commands import COMMANDS
 from barnabas.cli.exit_codes import ExitCode
+from barnabas.pipeline.commands import PIPELINE
 
 PROJECT = Path(__file__).resolve().parents[3]
 HEAVY = ("kio", "rich", "asyncio", "structlog", "aiofiles", "argcomplete", "logging", "json")
@@ -41,6 +42,26 @@ def test_help_loads_only_the_arguments(arguments: list[str]) -> None:
         [sys.executable, "-c", program, *arguments, "--help"], capture_output=True, text=True, check=True
     )
     assert ended.stderr.splitlines()[-1] == "loaded:"
+
+
+def test_a_wrong_command_line_gets_the_same_answer_if_only_its_command_has_a_parser(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command_line = ["topics", "--no-such-option"]
+    for parser in (command_parser(), command_parser("topics")):
+        with pytest.raises(SystemExit, match="2"):
+            parser.parse_args(command_line)
+    answer = capsys.readouterr().err
+    half = len(answer) // 2
+    assert answer[:half] == answer[half:]
+    assert "usage: barnabas topics" in answer
+
+
+def test_an_unknown_command_is_told_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["no-such-command"])
+    error = capsys.readouterr().err
+    assert [name for name in (*NAMES, PIPELINE) if f"'{name}'" not in error] == []
 
 
 def test_the_page_names_each_command_and_each_exit_code() -> None:
