@@ -1,4 +1,4 @@
-"""The command line loads structlog without rich and greenlet; a program that embeds a broker has all of it."""
+"""The command line loads structlog without rich and greenlet; a program that embeds a broker has it all."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ NOT_OURS = (
 )
 """Modules of features that an ordinary broker does not use."""
 
-OUR_MODULES_MAX = 600
-"""A module takes 6 KB of memory and 0.3 ms of the start on average."""
+OUR_MODULES_MAX = 620
+"""On average a module takes 20 KB of memory and 0.3 ms of a start."""
 
 _TELL_MODULES = """
 import sys
@@ -51,9 +51,8 @@ def test_the_last_line_of_the_log_says_that_the_broker_has_stopped(tmp_path: Pat
 def test_an_ordinary_start_loads_few_libraries(tmp_path: Path) -> None:
     loaded = modules_of_a_start(tmp_path)
     packages = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names - {"barnabas"}
-    assert {
-        name for name in packages if "cython" not in name
-    } <= LIBRARIES  # compiled modules make such names
+    of_compiled_modules = {name for name in packages if "cython" in name}
+    assert packages - of_compiled_modules <= LIBRARIES
     assert {name for name in loaded if is_one_of(name, NOT_FROM_PYTHON)} == set()
 
 
