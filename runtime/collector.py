@@ -7,7 +7,7 @@ its modules, collections would find next to nothing and take a twentieth of its 
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 _NEW_OBJECTS_PER_COLLECTION = 20_000
@@ -20,7 +20,7 @@ _OLDER_COLLECTIONS_PER_FULL = 80
 
 
 @contextmanager
-def without_collections() -> Iterator[None]:
+def without_collections() -> Generator[None]:
     """Make no collections inside, where modules are loaded. Later ones exclude the objects that exist at the
     end.
     """
