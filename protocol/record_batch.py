@@ -113,6 +113,17 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
+    def first_timestamp_ms(self) -> int:
+        """The time of the first record, as far as the header tells; -1 without one.
+
+        A batch with the broker's time of the append has one time for all records. A delete horizon takes the
+        place of the first record's time: the largest time of a record stands for it then.
+        """
+        if self.attributes & (LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG):
+            return self.max_timestamp_ms
+        return self.base_timestamp_ms
+
+    @property
     def compression(self) -> Compression:
         """The codec; RecordFormatError for the ids 5 to 7, which `validate_produced` refuses."""
         codec = self.attributes & COMPRESSION_MASK

@@ -2,7 +2,7 @@
 
 The values are those of `runtime/metrics.py`, read when they are asked for. One family is written at a time,
 and other work runs between two of them. Each has at most `SERIES_MAX` label sets; the rest is added up in
-one series, whose labels are all `OTHERS`.
+one series, whose labels are all `OTHERS`. Of ages that series has the greatest.
 
 Prometheus's library negotiates the format and has the metrics of the process. It needs ten times the time of
 `_number_lines` for a line, which is too long on the loop's one thread (decision 33), so these lines are
@@ -35,6 +35,8 @@ MERGED: Final = "barnabas_metrics_merged_series"
 _OPENMETRICS: Final = "application/openmetrics-text"
 _END: Final = b"# EOF\n"
 _TOTAL: Final = "_total"
+_AGE: Final = "_age_ms"
+"""The end of the names of ages. Their sum would say nothing."""
 
 _process = ProcessCollector(registry=None)
 """Memory, processor time and open files of this process (Linux)."""
@@ -70,7 +72,8 @@ def _families(metrics: Metrics, *, is_openmetrics: bool) -> Iterator[_Written]:
     for name, numbers in metrics.numbers():
         kept, rest = _bounded(numbers)
         if rest:
-            kept.append((_others(rest), sum(value for _, value in rest)))
+            merge = max if name.endswith(_AGE) else sum
+            kept.append((_others(rest), merge(value for _, value in rest)))
         yield _Written(len(rest), name, _number_lines(name, kept, is_openmetrics=is_openmetrics))
     for name, histograms in metrics.distributions():
         kept_histograms, rest_histograms = _bounded(histograms)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.runtime.metrics import Counter, Histogram, Labelled, Metrics
+from barnabas.runtime.metrics import Counter, Histogram, Labelled, Labels, Metrics
 from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
+from barnabas.share.leader.oldest_records import OldestRecords
 from barnabas.share.leader.share_counts import GroupCounts, ShareCounts, TopicCounts
 from barnabas.share.partition.acknowledgement import AcknowledgeType
-from barnabas.share.sessions.session import ShareSessionKey
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
     from barnabas.share.leader.share_partitions import SharePartitions
     from barnabas.share.sessions.session_cache import ShareSessionCache
+    from barnabas.storage.log.partition_log import PartitionLog
 
 _GROUPS = "kafka_server_sharegroupmetrics_"
 _PARTITIONS = "kafka_server_sharepartitionmetrics_"
@@ -39,7 +40,7 @@ def publish_share(
 ) -> None:
     """Publishes all metrics of share groups; `image` has the topics' names."""
     _publish_groups(metrics, partitions.counts)
-    _publish_partitions(metrics, partitions, sessions)
+    _publish_partitions(metrics, partitions)
     _publish_topics(metrics, partitions.counts, image)
     metrics.gauge(_SESSIONS + "sharesessionscount", lambda: len(sessions))
     metrics.gauge(_SESSIONS + "sharepartitionscount", lambda: sessions.partition_count)
@@ -70,8 +71,8 @@ def _by_group(counts: ShareCounts, read: Callable[[GroupCounts], Histogram]) -> 
         yield {"group": group_id}, read(one)
 
 
-def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions: ShareSessionCache) -> None:
-    """The metrics of the share-partitions with a leader in memory."""
+def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
+    """The metrics of the share-partitions: most are of those with a leader in memory."""
     values: dict[str, Callable[[SharePartitionLeader], float]] = {
         _PARTITIONS + "inflightmessagecount": lambda one: one.core.in_flight_count,
         _PARTITIONS + "inflightbatchcount": lambda one: one.core.in_flight_batch_count,
@@ -85,7 +86,7 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
         "barnabas_share_archived_records_total": lambda one: one.counts.archived_records,
         "barnabas_share_redelivered_records_total": lambda one: one.counts.redelivered_records,
         "barnabas_share_locked_records": _locked_records,
-        "barnabas_share_oldest_lock_age_ms": partial(_oldest_lock_age_ms, partitions, sessions),
+        "barnabas_share_oldest_lock_age_ms": partial(_oldest_lock_age_ms, partitions),
         "barnabas_share_delayed_records": lambda one: one.core.delayed_count,
         "barnabas_share_expired_records_total": lambda one: one.counts.expired_records,
         "barnabas_share_invalid_delay_headers_total": lambda one: one.counts.invalid_delay_headers,
@@ -93,6 +94,8 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))
     metrics.family("barnabas_share_lag_records", partial(_lags, partitions))
+    oldest_records = OldestRecords(partitions.clock, partitions.backlogs)
+    metrics.family("barnabas_share_oldest_record_age_ms", partial(_oldest_record_ages_ms, oldest_records))
     histograms: dict[str, Callable[[SharePartitionLeader], Histogram]] = {
         "inflightbatchmessagecount": lambda one: one.counts.in_flight_batch_records,
         "fetchlocktimems": lambda one: one.counts.fetch_ms,
@@ -105,43 +108,35 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions, sessions:
 
 
 def _lags(partitions: SharePartitions) -> Labelled[float]:
-    """Also of share-partitions whose leader is gone; without those whose start is undecided."""
-    for labels, lag in _by_partition(partitions, lambda one: float(one.lag())):
-        if lag >= 0:
-            yield labels, lag
-    for group_id, (topic, partition), lag in partitions.idle_lags:
-        yield {"group": group_id, "topic": topic, "partition": str(partition)}, lag
+    for backlog in partitions.backlogs():
+        yield _labels(backlog.group_id, backlog.log), backlog.lag
+
+
+def _oldest_record_ages_ms(oldest_records: OldestRecords) -> Labelled[float]:
+    for backlog, age_ms in oldest_records.ages_ms():
+        yield _labels(backlog.group_id, backlog.log), age_ms
 
 
 def _locked_records(leader: SharePartitionLeader) -> float:
     return sum(lock.record_count for lock in leader.core.held_locks())
 
 
-def _oldest_lock_age_ms(
-    partitions: SharePartitions, sessions: ShareSessionCache, leader: SharePartitionLeader
-) -> float:
-    """The time since the oldest lock was acquired or last renewed; 0 without a lock.
-
-    Only the ends of locks are kept. The start of a lock is computed from the present duration of the member's
-    locks.
-    """
+def _oldest_lock_age_ms(partitions: SharePartitions, leader: SharePartitionLeader) -> float:
+    """The time since the acquisition, which a renewal leaves; 0 without a lock."""
     now_ms = partitions.clock.monotonic_ms()
-    of_group = partitions.limits(leader.group_id).lock_duration_ms
-    age_ms = 0
-    for member_id, _, deadline_ms in leader.core.held_locks():
-        session = sessions.get(ShareSessionKey(leader.group_id, member_id))
-        own_ms = None if session is None else session.lock_duration_ms
-        duration_ms = of_group if own_ms is None else own_ms
-        age_ms = max(age_ms, now_ms - (deadline_ms - duration_ms))
-    return age_ms
+    return max((now_ms - lock.acquired_ms for lock in leader.core.held_locks()), default=0)
 
 
 def _by_partition(
     partitions: SharePartitions, read: Callable[[SharePartitionLeader], _Measured]
 ) -> Labelled[_Measured]:
     for leader in partitions:
-        topic, partition = leader.log.topic_partition
-        yield {"group": leader.group_id, "topic": topic, "partition": str(partition)}, read(leader)
+        yield _labels(leader.group_id, leader.log), read(leader)
+
+
+def _labels(group_id: str, log: PartitionLog) -> Labels:
+    topic, partition = log.topic_partition
+    return {"group": group_id, "topic": topic, "partition": str(partition)}
 
 
 def publish_dead_letters(metrics: Metrics, letters: DeadLetters, partitions: SharePartitions) -> None:

@@ -10,20 +10,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.share.leader.backlog import Backlog
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.topic_partition import TopicPartition
 
 IDLE_LAGS_MAX: Final = 10_000
 """The most share-partitions whose lag is kept; that of a further one is unknown while its leader is gone."""
-
-
-class IdleLag(NamedTuple):
-    """The lag of one share-partition now."""
-
-    group_id: str
-    topic_partition: TopicPartition
-    lag: int
 
 
 class _AtTheEnd(NamedTuple):
@@ -43,10 +35,10 @@ class IdleLags:
         """By group."""
         self._count = 0
 
-    def __iter__(self) -> Iterator[IdleLag]:
+    def __iter__(self) -> Iterator[Backlog]:
         for of_partition in self._by_partition.values():
             for group_id, state in of_partition.items():
-                yield IdleLag(group_id, state.log.topic_partition, _lag_now(state))
+                yield Backlog(group_id, state.log, state.start_offset, _lag_now(state))
 
     def __contains__(self, key: SharePartitionKey) -> bool:
         return key.group_id in self._by_partition.get(key.topic_id_partition, ())

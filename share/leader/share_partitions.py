@@ -17,6 +17,7 @@ from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
+from barnabas.share.leader.backlog import Backlog
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_lags import IdleLags
 from barnabas.share.leader.idle_leaders import IdleLeaders
@@ -126,6 +127,13 @@ class SharePartitions:
 
     def __iter__(self) -> Iterator[SharePartitionLeader]:
         return iter(self._leaders.values())
+
+    def backlogs(self) -> Iterator[Backlog]:
+        """Also of share-partitions whose leader is gone; without those whose start is undecided."""
+        for leader in self:
+            if leader.core.is_initialised:
+                yield Backlog(leader.group_id, leader.log, leader.core.spso, leader.lag())
+        yield from self.idle_lags
 
     def get(self, key: SharePartitionKey) -> SharePartitionLeader | None:
         """The leader, if it has been loaded."""

@@ -14,8 +14,8 @@ class HeldLock(NamedTuple):
 
     member_id: str
     record_count: int
-    deadline_ms: int
-    """Monotonic."""
+    acquired_ms: int
+    """Monotonic. A renewal leaves it."""
 
 
 def held_locks(in_flight: InFlight) -> Iterator[HeldLock]:
@@ -26,4 +26,4 @@ def held_locks(in_flight: InFlight) -> Iterator[HeldLock]:
         for run in batch.runs:
             if run.state is ACQUIRED and run.owner is not None:
                 record_count = in_flight.control_runs.data_count(run.first_offset, run.last_offset)
-                yield HeldLock(run.owner, record_count, run.lock_deadline_ms)
+                yield HeldLock(run.owner, record_count, run.acquired_ms)

@@ -340,6 +340,11 @@ class PartitionLog:
         with self._reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
 
+    def timestamp_at(self, offset: int) -> int | None:
+        """The time of the batch at `offset` in ms; see `Reader.timestamp_at`. Raises as `read` does."""
+        with self._reads:
+            return self._reader.timestamp_at(offset)
+
     async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`; None if there is none.
 

@@ -209,6 +209,17 @@ class Reader:
             segment, start = self._log.segments.after(segment), 0
         return available
 
+    def timestamp_at(self, offset: int) -> int | None:
+        """The time of the first record of the batch that holds or follows `offset`, by its header.
+
+        Batches that compaction has emptied are passed over. None if there is no such batch below the high
+        watermark, or if its records have no timestamps.
+        """
+        for _, _, header in self._data_from(offset, self._bounded(offset, None)):
+            if header.record_count:
+                return header.first_timestamp_ms if header.first_timestamp_ms >= 0 else None
+        return None
+
     def read_batches(
         self,
         offset: int,
@@ -297,18 +308,21 @@ class Reader:
 
     def _find_data(self, offset: int, upper_offset: int) -> tuple[Segment, int, BatchHeader] | None:
         """The first data batch that ends at or above `offset`: its segment, position and header."""
+        return next(self._data_from(offset, upper_offset), None)
+
+    def _data_from(self, offset: int, upper_offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+        """The data batches that end at or above `offset` and begin below `upper_offset`; see `_find_data`."""
         if offset >= upper_offset:
-            return None
+            return
         segment: Segment | None
         segment, position = self._floor(offset)
         while segment is not None:
             for found, header in self.walk(segment, position, offset):
                 if header.base_offset >= upper_offset:
-                    return None
+                    return
                 if header.last_offset >= offset:
-                    return segment, found, header
+                    yield segment, found, header
             segment, position = self._log.segments.after(segment), 0
-        return None
 
     def _end_position(self, segment: Segment, start: int, upper_offset: int) -> int:
         """The position in the segment where the batches below `upper_offset` end."""

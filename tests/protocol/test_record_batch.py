@@ -13,6 +13,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import (
     BATCH_SPAN,
     CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
     RECORD_COUNT_MAX,
@@ -210,6 +211,17 @@ def test_log_append_time_replaces_the_header_with_a_new_checksum() -> None:
     )
     assert header.log_append_time
     assert is_checksum_valid(rewritten, 0, header)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [(0, NOW_MS), (LOG_APPEND_TIME_FLAG, NOW_MS + 50), (DELETE_HORIZON_FLAG, NOW_MS + 50)],
+)
+def test_the_time_of_the_first_record_is_in_the_header_unless_another_time_is_in_its_place(
+    attributes: int, expected: int
+) -> None:
+    batch = produced(attributes=attributes, base_timestamp_ms=NOW_MS, max_timestamp_ms=NOW_MS + 50)
+    assert read_header(batch).first_timestamp_ms == expected
 
 
 def test_headers_are_walked_with_their_positions() -> None:

@@ -115,6 +115,8 @@ async def test_series_beyond_the_bound_are_added_up(monkeypatch: pytest.MonkeyPa
     groups = ["d", "b", "a", "c", "e"]
     metrics.family("lag", lambda: [({"group": group, "topic": "t"}, 10) for group in groups])
     metrics.histograms("wait_ms", lambda: [({"group": group}, histogram) for group in groups])
+    ages = dict(zip(groups, (5, 1, 2, 7, 6), strict=True))
+    metrics.family("wait_age_ms", lambda: [({"group": group}, age) for group, age in ages.items()])
     metrics.family("few", lambda: [({"group": group}, 1) for group in groups[:3]])
     found = await families(metrics)
     assert values(found["lag"]) == {("a", "t"): 10, ("b", "t"): 10, (OTHERS, OTHERS): 30}
@@ -124,8 +126,9 @@ async def test_series_beyond_the_bound_are_added_up(monkeypatch: pytest.MonkeyPa
         if sample.name == "wait_ms_count"
     }
     assert counts == {"a": 1, "b": 1, OTHERS: 3}
+    assert values(found["wait_age_ms"]) == {("a",): 2, ("b",): 1, (OTHERS,): 7}
     assert values(found["few"]) == {("d",): 1, ("b",): 1, ("a",): 1}
-    assert values(found[MERGED]) == {("lag",): 3, ("wait_ms",): 3}
+    assert values(found[MERGED]) == {("lag",): 3, ("wait_age_ms",): 3, ("wait_ms",): 3}
 
 
 async def test_every_metric_of_a_broker_can_be_parsed() -> None:

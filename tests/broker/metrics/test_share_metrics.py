@@ -195,6 +195,21 @@ async def test_writes_of_leaders_are_counted_in_either_store(store: str) -> None
         assert stage.count("share_coordinator_metrics_write_latency_count") == before + 2
 
 
+async def test_the_age_of_the_oldest_lock_begins_with_the_acquisition_and_not_with_a_renewal() -> None:
+    async with staged() as stage:
+        name = "barnabas_share_oldest_lock_age_ms{group=group,partition=0,topic=t}"
+        await stage.member.take(10)
+        for renewals in range(1, 4):
+            await stage.lab.advance(10_000)
+            await stage.member.acknowledge([(3, 3, RENEW)], renew=True)
+            assert stage.lab.broker.metrics.snapshot()[name] == renewals * 10_000
+        await stage.member.acknowledge([(3, 3, ACCEPT)])
+        assert stage.lab.broker.metrics.snapshot()[name] == 0
+        await stage.member.take(10)
+        await stage.lab.advance(1_000)
+        assert stage.lab.broker.metrics.snapshot()[name] == 1_000
+
+
 async def test_locks_are_counted_with_the_age_of_the_oldest() -> None:
     async with staged() as stage:
         labels = "{group=group,partition=0,topic=t}"

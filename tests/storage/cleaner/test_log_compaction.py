@@ -27,6 +27,7 @@ from tests.storage.log_building import (
     NOW_MS,
     append_checkpoint,
     append_deltas,
+    headers_of,
     offset_for_timestamp,
     open_log,
     small_storage,
@@ -80,6 +81,25 @@ async def test_keys_beyond_a_small_map_wait_for_the_next_pass() -> None:
         assert latest_by_key(records_read(log)) == latest_by_key(before)
     assert offsets[:2] == [4, 8]
     assert records_read(log) == before[-10:]
+    await log.close()
+
+
+async def test_the_time_at_a_removed_offset_is_that_of_the_next_record() -> None:
+    log = await open_log(MemoryFileSystem(), config=COMPACTED)
+    append_batch(log, keyed(b"a", b"1", timestamp_ms=NOW_MS, producer_id=9, base_sequence=0))
+    append_batch(log, keyed(b"b", b"1", timestamp_ms=NOW_MS + 1))
+    append_batch(log, keyed(b"a", b"2", timestamp_ms=NOW_MS + 2))
+    append_batch(log, keyed(b"b", b"2", timestamp_ms=NOW_MS + 3))
+    await roll(log)
+    await clean(log)
+    emptied, *left = headers_of(log.read(0, bytes_max=2**30).buffers)
+    assert (emptied.record_count, [one.base_offset for one in left]) == (0, [2, 3])
+    assert [log.timestamp_at(offset) for offset in range(4)] == [
+        NOW_MS + 2,
+        NOW_MS + 2,
+        NOW_MS + 2,
+        NOW_MS + 3,
+    ]
     await log.close()
 
 

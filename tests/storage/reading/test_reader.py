@@ -36,8 +36,10 @@ class Model:
         return [batch for batch in self.batches if batch[1] >= offset]
 
 
-async def filled(random: Random, count: int, config: LogConfig) -> tuple[PartitionLog, Model]:
-    log, model = await open_log(MemoryFileSystem(), config=config), Model()
+async def filled(
+    random: Random, count: int, config: LogConfig, filesystem: MemoryFileSystem | None = None
+) -> tuple[PartitionLog, Model]:
+    log, model = await open_log(filesystem or MemoryFileSystem(), config=config), Model()
     for number in range(count):
         if random.random() < 0.5:
             append_deltas(log, random.choice([1, 1, 2, 5]))
@@ -218,6 +220,7 @@ async def test_offset_outside_the_log_is_refused(offset: int) -> None:
     for read in (
         lambda: log.read(offset, bytes_max=100),
         lambda: log.read_batches(offset, records_max=1, bytes_max=100),
+        lambda: log.timestamp_at(offset),
     ):
         with pytest.raises(ApiError) as refused:
             read()
@@ -239,6 +242,30 @@ async def test_reading_inside_a_batch_begins_with_it() -> None:
     read = log.read(7, bytes_max=LARGE)
     assert read.first_offset == 0
     assert log.read_batches(7, records_max=3, bytes_max=LARGE).batches[0].base_offset == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(**LOGS, is_reopened=st.booleans())
+async def test_the_time_at_an_offset_is_that_of_the_batch_that_holds_or_follows_it(
+    seed: int, config: LogConfig, is_reopened: bool
+) -> None:
+    filesystem = MemoryFileSystem()
+    log, model = await filled(Random(seed), 40, config, filesystem)
+    times = [headers_of(log.read(one[0], bytes_max=1).buffers)[0].base_timestamp_ms for one in model.batches]
+    if is_reopened:  # the first read verifies the batches
+        await log.close()
+        log = await open_log(filesystem, config=config, recovery_point=log.recovery_point)
+    for offset in range(log.log_end_offset):
+        following = (time for batch, time in zip(model.batches, times, strict=True) if batch[1] >= offset)
+        assert log.timestamp_at(offset) == next(following, None)
+
+
+async def test_there_is_no_time_without_a_batch_or_a_timestamp() -> None:
+    log = await open_log(MemoryFileSystem())
+    assert log.timestamp_at(0) is None
+    append(log, timestamp_ms=-1)
+    assert log.timestamp_at(0) is None
+    assert log.timestamp_at(1) is None
 
 
 async def test_many_segments_stay_within_the_bound_of_open_files() -> None:
