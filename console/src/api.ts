@@ -19,6 +19,9 @@ export interface Group {
   type: string;
   state: string;
   protocol_type: string;
+  member_count: number;
+  /** Of a share group; null if no lag is known yet. */
+  lag: number | null;
 }
 
 export interface Member {

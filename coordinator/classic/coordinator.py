@@ -211,7 +211,10 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
         self._rebalance.end_waits(group, ErrorCode.not_coordinator)
 
     def _listed(self, group: ClassicGroup) -> ListedGroup:
-        return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, self.GROUP_TYPE)
+        protocol_type = group.protocol_type or ""
+        return ListedGroup(
+            group.group_id, protocol_type, group.state.value, self.GROUP_TYPE, len(group.members)
+        )
 
     def _timed_out(self, group: ClassicGroup, timer: Timer, now_ms: int) -> Steps[None]:
         moment = self._moment(now_ms)

@@ -172,7 +172,9 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
             self._member_timers.forget(group.group_id, member_id)
 
     def _listed(self, group: ConsumerGroup) -> ListedGroup:
-        return ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, self.GROUP_TYPE)
+        return ListedGroup(
+            group.group_id, PROTOCOL_TYPE, group.state.value, self.GROUP_TYPE, len(group.members)
+        )
 
     def _timed_out(self, group: ConsumerGroup, timer: Timer, now_ms: int) -> Steps[None]:
         return self._membership.timed_out(group, timer, self._moment(now_ms))

@@ -15,6 +15,7 @@ class ListedGroup(NamedTuple):
     protocol_type: str
     state: str
     group_type: str
+    member_count: int
 
 
 class DescribedTopic(NamedTuple):

@@ -321,7 +321,9 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         self._load_checks.forget(group)
 
     def _listed(self, group: ShareGroup) -> ListedGroup:
-        return ListedGroup(group.group_id, PROTOCOL_TYPE, group.state.value, self.GROUP_TYPE)
+        return ListedGroup(
+            group.group_id, PROTOCOL_TYPE, group.state.value, self.GROUP_TYPE, len(group.members)
+        )
 
     def _timed_out(self, group: ShareGroup, timer: Timer, now_ms: int) -> Steps[None]:
         if timer.kind is TimerKind.LOAD_CHECK:

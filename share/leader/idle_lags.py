@@ -43,6 +43,11 @@ class IdleLags:
     def __contains__(self, key: SharePartitionKey) -> bool:
         return key.group_id in self._by_partition.get(key.topic_id_partition, ())
 
+    def lag_of(self, key: SharePartitionKey) -> int | None:
+        """None if it is not known here."""
+        state = self._by_partition.get(key.topic_id_partition, {}).get(key.group_id)
+        return None if state is None else _lag_now(state)
+
     @property
     def is_full(self) -> bool:
         """Whether there is no room for another share-partition."""

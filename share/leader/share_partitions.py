@@ -135,6 +135,13 @@ class SharePartitions:
                 yield Backlog(leader.group_id, leader.log, leader.core.spso, leader.lag())
         yield from self.idle_lags
 
+    def known_lag(self, key: SharePartitionKey) -> int | None:
+        """The records that are not final; None if that is not in memory, or the start is undecided."""
+        leader = self.in_memory(key)
+        if leader is None:
+            return self.idle_lags.lag_of(key)
+        return leader.lag() if leader.core.is_initialised else None
+
     def get(self, key: SharePartitionKey) -> SharePartitionLeader | None:
         """The leader, if it has been loaded."""
         leader = self._leaders.get(key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from barnabas.broker.http.api.pages import Page, PageQuery, next_keys
 from barnabas.broker.http.routes import Call, Operation, with_query, without_parameters
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.logging import get_logger
+from barnabas.share.sweep.shared_partitions import share_partitions_of
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -24,6 +26,8 @@ GroupType = Literal["share", "consumer", "classic"]
 _TAG = "groups"
 _PATH = "/api/v1/groups"
 _GROUP = f"{_PATH}/{{group}}"
+ENTRIES_PER_TURN: Final = 100
+"""The groups whose lags are added up in one turn of the loop."""
 
 
 class GroupQuery(PageQuery, forbid_unknown_fields=True):
@@ -40,6 +44,11 @@ class GroupEntry(Struct, kw_only=True):
     type: str
     state: str
     protocol_type: str
+    member_count: int
+    lag: int | None
+    """Of a share group: the sum of the lags that the broker has in memory, as for the metrics; null without
+    any. Null for groups of the other types.
+    """
 
 
 class GroupPage(Page, kw_only=True):
@@ -122,12 +131,15 @@ class GroupRoutes:
         listed = self._broker.groups.list_groups(query.state, query.type)
         groups = {group.group_id: group for group in listed}
         ids, has_more = next_keys(groups, query.cursor or None, query.limit)
-        return GroupPage(
-            groups=[_entry(groups[group_id]) for group_id in ids], next_cursor=ids[-1] if has_more else None
-        )
+        entries: list[GroupEntry] = []
+        for group_id in ids:
+            entries.append(self._entry(groups[group_id]))
+            if not len(entries) % ENTRIES_PER_TURN:
+                await asyncio.sleep(0)
+        return GroupPage(groups=entries, next_cursor=ids[-1] if has_more else None)
 
     async def _show(self, call: Call) -> GroupEntry:
-        return _entry(self._find(call.path["group"]))
+        return self._entry(self._find(call.path["group"]))
 
     async def _members(self, call: Call, query: PageQuery) -> MemberPage:
         group = self._find(call.path["group"])
@@ -149,6 +161,23 @@ class GroupRoutes:
                 return group
         raise ApiError(ErrorCode.group_id_not_found, f"There is no group {group_id}.")
 
+    def _entry(self, group: ListedGroup) -> GroupEntry:
+        group_type = group.group_type.lower()
+        return GroupEntry(
+            group_id=group.group_id,
+            type=group_type,
+            state=group.state.lower(),
+            protocol_type=group.protocol_type,
+            member_count=group.member_count,
+            lag=self._known_lag(group.group_id) if group_type == "share" else None,
+        )
+
+    def _known_lag(self, group_id: str) -> int | None:
+        """The sum over the partitions whose lag is known; None without any. Loads nothing."""
+        keys = share_partitions_of(self._broker.groups.share, group_id)
+        lags = [lag for key in keys if (lag := self._broker.share_partitions.known_lag(key)) is not None]
+        return sum(lags) if lags else None
+
     def _members_of(self, group: ListedGroup) -> Iterator[MemberEntry]:
         groups = self._broker.groups
         if group.group_type.lower() == "share":
@@ -162,15 +191,6 @@ class GroupRoutes:
         else:
             for classic in groups.classic.describe(group.group_id).members:
                 yield _member(classic.member_id, classic.client_id, classic.client_host, None)
-
-
-def _entry(group: ListedGroup) -> GroupEntry:
-    return GroupEntry(
-        group_id=group.group_id,
-        type=group.group_type.lower(),
-        state=group.state.lower(),
-        protocol_type=group.protocol_type,
-    )
 
 
 def _member(

@@ -43,6 +43,8 @@ function Groups({ groups, shown }: { groups: List<Group>; shown: Group[] }) {
           { title: "Group", isHead: true, cell: (group) => <a href={links.group(group.group_id)}>{group.group_id}</a> },
           { title: "Type", cell: (group) => group.type },
           { title: "State", cell: (group) => <GroupState state={group.state} /> },
+          { title: "Members", isNumber: true, cell: (group) => count(group.member_count) },
+          { title: "Lag", isNumber: true, cell: (group) => count(group.lag) },
         ]}
       />
       <Cut isCut={groups.isCut} text={`The first ${count(LIST_ENTRIES_MAX)} groups are shown.`} />

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from barnabas.client import ShareConsumer
 from tests.clients.cluster import Cluster
 from tests.clients.console.browser import PHONE
-from tests.clients.console.workplace import BUSY_TOPIC, busy_group, empty_console
+from tests.clients.console.workplace import BUSY_GROUP, BUSY_RECORDS, BUSY_TOPIC, busy_group, empty_console
 
 pytestmark = [pytest.mark.clients, pytest.mark.barnabas]
 
@@ -46,6 +46,17 @@ async def test_a_group_without_records_and_without_members_says_so(
         await console.open("#/groups/packing", "packing")
         await expect(console.page.get_by_text("The group has no members")).to_be_visible()
         assert await console.violations() == []
+
+
+async def test_groups_are_listed_with_their_members_and_their_lag(
+    barnabas_command: Path, tmp_path: Path
+) -> None:
+    async with empty_console(barnabas_command, tmp_path) as (broker, console), busy_group(broker):
+        await console.open("#/groups", "Groups")
+        cells = console.page.get_by_role("row", name=BUSY_GROUP).get_by_role("cell")
+        await expect(cells).to_have_text(["share", "stable", "1", str(BUSY_RECORDS // 2)])
+        Cluster(broker.address).produce(BUSY_TOPIC, ["one more"])
+        await expect(cells.last).to_have_text(str(BUSY_RECORDS // 2 + 1))
 
 
 async def test_a_long_list_has_pages_and_a_filter(barnabas_command: Path, tmp_path: Path) -> None:

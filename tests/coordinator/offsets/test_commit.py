@@ -16,7 +16,7 @@ def test_makes_a_simple_group_where_there_is_none() -> None:
     bench = Bench()
     assert bench.start_commit(7).result() == [ErrorCode.none]
     assert bench.committed() == 7
-    assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic")
+    assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic", 0)
     assert bench.classic.describe(GROUP).protocol_type == ""
 
 

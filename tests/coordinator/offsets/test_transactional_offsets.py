@@ -130,7 +130,7 @@ def test_keep_the_group_and_its_offsets_from_expiring() -> None:
 def test_make_a_simple_group_where_there_is_none() -> None:
     bench = Bench()
     transactional_commit(bench).result()
-    assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic")
+    assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic", 0)
 
 
 def test_no_commit_without_the_partition_in_the_transaction() -> None:

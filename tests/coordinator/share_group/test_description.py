@@ -94,4 +94,4 @@ def test_lists_are_filtered_by_state_and_type_without_regard_to_case(
 def test_a_listed_group_names_its_type_and_state() -> None:
     simulation = Simulation()
     simulation.join("a")
-    assert simulation.coordinator.list_groups() == [ListedGroup(GROUP, "share", "Stable", "share")]
+    assert simulation.coordinator.list_groups() == [ListedGroup(GROUP, "share", "Stable", "share", 1)]
