@@ -1,4 +1,4 @@
-"""The lags of share-partitions whose leaders were idle, and are gone from memory: for metrics.
+"""The lags of share-partitions whose leaders were idle, and are gone from memory: for metrics and lists.
 
 Nothing changes such a state until its leader is loaded again, so the lag grows only with the log. A group
 without consumers is the one whose lag matters most.
