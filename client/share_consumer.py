@@ -104,9 +104,9 @@ class ShareConsumer(
     ) -> None:
         """Handle records, up to `concurrency` at once, until the consumer is stopped or closed.
 
-        A record is accepted when its handler returns. An exception from the handler is logged, and rejects or
-        releases that record, see `reject_on`. Not available in implicit mode, which cannot accept single
-        records.
+        A record is accepted when its handler returns. An exception from the handler releases that record, and
+        is logged with its traceback. One of `reject_on` rejects the record, and is logged in one line. Not
+        available in implicit mode, which cannot accept single records.
         """
         if self._settings.is_implicit:
             raise MisuseError(

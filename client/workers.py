@@ -24,7 +24,8 @@ async def work(
 ) -> None:
     """Pass every record to the handler, `concurrency` at once, until there are no more.
 
-    A handler's failure affects only its record. Any other error in one worker ends all workers, and is
+    A handler's failure affects only its record, and is logged: in one line if the exception rejects the
+    record, else with its traceback. Any other error in one worker ends all workers, and is
     raised. Handlers that still run at the deadline are cancelled.
     """
     if not 1 <= concurrency <= CONCURRENCY_MAX:
@@ -54,7 +55,11 @@ async def _work(
             # If this task was not cancelled, the handler awaited something that was.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            log.exception("The handler failed on %r", record)
+            if record.holder.rejects(error):
+                # Some exceptions, such as pydantic's, have several lines.
+                log.warning("The handler rejects %r: %s", record, " ".join(repr(error).split()))
+            else:
+                log.exception("The handler failed on %r", record)
 
 
 def _is_cancelled() -> bool:

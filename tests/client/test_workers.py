@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
-from barnabas.client import MisuseError
+from barnabas.client import MisuseError, workers
 from tests.client.virtual_world import TOPIC, World, eventually, virtually
+
+
+class SpoiledError(Exception):
+    """No consumer will ever be able to process the record. It says so in several lines."""
+
+    def __repr__(self) -> str:
+        return "SpoiledError: two faults:\n  no price\n  no address"
 
 
 @virtually
@@ -92,6 +100,33 @@ async def test_a_handler_that_awaits_a_cancelled_future_has_failed(
     await running
     assert failed == {0, 1, 2}
     assert len([line for line in caplog.messages if line.startswith("The handler failed on")]) == 3
+
+
+@virtually
+async def test_a_rejecting_exception_is_logged_in_one_line_and_others_with_a_traceback(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.topic(TOPIC, "spoiled", "unlucky")
+    await world.group()
+
+    async def handle(record: Any) -> None:
+        if record.value == b"spoiled":
+            raise SpoiledError
+        if record.delivery_count == 1:
+            raise ZeroDivisionError
+
+    async with world.consumer(reject_on=(SpoiledError,)) as consumer:
+        running = asyncio.create_task(consumer.run(handle, concurrency=1))
+        await eventually(lambda: _lag_is(world, 0))
+    await running
+    rejection, failure = [one for one in caplog.records if one.name == workers.__name__]
+    assert rejection.getMessage() == (
+        "The handler rejects <ShareRecord orders-0@0 settled>: SpoiledError: two faults: no price no address"
+    )
+    assert (rejection.levelno, rejection.exc_info) == (logging.WARNING, None)
+    assert failure.getMessage() == "The handler failed on <ShareRecord orders-0@1 settled>"
+    assert failure.exc_info is not None
+    assert failure.exc_info[0] is ZeroDivisionError
 
 
 @virtually
