@@ -48,6 +48,8 @@ export interface Holder {
   member_id: string;
   client_id: string | null;
   client_host: string | null;
+  /** When the member acquired the records; a renewal does not change it. */
+  acquired_ms: number;
   lock_deadline_ms: number;
   lock_remaining_ms: number;
 }

@@ -48,7 +48,7 @@ test("a box is cut at the ends of the window, and one outside is left out", () =
 });
 
 test("a locked box has the rest of its lock", () => {
-  const holder = { member_id: "m", client_id: null, client_host: null, lock_deadline_ms: 0, lock_remaining_ms: 7_500 };
+  const holder = { member_id: "m", client_id: null, client_host: null, acquired_ms: 0, lock_deadline_ms: 0, lock_remaining_ms: 7_500 };
   const [box] = boxesOf([{ ...range(100, 100), holder }], BOUNDS, 1000, LOCK_MS);
   assert.equal(box?.lockShare, 0.25);
 });

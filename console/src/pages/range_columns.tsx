@@ -3,6 +3,7 @@
 import type { RecordRange } from "../api";
 import { count } from "../format";
 import { LockRest } from "../parts/lock_rest";
+import { Time } from "../parts/notices";
 import { StateOf } from "../parts/state";
 import type { Column } from "../parts/table";
 
@@ -48,7 +49,9 @@ function holderColumn(lockDurationMs: number | null): Column<RecordRange> {
       ) : (
         <span class="holder">
           <code>{holder.member_id}</code>
-          {holder.client_id !== null && <small>{holder.client_id}</small>}
+          <small>
+            {holder.client_id !== null && `${holder.client_id}, `}acquired <Time timestampMs={holder.acquired_ms} />
+          </small>
           <LockRest remainingMs={holder.lock_remaining_ms} durationMs={lockDurationMs} />
         </span>
       ),

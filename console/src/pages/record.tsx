@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { get, recordsPath, type PastChange, type RecordHistory, type SharePartition } from "../api";
-import { count, seconds } from "../format";
+import { count, exactTime, seconds } from "../format";
 import { RangeActions } from "../parts/actions";
 import { CursorPages } from "../parts/cursor_pages";
 import { Empty, Figure, PageHead, Time, WhenLoaded } from "../parts/notices";
@@ -78,6 +78,13 @@ function Present({ history }: { history: RecordHistory }) {
       {record.delivery_count !== null && <Figure label="Deliveries" value={count(record.delivery_count)} />}
       {record.holder !== null && (
         <Figure label="Held by" value={record.holder.member_id} hint={record.holder.client_id ?? "has left the group"} />
+      )}
+      {record.holder !== null && (
+        <Figure
+          label="Held since"
+          value={<Time timestampMs={record.holder.acquired_ms} />}
+          hint={exactTime(record.holder.acquired_ms)}
+        />
       )}
       {record.holder !== null && <Figure label="Lock ends in" value={seconds(record.holder.lock_remaining_ms)} />}
       {record.wait !== null && <Figure label="Waits for" value={record.wait} />}

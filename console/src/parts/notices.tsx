@@ -83,7 +83,7 @@ export function Time({ timestampMs }: { timestampMs: number }) {
 }
 
 /** A number of a summary. */
-export function Figure({ label, value, hint }: { label: string; value: string; hint?: string }) {
+export function Figure({ label, value, hint }: { label: string; value: ComponentChildren; hint?: string }) {
   return (
     <div class="figure">
       <dt>{label}</dt>

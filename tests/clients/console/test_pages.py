@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 
 import pytest
+from playwright.async_api import expect
 
 from tests.clients.console.browser import PHONE, WIDE, Console, Theme, open_console
 from tests.clients.console.workplace import PARTITION, console_at_work, open_workplace
@@ -48,6 +50,29 @@ async def test_every_page_is_accessible_and_fits_the_screen_in_both_themes(
                     if console_pictures is not None:
                         picture = console_pictures / f"{name}-{theme}-{width}.png"
                         await console.page.screenshot(path=picture, full_page=True)
+
+
+async def test_a_held_record_has_the_time_of_its_acquisition_on_its_page_and_in_the_table(
+    barnabas_command: Path, tmp_path: Path
+) -> None:
+    async with (
+        open_workplace(barnabas_command, tmp_path) as workplace,
+        open_console(workplace.browser, workplace.address) as console,
+    ):
+        records = f"{workplace.address}/api/v1/share-groups/{GROUP}/topics/{TOPIC}/partitions/0/records"
+        answer = await (await console.page.request.get(records)).json()
+        acquired_ms = answer["ranges"][0]["holder"]["acquired_ms"]
+        acquired_at = datetime.fromtimestamp(acquired_ms / 1000, UTC).isoformat(" ", "milliseconds")
+        exact_time = acquired_at.replace("+00:00", " UTC")
+        await console.open(f"{PARTITION}/records/0", "Record 0")
+        figure = console.page.locator(".figure").filter(has_text="Held since")
+        await expect(figure.get_by_title(exact_time)).to_be_visible()
+        await expect(figure).to_contain_text(exact_time)
+        assert await console.violations() == []
+        await console.open(PARTITION, f"{TOPIC} 0")
+        row = console.page.get_by_role("row").filter(has_text="worker-1").first
+        await expect(row).to_contain_text("shipping, acquired ")
+        await expect(row.get_by_title(exact_time)).to_be_visible()
 
 
 async def test_the_theme_can_be_chosen_and_is_kept(barnabas_command: Path, tmp_path: Path) -> None:
