@@ -19,9 +19,9 @@ from barnabas.client.errors import (
     ConsumerError,
     GroupAuthorizationError,
     GroupFullError,
+    GroupNotFoundError,
     MisuseError,
     NoOffsetError,
-    NotAShareGroupError,
     ProduceError,
     ProducerFencedError,
     SecurityError,
@@ -33,6 +33,7 @@ from barnabas.client.errors import (
     UnreadableRecordError,
     UnsupportedBrokerError,
     WakeupError,
+    WrongGroupTypeError,
 )
 from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
 from barnabas.client.group_ranges import TakenRanges
@@ -70,13 +71,13 @@ __all__ = [
     "GroupAuthorizationError",
     "GroupFullError",
     "GroupMetadata",
+    "GroupNotFoundError",
     "GroupProgress",
     "HistoryStep",
     "LastChange",
     "LockHolder",
     "MisuseError",
     "NoOffsetError",
-    "NotAShareGroupError",
     "OffsetRange",
     "Outcome",
     "ProduceError",
@@ -104,5 +105,6 @@ __all__ = [
     "UnsupportedBrokerError",
     "Wait",
     "WakeupError",
+    "WrongGroupTypeError",
     "parse_security",
 ]

@@ -9,7 +9,7 @@
       BrokerError                 the same request would fail again; `code` is Kafka's
         UnsupportedBrokerError    the broker is too old, or does not support share groups
         GroupAuthorizationError, TopicAuthorizationError
-        GroupFullError, NotAShareGroupError
+        GroupFullError, GroupNotFoundError, WrongGroupTypeError
       SecurityError               TLS: one side does not trust, or does not understand, the other
         AuthenticationError       SASL: the broker does not accept the user or the mechanism
       UnknownTopicError           no topics have these `names`
@@ -110,8 +110,12 @@ class GroupFullError(BrokerError):
     """The group has the maximum number of members (`group.share.max.size`)."""
 
 
-class NotAShareGroupError(BrokerError):
-    """The group exists with another type."""
+class GroupNotFoundError(BrokerError):
+    """The group does not exist, or it is of another type than the request needs."""
+
+
+class WrongGroupTypeError(BrokerError):
+    """A consumer cannot join the group, because the group exists with another type."""
 
 
 class UnknownTopicError(ConsumerError):
@@ -271,7 +275,7 @@ _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
         ErrorCode.group_authorization_failed: GroupAuthorizationError,
         ErrorCode.topic_authorization_failed: TopicAuthorizationError,
         ErrorCode.group_max_size_reached: GroupFullError,
-        ErrorCode.group_id_not_found: NotAShareGroupError,
+        ErrorCode.group_id_not_found: GroupNotFoundError,
         ErrorCode.producer_fenced: ProducerFencedError,
         ErrorCode.invalid_producer_epoch: ProducerFencedError,
         ErrorCode.invalid_producer_id_mapping: ProducerFencedError,
@@ -282,6 +286,16 @@ _BY_CODE: Final[Mapping[ErrorCode, type[BrokerError]]] = MappingProxyType(
 def broker_error(code: ErrorCode, message: str | None) -> BrokerError:
     """The exception for a lasting error."""
     return _BY_CODE.get(code, BrokerError)(code, message)
+
+
+def joining_error(code: ErrorCode, message: str | None) -> BrokerError:
+    """The exception for a lasting error of a consumer that joins its group.
+
+    A group that does not exist would be created, so GROUP_ID_NOT_FOUND means one of another type.
+    """
+    if code is ErrorCode.group_id_not_found:
+        return WrongGroupTypeError(code, message)
+    return broker_error(code, message)
 
 
 def error_code(number: int) -> ErrorCode:

@@ -20,7 +20,7 @@ from enum import Enum, auto
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 
-from barnabas.client.errors import BrokerError, broker_error
+from barnabas.client.errors import BrokerError, joining_error
 from barnabas.client.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -173,7 +173,7 @@ class Membership:
             return step
         self.state = MembershipState.FAILED
         self.assignment = frozenset()
-        self.error = broker_error(code, message)
+        self.error = joining_error(code, message)
         return step
 
     def _join_again(self, *, at_once: bool) -> Step:

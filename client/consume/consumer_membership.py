@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from barnabas.client.consume.ownership import Ownership, assigned, reported
-from barnabas.client.errors import BrokerError, broker_error
+from barnabas.client.errors import BrokerError, joining_error
 from barnabas.client.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -231,7 +231,7 @@ class ConsumerMembership:
         self._known = None
         if step.move is Next.STOP:
             self._go(ConsumerState.FAILED)
-            self.error = broker_error(code, message)
+            self.error = joining_error(code, message)
         return step
 
     def _go(self, state: ConsumerState) -> None:

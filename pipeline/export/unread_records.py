@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import NotAShareGroupError
+from barnabas.client.errors import GroupNotFoundError
 from barnabas.client.topics import EARLIEST, Topic, Topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
@@ -117,6 +117,6 @@ async def _passed(
     names: dict[UUID, str] = {topic.topic_id: topic.name for topic in topics.values()}
     try:
         positions = await read_positions(cluster, group_id, names)
-    except NotAShareGroupError:
+    except GroupNotFoundError:
         return {}
     return {(one.topic, one.partition): one.start_offset for one in positions}

@@ -17,11 +17,11 @@ from barnabas.client.errors import (
     BrokerUnavailableError,
     ConsumerError,
     GroupAuthorizationError,
-    NotAShareGroupError,
     SecurityError,
     TopicAuthorizationError,
     UnknownTopicError,
     UnsupportedBrokerError,
+    WrongGroupTypeError,
 )
 from barnabas.client.membership import Membership
 from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topics
@@ -145,7 +145,7 @@ def explained(error: ConsumerError, group: str) -> PipelineError:
             reason = f"topics: {error}"
         case TopicAuthorizationError():
             reason = f"topics: there is no right to read them ({error})"
-        case NotAShareGroupError():
+        case WrongGroupTypeError():
             reason = f"group: {group} is no share group ({error})"
         case GroupAuthorizationError():
             reason = f"group: there is no right to read {group} ({error})"

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from barnabas.client import CommitFailedError, MisuseError
+from barnabas.client import CommitFailedError, MisuseError, WrongGroupTypeError
 from tests.client.consumer_world import (
     BytesConsumer,
     Journal,
@@ -58,6 +58,20 @@ async def test_a_rebalance_neither_loses_nor_repeats_a_record(world: World) -> N
     await first.close()
     seen = [value for values_of_one in await asyncio.gather(*reading) for value in values_of_one]
     assert sorted(seen, key=int) == [str(number) for number in range(300)]
+
+
+@virtually
+async def test_a_consumer_cannot_join_a_group_of_the_other_type(world: World) -> None:
+    await world.topic(TOPIC)
+    async with world.consumer(group="sharers"), consumer(world, group="readers"):
+        refused = (
+            (consumer(world, group="sharers"), "sharers is not a consumer group"),
+            (world.consumer(group="readers"), "readers is not a share group"),
+        )
+        for one, reason in refused:
+            async with one:
+                with pytest.raises(WrongGroupTypeError, match=reason):
+                    await one.poll(timeout=60)
 
 
 @virtually

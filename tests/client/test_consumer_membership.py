@@ -16,7 +16,7 @@ from barnabas.client.consume.consumer_membership import (
     Subscription,
 )
 from barnabas.client.consume.ownership import Ownership
-from barnabas.client.errors import BrokerError
+from barnabas.client.errors import BrokerError, WrongGroupTypeError
 from barnabas.client.member import Next, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
@@ -169,6 +169,13 @@ def test_other_errors_wait_or_end_the_membership(code: ErrorCode, move: Next) ->
     sent(membership)
     assert membership.handle(answer(0, code=code)).move is move
     assert isinstance(membership.error, BrokerError) == (move is Next.STOP)
+
+
+def test_a_group_of_another_type_ends_the_membership() -> None:
+    membership = new_member()
+    sent(membership)
+    assert membership.handle(answer(0, code=ErrorCode.group_id_not_found)) == Step(Next.STOP)
+    assert type(membership.error) is WrongGroupTypeError
 
 
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("one", -2)])

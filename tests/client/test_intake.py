@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.errors import ConsumerClosedError, NotAShareGroupError
+from barnabas.client.errors import ConsumerClosedError, WrongGroupTypeError
 from barnabas.client.held_record import HeldRecord, RecordState
 from barnabas.client.intake import Intake
 from barnabas.client.options import Settings
@@ -105,7 +105,7 @@ async def test_nothing_is_fetched_ahead_after_a_redelivery() -> None:
 async def test_nothing_is_fetched_after_the_end() -> None:
     bench = Bench()
     bench.intake.take(1)
-    bench.intake.end(NotAShareGroupError(ErrorCode.group_id_not_found))
+    bench.intake.end(WrongGroupTypeError(ErrorCode.group_id_not_found))
     assert bench.wanted == (0, 0)
 
 
@@ -166,9 +166,9 @@ async def test_the_end_wakes_readers_and_fails_all_later_calls() -> None:
 
 async def test_the_first_reason_to_end_is_raised() -> None:
     bench = Bench()
-    bench.intake.end(NotAShareGroupError(ErrorCode.group_id_not_found))
+    bench.intake.end(WrongGroupTypeError(ErrorCode.group_id_not_found))
     bench.intake.end()
-    with pytest.raises(NotAShareGroupError):
+    with pytest.raises(WrongGroupTypeError):
         bench.intake.take(1)
 
 

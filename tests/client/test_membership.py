@@ -17,9 +17,9 @@ from barnabas.client.errors import (
     BrokerError,
     GroupAuthorizationError,
     GroupFullError,
-    NotAShareGroupError,
     TopicAuthorizationError,
     UnsupportedBrokerError,
+    WrongGroupTypeError,
 )
 from barnabas.client.member import UNASSIGNED_RETRIES_MAX, UNASSIGNED_RETRY_MS, Next, Step
 from barnabas.client.membership import Membership, MembershipState
@@ -162,7 +162,7 @@ def test_a_temporary_error_is_retried_and_keeps_the_assignment(code: ErrorCode, 
         (ErrorCode.group_authorization_failed, GroupAuthorizationError),
         (ErrorCode.topic_authorization_failed, TopicAuthorizationError),
         (ErrorCode.group_max_size_reached, GroupFullError),
-        (ErrorCode.group_id_not_found, NotAShareGroupError),
+        (ErrorCode.group_id_not_found, WrongGroupTypeError),
         (ErrorCode.unsupported_version, UnsupportedBrokerError),
         (ErrorCode.invalid_request, BrokerError),
     ],

@@ -10,6 +10,7 @@ import pytest
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, confluent_admin
 from tests.clients.java_build import PROJECT
+from tests.clients.page_commands import run_commands
 from tests.clients.polling import eventually
 from tests.clients.test_readme import blocks, running
 
@@ -37,7 +38,7 @@ def test_records_are_produced_copied_and_consumed_by_the_programs(
 ) -> None:
     producing, copying, _ = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")
     consuming = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")[0]
-    new_topics(own_broker, "orders", "copies")
+    assert run_commands(PROJECT / "docs" / "asyncio-producer.md", own_broker) == 2
     reading_copies = consuming.replace('"orders"', '"copies"').replace('"reports"', '"copy-reports"')
     outputs = {name: tmp_path / name for name in ("producing", "copying", "consuming", "copies")}
     programs = (producing, copying, consuming, reading_copies)
@@ -65,7 +66,7 @@ def test_programs_that_share_a_partition_consume_and_copy_each_record_once(
 ) -> None:
     producing, _, copying = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")
     consuming, _, sharing = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")
-    new_topics(own_broker, "orders", "copies")
+    assert run_commands(PROJECT / "docs" / "asyncio-producer.md", own_broker) == 2
     producing = producing.replace('key=b"customer-7"', 'key=b"customer-%d" % number')
     reading_copies = consuming.replace('"orders"', '"copies"').replace("auto_offset_reset", _COMMITTED)
     programs = {
@@ -100,11 +101,10 @@ _COMMITTED = 'isolation_level="read_committed", auto_offset_reset'
 def test_a_share_group_copies_each_record_once(own_broker: BrokerProcess, tmp_path: Path) -> None:
     producing = blocks(PROJECT / "docs" / "asyncio-producer.md", "python")[0]
     consuming = blocks(PROJECT / "docs" / "asyncio-consumer.md", "python")[0]
-    copying = next(
-        one for one in blocks(PROJECT / "docs" / "asyncio-client.md", "python") if "transactional_id" in one
-    )
-    new_topics(own_broker, "orders", "copies")
-    Cluster(own_broker.address).set_group("copiers", {"share.auto.offset.reset": "earliest"})
+    page = PROJECT / "docs" / "asyncio-client.md"
+    copying = next(one for one in blocks(page, "python") if "transactional_id" in one)
+    new_topics(own_broker, "orders")
+    assert run_commands(page, own_broker) == 2
     reading_copies = consuming.replace('"orders"', '"copies"').replace("auto_offset_reset", _COMMITTED)
     programs = {
         "copying-1": copying,

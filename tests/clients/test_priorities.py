@@ -14,6 +14,7 @@ from tests.clients.cluster import Cluster, unique
 from tests.clients.confluent_polling import poll, share_consumer, text
 from tests.clients.java_build import PROJECT
 from tests.clients.java_polling import accept, poll_some, wait_for_lag
+from tests.clients.page_commands import run_commands
 from tests.clients.polling import eventually
 from tests.clients.share_probe import ShareProbe
 from tests.clients.test_readme import blocks, printed, running
@@ -91,10 +92,9 @@ def test_urgent_records_come_first_after_a_kill_of_the_broker(
 
 
 def test_the_programs_of_the_page(own_broker: BrokerProcess, tmp_path: Path) -> None:
-    cluster = Cluster(own_broker.address)
-    cluster.set_group("mail", {"share.auto.offset.reset": "earliest", "share.priority.header": "priority"})
-    cluster.topic(name="mails")
-    producer, consumer = blocks(PROJECT / "docs" / "priority.md", "python")
+    page = PROJECT / "docs" / "priority.md"
+    assert run_commands(page, own_broker) == 3
+    producer, consumer = blocks(page, "python")
     done, output = tmp_path / "done", tmp_path / "output"
     with running(producer + 'print("done")\nprint()\n', own_broker, done):
         eventually(lambda: printed(done), awaited="the records are produced")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import pytest
 from barnabas.__main__ import main
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
-from tests.clients.java_build import PROJECT
+from tests.clients.java_build import PROJECT, java_classpath, require
+from tests.clients.page_commands import run_commands
 from tests.clients.polling import eventually
 from tests.clients.test_readme import ADDRESS, blocks
 
@@ -24,7 +26,13 @@ PROGRAMS = [
     pytest.param(page, program, id=f"{page}-{number}")
     for page in PAGES
     for number, program in enumerate(blocks(PROJECT / "docs" / f"{page}.md", "python"))
-    if "SIGTERM" in program
+    if "SIGTERM" in program and "transactional_id" not in program
+]
+COPIERS = [
+    pytest.param(page, program, id=f"{page}-{number}")
+    for page in ("asyncio-client", "asyncio-producer")
+    for number, program in enumerate(blocks(PROJECT / "docs" / f"{page}.md", "python"))
+    if "transactional_id" in program
 ]
 JOB = json.dumps({"number": 7, "task": "resize", "arguments": [7, "7.png"]})
 """The pages for other queues find the fields of their own jobs in it, except the page with plain numbers."""
@@ -48,6 +56,39 @@ def test_a_worker_closes_its_consumer_on_sigterm(
         assert worker.wait(30) == 0, _errors(tmp_path)
     assert "Traceback" not in _errors(tmp_path)
     assert _description(own_broker, group, capsys).startswith(f"{group}  (share group, empty,")
+
+
+@pytest.mark.barnabas
+@pytest.mark.parametrize(("page", "program"), COPIERS)
+def test_a_copier_closes_its_consumer_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str, program: str
+) -> None:
+    topic, group = _names(program)
+    _prepare(own_broker, topic, group, JOB)
+    run_commands(PROJECT / "docs" / f"{page}.md", own_broker)
+    with _running(program, own_broker, tmp_path) as copier:
+        eventually(lambda: "1 records copied" in _output(tmp_path), awaited="the copy", deadline_seconds=40)
+        copier.terminate()
+        assert copier.wait(30) == 0, _errors(tmp_path)
+    assert "Traceback" not in _errors(tmp_path)
+    assert " group, empty" in _description(own_broker, group, capsys).splitlines()[0]
+
+
+@pytest.mark.barnabas
+@pytest.mark.clients
+def test_the_java_worker_closes_its_consumer_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = blocks(PROJECT / "docs" / "getting-started.md", "java")
+    _prepare(own_broker, "orders", "workers", JOB)
+    source = tmp_path / "Workers.java"
+    source.write_text(program.replace(ADDRESS, own_broker.address))
+    command = [require("java"), "-cp", java_classpath(), str(source)]
+    with _started(command, tmp_path) as worker:
+        eventually(lambda: JOB in _output(tmp_path), awaited="the job is done", deadline_seconds=60)
+        worker.terminate()
+        assert worker.wait(30) == 128 + signal.SIGTERM, _errors(tmp_path)
+    assert _description(own_broker, "workers", capsys).startswith("workers  (share group, empty,")
 
 
 @pytest.mark.barnabas
@@ -87,6 +128,13 @@ def _prepare(broker: BrokerProcess, topic: str, group: str, job: str) -> None:
 def _running(program: str, broker: BrokerProcess, folder: Path) -> Generator[subprocess.Popen[bytes]]:
     """The program in a process of its own; the files `output` and `errors` have its streams."""
     command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)]
+    with _started(command, folder) as worker:
+        yield worker
+
+
+@contextmanager
+def _started(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[bytes]]:
+    """As `_running`, with any command."""
     with (folder / "output").open("wb") as out, (folder / "errors").open("wb") as err:
         worker = subprocess.Popen(command, stdout=out, stderr=err)
     try:
