@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import shlex
 import signal
+import stat
 import subprocess
 from http import HTTPStatus
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -19,6 +22,7 @@ from tests.clients.java_build import PROJECT
 from tests.clients.test_readme import blocks
 
 PAGE = PROJECT / "docs" / "production.md"
+TOKEN_FILE = "/etc/barnabas/http-token"
 
 
 def service_command() -> list[str]:
@@ -36,8 +40,33 @@ def write_configuration(path: Path, address: str, http_address: str, data_direct
     assert "10.0.0.5:9092" in text
     assert "10.0.0.5:8080" in text
     assert "/var/lib/barnabas/data" in text
+    assert TOKEN_FILE in text
     with_addresses = text.replace("10.0.0.5:9092", address).replace("10.0.0.5:8080", http_address)
-    path.write_text(with_addresses.replace("/var/lib/barnabas/data", str(data_directory)))
+    with_directory = with_addresses.replace("/var/lib/barnabas/data", str(data_directory))
+    path.write_text(with_directory.replace(TOKEN_FILE, str(token_file(path.parent))))
+
+
+def token_file(folder: Path) -> Path:
+    """A file as the page's command makes it, but of the user of the test."""
+    (command,) = re.findall(r"^    (python3 -c .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    file = folder / "http-token"
+    own = command.replace("--owner barnabas ", "").replace(TOKEN_FILE, shlex.quote(str(file)))
+    assert own.count("barnabas") == str(file).count("barnabas")
+    subprocess.run(["sh", "-euc", own], check=True)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    return file
+
+
+def status_of_a_new_topic(http_address: str, token: str) -> int:
+    """The status of the answer to `POST /topics`."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    body = json.dumps({"name": "over-http", "partition_count": 1}).encode()
+    request = Request(f"http://{http_address}/api/v1/topics", body, headers)
+    try:
+        with urlopen(request, timeout=20) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
 
 
 @pytest.mark.barnabas
@@ -65,6 +94,9 @@ def test_the_service_starts_and_stops_in_order(barnabas_command: Path, tmp_path:
         assert (tmp_path / "data" / "meta.properties").is_file()
         with urlopen(f"http://{http_address}/readyz", timeout=20) as answer:
             assert answer.status == HTTPStatus.OK
+        assert status_of_a_new_topic(http_address, "wrong") == HTTPStatus.UNAUTHORIZED
+        token = (tmp_path / "http-token").read_text().strip()
+        assert status_of_a_new_topic(http_address, token) == HTTPStatus.CREATED
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=30)
         assert process.returncode == 0

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.containers.compose_file import read_yaml
+
 pytest_plugins = ("pytester",)
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+PROJECT = Path(__file__).resolve().parents[2]
+PAGE = PROJECT / "docs" / "testing.md"
 
 
 def blocks(language: str) -> list[str]:
@@ -24,6 +30,22 @@ def test_the_tests_on_the_page_pass(pytester: pytest.Pytester) -> None:
     pytester.makefile(".ini", pytest=configuration)
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
     result.assert_outcomes(passed=sum(len(re.findall(r"\bdef test_", block)) for block in tests))
+
+
+def test_the_workflow_is_valid_and_installs_parts_of_the_checkout(tmp_path: Path) -> None:
+    (text,) = blocks("yaml")
+    workflow = tmp_path / "tests.yml"
+    workflow.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    checked = subprocess.run([*command, str(workflow)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    steps = read_yaml(text)["jobs"]["tests"]["steps"]
+    ran = [step["run"] for step in steps if "run" in step]
+    assert "pip install './barnabas[testing]' -r project/requirements.txt" in ran
+    assert "mvn --batch-mode -f barnabas/junit install" in ran
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "testing" in project["optional-dependencies"]
+    assert (PROJECT / "junit" / "pom.xml").is_file()
 
 
 def test_the_page_names_every_control() -> None:
