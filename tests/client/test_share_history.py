@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client import BrokerError, Cause, DescribedState, MisuseError, ShareBrowser, UnknownTopicError
-from barnabas.protocol.errors import ErrorCode
+from barnabas.client import (
+    Cause,
+    DescribedState,
+    GroupNotFoundError,
+    MisuseError,
+    ShareBrowser,
+    UnknownTopicError,
+)
 from barnabas.share.log_store import history_search
 from tests.client.test_share_browser import browser, holding, topic_of
 from tests.client.virtual_world import ADDRESS, GROUP, TOPIC, World, virtually
@@ -52,6 +58,5 @@ async def test_unknown_names_are_errors(world: World) -> None:
         with pytest.raises(MisuseError, match="has no partition 7"):
             await look.history(TOPIC, 7, 0)
     async with ShareBrowser(ADDRESS, group=f"{GROUP}-other") as look:
-        with pytest.raises(BrokerError) as refused:
+        with pytest.raises(GroupNotFoundError):
             await look.history(TOPIC, 0, 0)
-    assert refused.value.code is ErrorCode.group_id_not_found
