@@ -142,6 +142,15 @@ def test_the_build_gets_every_folder_of_the_package() -> None:
     assert {f"!{folder}" for folder in FOLDERS} <= set(lines)
 
 
+def test_the_build_gets_the_target_of_every_link_in_the_package() -> None:
+    lines = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    inside = [PROJECT / line.removeprefix("!") for line in lines if line.startswith("!")]
+    links = [path for folder in FOLDERS for path in (PROJECT / folder).rglob("*") if path.is_symlink()]
+    targets = [link.resolve() for link in links if "node_modules" not in link.parts]
+    assert targets
+    assert [one for one in targets if not any(one.is_relative_to(place) for place in inside)] == []
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_mounted_file_exists(name: str) -> None:
     sources = [Path(bind.partition(":")[0]) for bind in SERVICES[name].binds]
