@@ -42,6 +42,16 @@ class Bench:
             self.deadlines.schedule(owner, deadline_ms)
 
 
+def schedule_three(bench: Bench) -> list[str]:
+    """Three owners, scheduled in another order than their deadlines; the list gets their names as they expire."""
+    order: list[str] = []
+    owners = {"late": Owner(1_300), "early": Owner(1_100), "middle": Owner(1_200)}
+    for name, owner in owners.items():
+        owner.on_expire = lambda name=name: order.append(name)  # type: ignore[misc]
+        bench.schedule(owner)
+    return order
+
+
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
@@ -65,11 +75,7 @@ def test_an_owner_with_several_deadlines_is_scheduled_again_by_itself(bench: Ben
 
 
 def test_one_timer_serves_all_owners_in_order(bench: Bench) -> None:
-    order: list[str] = []
-    owners = {"late": Owner(1_300), "early": Owner(1_100), "middle": Owner(1_200)}
-    for name, owner in owners.items():
-        owner.on_expire = lambda name=name: order.append(name)  # type: ignore[misc]
-        bench.schedule(owner)
+    order = schedule_three(bench)
     assert bench.timers.armed_ms == [1_100]
     bench.timers.advance(300)
     assert order == ["early", "middle", "late"]
@@ -77,11 +83,7 @@ def test_one_timer_serves_all_owners_in_order(bench: Bench) -> None:
 
 
 def test_owners_that_are_due_together_are_expired_in_the_order_of_their_deadlines(bench: Bench) -> None:
-    order: list[str] = []
-    owners = {"late": Owner(1_300), "early": Owner(1_100), "middle": Owner(1_200)}
-    for name, owner in owners.items():
-        owner.on_expire = lambda name=name: order.append(name)  # type: ignore[misc]
-        bench.schedule(owner)
+    order = schedule_three(bench)
     bench.clock.now_ms += 300
     bench.timers.advance(0)
     assert order == ["early", "middle", "late"]
