@@ -50,11 +50,7 @@ def test_a_worker_closes_its_consumer_on_sigterm(
 ) -> None:
     topic, group = _names(program)
     _prepare(own_broker, topic, group, "7" if page == "from-redis-lists" else JOB)
-    with _running(program, own_broker, tmp_path) as worker:
-        eventually(lambda: "7" in _output(tmp_path), awaited="the job is done", deadline_seconds=40)
-        worker.terminate()
-        assert worker.wait(30) == 0, _errors(tmp_path)
-    assert "Traceback" not in _errors(tmp_path)
+    _terminate_when_printed(program, own_broker, tmp_path, "7")
     assert _description(own_broker, group, capsys).startswith(f"{group}  (share group, empty,")
 
 
@@ -66,11 +62,7 @@ def test_a_copier_closes_its_consumer_on_sigterm(
     topic, group = _names(program)
     _prepare(own_broker, topic, group, JOB)
     run_commands(PROJECT / "docs" / f"{page}.md", own_broker)
-    with _running(program, own_broker, tmp_path) as copier:
-        eventually(lambda: "1 records copied" in _output(tmp_path), awaited="the copy", deadline_seconds=40)
-        copier.terminate()
-        assert copier.wait(30) == 0, _errors(tmp_path)
-    assert "Traceback" not in _errors(tmp_path)
+    _terminate_when_printed(program, own_broker, tmp_path, "1 records copied")
     assert " group, empty" in _description(own_broker, group, capsys).splitlines()[0]
 
 
@@ -102,10 +94,7 @@ def test_a_handler_that_runs_finishes_its_work_on_sigterm(
     assert count == 1
     topic, group = _names(program)
     _prepare(own_broker, topic, group, JOB)
-    with _running(slow_program, own_broker, tmp_path) as worker:
-        eventually(lambda: "begun" in _output(tmp_path), awaited="the work has begun", deadline_seconds=40)
-        worker.terminate()
-        assert worker.wait(30) == 0, _errors(tmp_path)
+    _terminate_when_printed(slow_program, own_broker, tmp_path, "begun")
     assert _output(tmp_path).split() == ["begun", "done"]
     assert _description(own_broker, group, capsys).splitlines()[2].split() == [topic, "0", "1", "1", "0", "-"]
 
@@ -124,17 +113,19 @@ def _prepare(broker: BrokerProcess, topic: str, group: str, job: str) -> None:
     cluster.produce(topic, [job])
 
 
-@contextmanager
-def _running(program: str, broker: BrokerProcess, folder: Path) -> Generator[subprocess.Popen[bytes]]:
-    """The program in a process of its own; the files `output` and `errors` have its streams."""
+def _terminate_when_printed(program: str, broker: BrokerProcess, folder: Path, text: str) -> None:
+    """Runs the program, and sends SIGTERM once it has printed the text; it ends in order."""
     command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)]
     with _started(command, folder) as worker:
-        yield worker
+        eventually(lambda: text in _output(folder), awaited=f"{text!r} is printed", deadline_seconds=40)
+        worker.terminate()
+        assert worker.wait(30) == 0, _errors(folder)
+    assert "Traceback" not in _errors(folder)
 
 
 @contextmanager
 def _started(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[bytes]]:
-    """As `_running`, with any command."""
+    """The command in a process of its own; the files `output` and `errors` have its streams."""
     with (folder / "output").open("wb") as out, (folder / "errors").open("wb") as err:
         worker = subprocess.Popen(command, stdout=out, stderr=err)
     try:

@@ -43,7 +43,7 @@ class Bench:
 
 
 def schedule_three(bench: Bench) -> list[str]:
-    """Three owners, scheduled in another order than their deadlines; the list gets their names as they expire."""
+    """Three owners, in another order than their deadlines; the list gets their names as they expire."""
     order: list[str] = []
     owners = {"late": Owner(1_300), "early": Owner(1_100), "middle": Owner(1_200)}
     for name, owner in owners.items():
