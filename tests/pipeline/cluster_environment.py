@@ -20,12 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from release.source_tree import copy_tracked_files
 from tests.clients.java_build import PROJECT
 
 CACHE: Final = PROJECT / ".cache" / "cluster"
-
-_FOLDERS: Final = ("broker", "client", "coordinator", "pipeline", "protocol", "src", "storage")
-_FILES: Final = ("pyproject.toml", "README.md", "LICENSE")
 
 
 def built_wheel() -> Path:
@@ -37,8 +35,9 @@ def built_wheel() -> Path:
             return wheels[-1]
         shutil.rmtree(CACHE / "wheel", ignore_errors=True)
         with TemporaryDirectory() as copy:
-            _copy_sources(Path(copy))
-            _pip(sys.executable, ["wheel", "--no-deps", "--wheel-dir", str(CACHE / "wheel"), copy])
+            # Setuptools leaves its traces where it builds.
+            sources = copy_tracked_files(PROJECT, Path(copy) / "project")
+            _pip(sys.executable, ["wheel", "--no-deps", "--wheel-dir", str(CACHE / "wheel"), str(sources)])
     return next((CACHE / "wheel").glob("*.whl"))
 
 
@@ -81,19 +80,13 @@ def _locked() -> Generator[None]:
 
 
 def _sources() -> Iterator[Path]:
-    yield from (PROJECT / name for name in _FILES)
-    for folder in _FOLDERS:
-        for pattern in ("*.py", "*.pyx", "*.pxd", "*.properties"):
-            yield from (PROJECT / folder).rglob(pattern)
-
-
-def _copy_sources(target: Path) -> None:
-    """Wheels are built from a copy, since setuptools leaves its traces where it builds."""
-    for name in _FILES:
-        shutil.copy2(PROJECT / name, target / name)
-    leave_out = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
-    for folder in _FOLDERS:
-        shutil.copytree(PROJECT / folder, target / folder, symlinks=True, ignore=leave_out)
+    """The files that a wheel is made of; those of a package lie in the folder behind its link."""
+    yield PROJECT / "pyproject.toml"
+    yield from (PROJECT / "src").rglob("*.py")
+    for package in (PROJECT / "src" / "barnabas").iterdir():
+        if package.is_symlink():
+            for pattern in ("*.py", "*.pyx", "*.pxd", "*.properties"):
+                yield from package.resolve().rglob(pattern)
 
 
 def _dependencies() -> Sequence[str]:

@@ -1,25 +1,24 @@
 """A Spark cluster on this machine: a standalone master and workers, each a process with its own directory.
 
 They come out of PySpark's own package. `submit` is spark-submit in client mode: the driver is a process here,
-executors are the workers' children. Heaps are as small as they may be.
+executors are the workers' children. Heaps are as small as they may be. Every process chooses its ports
+itself, so that no other program can take them first, and its output tells them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pyspark
 
-from tests.clients.broker_process import free_port
 from tests.clients.polling import eventually
 
 HOST: Final = "127.0.0.1"
@@ -28,6 +27,9 @@ SUBMIT_SECONDS: Final = 400
 REPORT: Final = "REPORT "
 """The beginning of the line in a job's output that has its result, in JSON."""
 
+# Each ends with its line, so that a line of which only a part is written does not match.
+_MASTER_ADDRESS: Final = re.compile(r"Starting Spark master at (\S+)\n")
+_WORKER_IS_KNOWN: Final = re.compile(r"Successfully registered with master (\S+)\n")
 _BIN: Final = Path(pyspark.__file__).parent / "bin"
 _UNWANTED: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "SPARK_HOME")
 
@@ -38,19 +40,21 @@ class StandaloneCluster:
     def __init__(self, directory: Path, worker_count: int) -> None:
         self._directory = directory
         self._worker_count = worker_count
-        self._port, self._page_port = free_port(), free_port()
+        self._url = ""
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
         """Return once every worker is known to the master."""
-        at = ["--host", HOST, "--port", str(self._port), "--webui-port", str(self._page_port)]
+        at = ["--host", HOST, "--port", "0", "--webui-port", "0"]
         self._launch("master", "org.apache.spark.deploy.master.Master", at)
-        for number in range(self._worker_count):
-            name = f"worker-{number}"
+        self._url = self._said("master", _MASTER_ADDRESS)
+        workers = [f"worker-{number}" for number in range(self._worker_count)]
+        for name in workers:
             own = ["--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
             own += ["--work-dir", str(self._directory / name / "work"), self._url]
             self._launch(name, "org.apache.spark.deploy.worker.Worker", own)
-        eventually(self._is_complete, awaited=f"{self._worker_count} workers", deadline_seconds=START_SECONDS)
+        for name in workers:
+            self._said(name, _WORKER_IS_KNOWN)
 
     def stop(self) -> None:
         """End the workers and the master; executors end with their workers."""
@@ -106,10 +110,6 @@ class StandaloneCluster:
         assert reports, f"the job reported nothing, see {output}"
         return json.loads(reports[-1].removeprefix(REPORT))
 
-    @property
-    def _url(self) -> str:
-        return f"spark://{HOST}:{self._port}"
-
     def _launch(self, name: str, main_class: str, arguments: Sequence[str]) -> None:
         directory = self._directory / name
         directory.mkdir(parents=True)
@@ -123,14 +123,17 @@ class StandaloneCluster:
             )
         self._processes.append(process)
 
-    def _is_complete(self) -> bool:
-        assert all(process.poll() is None for process in self._processes), f"see {self._directory}"
-        try:
-            with urlopen(f"http://{HOST}:{self._page_port}/json/", timeout=5) as page:
-                alive: int = json.load(page)["aliveworkers"]
-        except (URLError, ConnectionError, TimeoutError):
-            return False
-        return alive == self._worker_count
+    def _said(self, name: str, wanted: re.Pattern[str]) -> str:
+        """The text that the process logs and the pattern captures; waits for it."""
+        output = self._directory / name / "output"
+
+        def found() -> re.Match[str] | None:
+            assert all(process.poll() is None for process in self._processes), f"see {self._directory}"
+            return wanted.search(output.read_text())
+
+        match = eventually(found, awaited=f"{wanted.pattern} in {output}", deadline_seconds=START_SECONDS)
+        assert match is not None
+        return match.group(1)
 
 
 def _environment() -> Mapping[str, str]:
