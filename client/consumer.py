@@ -130,7 +130,7 @@ class Consumer(
         await self.close()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[KeyT, ValueT]]:
-        """Yields single records until the consumer is closed; see `poll`."""
+        """Yields single records until the consumer is stopped or closed; see `poll`."""
         while True:
             try:
                 record = self._entered().next_decoded()
@@ -139,6 +139,20 @@ class Consumer(
             except ConsumerClosedError:
                 return
             yield record
+
+    def stop(self) -> None:
+        """Return no further record: loops end when they ask for the next one, and polls raise
+        `ConsumerClosedError`.
+
+        A loop that ends has processed its last record, which the close commits (if automatic). Until the
+        close the consumer keeps its partitions, and can commit.
+
+        Any task may call this, and the handler of a signal: `loop.add_signal_handler(signal.SIGTERM,
+        consumer.stop)`. From another thread use `loop.call_soon_threadsafe(consumer.stop)`. Before the start
+        and after the close it does nothing.
+        """
+        if self._parts is not None:
+            self._parts.stop()
 
     def subscribe(
         self,

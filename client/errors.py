@@ -43,7 +43,7 @@ class ConsumerError(Exception):
 
 
 class ConsumerClosedError(ConsumerError):
-    """The consumer is closed, or it is closing."""
+    """The consumer is closed, or it is closing, or `stop` has ended its polls."""
 
 
 class WakeupError(ConsumerError):

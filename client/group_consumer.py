@@ -82,7 +82,7 @@ class GroupConsumer(AsyncClient, Generic[RecordT, PartsT]):
 
         `max_records` defaults to the option of this name. `timeout` is in seconds, None waits for ever; after
         it the list is empty. The call means that the application has processed all records returned before.
-        Raises `ConsumerClosedError`, `WakeupError`, and `BrokerError` after a lasting error.
+        Raises `ConsumerClosedError` (also after `stop`), `WakeupError`, and `BrokerError` after a lasting error.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -91,7 +91,7 @@ class GroupConsumer(AsyncClient, Generic[RecordT, PartsT]):
             return []
 
     async def __aiter__(self) -> AsyncIterator[RecordT]:
-        """Yields single records until the consumer is closed; see `poll`."""
+        """Yields single records until the consumer is stopped or closed; see `poll`."""
         while True:
             try:
                 (record,) = await self._next(1)
@@ -100,7 +100,7 @@ class GroupConsumer(AsyncClient, Generic[RecordT, PartsT]):
             yield record
 
     async def batches(self, *, max_records: int | None = None) -> AsyncIterator[list[RecordT]]:
-        """Yields the results of `poll` until the consumer is closed."""
+        """Yields the results of `poll` until the consumer is stopped or closed."""
         while True:
             try:
                 records = await self._next(max_records)

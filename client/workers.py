@@ -57,7 +57,8 @@ async def _work(
                 raise
             if record.holder.rejects(error):
                 # Some exceptions, such as pydantic's, have several lines.
-                log.warning("The handler rejects %r: %s", record, " ".join(repr(error).split()))
+                reason = " ".join(repr(error).split())
+                log.warning("The handler raised an exception of reject_on at %r: %s", record, reason)
             else:
                 log.exception("The handler failed on %r", record)
 

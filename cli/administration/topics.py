@@ -27,7 +27,7 @@ _LIST_COLUMNS: Final = {
     "topic": "TOPIC",
     "partition_count": "PARTITIONS",
     "replication_factor": "REPLICAS",
-    "record_count": "OFFSETS",
+    "offset_count": "OFFSETS",
     "topic_id": "ID",
 }
 _PARTITION_COLUMNS: Final = {
@@ -142,7 +142,7 @@ def _topic_row(topic: TopicDescription, bounds: Mapping[TopicPartition, Bounds])
         "topic": topic.name,
         "partition_count": len(topic.partitions),
         "replication_factor": max((len(one.replicas) for one in topic.partitions), default=0),
-        "record_count": sum(one.end_offset - one.start_offset for one in own),
+        "offset_count": sum(one.end_offset - one.start_offset for one in own),
         "topic_id": str(topic.topic_id),
         "is_internal": topic.is_internal,
     }

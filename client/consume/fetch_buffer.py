@@ -58,8 +58,7 @@ class FetchBuffer(Generic[KeyT, ValueT]):
         it.
         """
         taken: list[ConsumerRecord[KeyT, ValueT]] = []
-        if self._end is not None:
-            raise self._end
+        self.check_open()
         idle_count = 0
         while len(taken) < count_max and idle_count < len(self._turns):
             partition = self._turns[0]
@@ -86,6 +85,11 @@ class FetchBuffer(Generic[KeyT, ValueT]):
         """Polls raise this from now on."""
         self._end = self._end or reason
         self.news.set()
+
+    def check_open(self) -> None:
+        """Raises the error that ended the consumer."""
+        if self._end is not None:
+            raise self._end
 
     def take_decoded(self) -> ConsumerRecord[KeyT, ValueT] | None:
         """The next record if it is decoded already; `take` is for all other cases."""

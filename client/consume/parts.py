@@ -174,6 +174,10 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         self._heartbeats.hurry()
         self._check_topics(subscription.topics)
 
+    def stop(self) -> None:
+        """End polls with `ConsumerClosedError`. The consumer keeps its partitions until it is closed."""
+        self._buffer.end(ConsumerClosedError("The consumer is stopped."))
+
     async def unsubscribe(self) -> None:
         """Give up the partitions, and leave the group until the next `subscribe`."""
         self._settle()
@@ -287,6 +291,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             )
 
     async def _prepare(self) -> None:
+        self._buffer.check_open()
         await self.reconciliation.run()
         self._is_quiet = True
         self._buffer.news.clear()

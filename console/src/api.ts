@@ -38,6 +38,8 @@ export interface Progress {
   end_offset: number | null;
   high_watermark: number | null;
   lag: number | null;
+  /** Since the timestamp of the oldest record that is not final. */
+  oldest_record_age_ms: number | null;
   in_flight_count: number | null;
   locked_count: number | null;
   waiting_count: number | null;

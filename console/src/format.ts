@@ -36,6 +36,15 @@ export function seconds(durationMs: number): string {
     : `${numbers.format(Math.round(durationMs / SECOND_MS))} s`;
 }
 
+/** A duration in its largest unit: "12 s", "3 min", "5 h", "2 d"; a dash if it is unknown. */
+export function duration(durationMs: number | null): string {
+  if (durationMs === null) return "–";
+  if (durationMs < MINUTE_MS) return `${Math.floor(durationMs / SECOND_MS)} s`;
+  if (durationMs < HOUR_MS) return `${Math.floor(durationMs / MINUTE_MS)} min`;
+  if (durationMs < DAY_MS) return `${Math.floor(durationMs / HOUR_MS)} h`;
+  return `${numbers.format(Math.floor(durationMs / DAY_MS))} d`;
+}
+
 /** "3 minutes ago". */
 export function ago(timestampMs: number, nowMs: number): string {
   const distanceMs = timestampMs - nowMs;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, count, counted, exactTime, isoTime, offsets, rate, seconds } from "../src/format";
+import { ago, count, counted, duration, exactTime, isoTime, offsets, rate, seconds } from "../src/format";
 
 test("an unknown number is a dash", () => {
   for (const unknown of [null, undefined, -1]) assert.equal(count(unknown), "–");
@@ -21,6 +21,17 @@ test("counts, offsets and durations are short", () => {
   assert.equal(offsets(1000, 2000), "1,000–2,000");
   assert.equal(seconds(1250), "1.3 s");
   assert.equal(seconds(61_000), "61 s");
+});
+
+test("a duration has its largest unit only", () => {
+  assert.equal(duration(null), "–");
+  assert.equal(duration(0), "0 s");
+  assert.equal(duration(59_999), "59 s");
+  assert.equal(duration(60_000), "1 min");
+  assert.equal(duration(3_600_000 - 1), "59 min");
+  assert.equal(duration(5 * 3_600_000), "5 h");
+  assert.equal(duration(86_400_000), "1 d");
+  assert.equal(duration(1_500 * 86_400_000), "1,500 d");
 });
 
 test("times are relative, with the exact one beside", () => {

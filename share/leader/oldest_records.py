@@ -1,4 +1,4 @@
-"""The ages of the oldest records that are not final, by share-partition: for metrics.
+"""The ages of the oldest records that are not final, by share-partition: for metrics and for readers.
 
 An age is the wall-clock time since the timestamp of the batch that holds the start offset. It also counts
 while a member holds the record, while the record waits, and while no consumer runs. Nothing is computed when
@@ -24,6 +24,14 @@ their last look-up, or have no age, until a later look. Those whose last look-up
 """
 LOOK_UP_AGAIN_MS: Final = 60_000
 """After this time a timestamp that could not be read is looked up again."""
+
+
+def oldest_record_age_ms(backlog: Backlog, now_ms: int) -> int | None:
+    """The age at the wall-clock time `now_ms`, read from the log: 0 without a lag, None if it is unknown."""
+    if not backlog.lag:
+        return 0
+    timestamp_ms = _timestamp_at(backlog.log, _oldest_offset(backlog))
+    return None if timestamp_ms is None else _age_ms(timestamp_ms, now_ms)
 
 
 class _LookUp(NamedTuple):
@@ -57,7 +65,7 @@ class OldestRecords:
             if not backlog.lag:
                 yield backlog, 0
             elif found is not None and found.timestamp_ms is not None and backlog.log.offline is None:
-                yield backlog, max(now_ms - found.timestamp_ms, 0)
+                yield backlog, _age_ms(found.timestamp_ms, now_ms)
 
     def _look_up_moved(self, backlogs: Iterable[Backlog]) -> None:
         """Looks up new oldest records, and forgets share-partitions without a backlog."""
@@ -77,6 +85,11 @@ class OldestRecords:
             offset = _oldest_offset(backlog)
             look_up = _LookUp(offset, _timestamp_at(backlog.log, offset), now_ms)
             self._look_ups[backlog.group_id, backlog.log] = look_up
+
+
+def _age_ms(timestamp_ms: int, now_ms: int) -> int:
+    """A producer may give a record a time in the future."""
+    return max(now_ms - timestamp_ms, 0)
 
 
 def _oldest_offset(backlog: Backlog) -> int:

@@ -21,6 +21,7 @@ from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
+from barnabas.share.leader.backlog import Backlog
 from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
@@ -378,6 +379,10 @@ class SharePartitionLeader:
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""
         return self.core.lag(self.log.high_watermark)
+
+    def backlog(self) -> Backlog:
+        """Meaningless while the start is undecided."""
+        return Backlog(self.group_id, self.log, self.core.spso, self.lag())
 
     def limits(self) -> ShareLimits:
         """The group's limits, with the place of a dead letter in this partition if the group has them."""

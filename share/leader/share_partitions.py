@@ -132,7 +132,7 @@ class SharePartitions:
         """Also of share-partitions whose leader is gone; without those whose start is undecided."""
         for leader in self:
             if leader.core.is_initialised:
-                yield Backlog(leader.group_id, leader.log, leader.core.spso, leader.lag())
+                yield leader.backlog()
         yield from self.idle_lags
 
     def known_lag(self, key: SharePartitionKey) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Collection
 
 import pytest
 
@@ -11,6 +12,7 @@ from barnabas.client import (
     ConsumerClosedError,
     MisuseError,
     NoOffsetError,
+    RebalanceListener,
     TopicPartition,
     UnreadableRecordError,
     WakeupError,
@@ -48,6 +50,65 @@ async def test_a_loop_ends_when_the_consumer_is_closed(world: World) -> None:
     assert await reading == [b"a", b"b"]
     with pytest.raises(ConsumerClosedError):
         await one.poll()
+
+
+@virtually
+async def test_a_stop_ends_a_loop_after_the_record_in_work_which_the_close_commits(world: World) -> None:
+    await world.topic(TOPIC, "a", "b", "c")
+    async with consumer(world) as one:
+        read: list[bytes | None] = []
+        async for record in one:
+            read.append(record.value)
+            if record.value == b"b":
+                one.stop()
+        assert read == [b"a", b"b"]
+        with pytest.raises(ConsumerClosedError, match="stopped"):
+            await one.poll()
+    async with consumer(world) as other:
+        assert values(await all_that_come(other)) == ["c"]
+
+
+@virtually
+async def test_a_stop_ends_a_poll_that_waits_and_batches(world: World) -> None:
+    await world.topic(TOPIC)
+    async with consumer(world) as one:
+        polling = asyncio.create_task(one.poll())
+        await asyncio.sleep(5)
+        one.stop()
+        with pytest.raises(ConsumerClosedError):
+            await polling
+        assert [records async for records in one.batches()] == []
+        assert one.assignment() == {FIRST}, "it keeps its partitions until the close"
+
+
+@virtually
+async def test_a_stop_does_not_wait_for_a_rebalance(world: World) -> None:
+    await world.topic(TOPIC, "a")
+    revoked: list[TopicPartition] = []
+
+    class Listener(RebalanceListener):
+        async def on_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            revoked.extend(partitions)
+
+    async with consumer(world, listener=Listener()) as one:
+        await take(one, 1)
+        one.subscribe(["others"])
+        await asyncio.sleep(30)
+        one.stop()
+        with pytest.raises(ConsumerClosedError):
+            await one.poll()
+        assert revoked == []
+    assert revoked == [FIRST]
+
+
+@virtually
+async def test_a_stop_before_the_start_and_after_the_close_does_nothing(world: World) -> None:
+    await world.topic(TOPIC, "a")
+    one = consumer(world)
+    one.stop()
+    async with one:
+        assert values(await take(one, 1)) == ["a"]
+    one.stop()
 
 
 @virtually

@@ -121,7 +121,8 @@ async def test_a_rejecting_exception_is_logged_in_one_line_and_others_with_a_tra
     await running
     rejection, failure = [one for one in caplog.records if one.name == workers.__name__]
     assert rejection.getMessage() == (
-        "The handler rejects <ShareRecord orders-0@0 settled>: SpoiledError: two faults: no price no address"
+        "The handler raised an exception of reject_on at <ShareRecord orders-0@0 settled>: "
+        "SpoiledError: two faults: no price no address"
     )
     assert (rejection.levelno, rejection.exc_info) == (logging.WARNING, None)
     assert failure.getMessage() == "The handler failed on <ShareRecord orders-0@1 settled>"

@@ -34,6 +34,11 @@ COPIERS = [
     for number, program in enumerate(blocks(PROJECT / "docs" / f"{page}.md", "python"))
     if "transactional_id" in program
 ]
+READERS = [
+    pytest.param(program, id=f"asyncio-consumer-{number}")
+    for number, program in enumerate(blocks(PROJECT / "docs" / "asyncio-consumer.md", "python"))
+    if "SIGTERM" in program
+]
 JOB = json.dumps({"number": 7, "task": "resize", "arguments": [7, "7.png"]})
 """The pages for other queues find the fields of their own jobs in it, except the page with plain numbers."""
 
@@ -41,6 +46,7 @@ JOB = json.dumps({"number": 7, "task": "resize", "arguments": [7, "7.png"]})
 def test_the_consumers_of_all_pages_handle_the_signal() -> None:
     pages = [one.values[0] for one in PROGRAMS]
     assert [pages.count(page) for page in PAGES] == [1, 2, 2, 2, 2, 2]
+    assert (len(COPIERS), len(READERS)) == (3, 2)
 
 
 @pytest.mark.barnabas
@@ -64,6 +70,19 @@ def test_a_copier_closes_its_consumer_on_sigterm(
     run_commands(PROJECT / "docs" / f"{page}.md", own_broker)
     _terminate_when_printed(program, own_broker, tmp_path, "1 records copied")
     assert " group, empty" in _description(own_broker, group, capsys).splitlines()[0]
+
+
+@pytest.mark.barnabas
+@pytest.mark.parametrize("program", READERS)
+def test_a_reader_commits_and_closes_its_consumer_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    topic, group = _names(program)
+    _prepare(own_broker, topic, group, JOB)
+    _terminate_when_printed(program, own_broker, tmp_path, JOB)
+    described = _description(own_broker, group, capsys).splitlines()
+    assert " group, empty" in described[0]
+    assert described[2].split()[:5] == [topic, "0", "1", "1", "0"], "the record is committed"
 
 
 @pytest.mark.barnabas

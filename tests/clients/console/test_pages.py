@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -73,6 +74,20 @@ async def test_a_held_record_has_the_time_of_its_acquisition_on_its_page_and_in_
         row = console.page.get_by_role("row").filter(has_text="worker-1").first
         await expect(row).to_contain_text("shipping, acquired ")
         await expect(row.get_by_title(exact_time)).to_be_visible()
+
+
+async def test_the_age_of_the_oldest_record_is_among_the_figures_and_in_the_table_of_partitions(
+    barnabas_command: Path, tmp_path: Path
+) -> None:
+    age = re.compile(r"\d+ (s|min)")
+    async with console_at_work(barnabas_command, tmp_path) as console:
+        for fragment, heading in ((f"#/groups/{GROUP}", GROUP), (PARTITION, f"{TOPIC} 0")):
+            await console.open(fragment, heading)
+            figure = console.page.locator(".figure").filter(has_text="Oldest")
+            await expect(figure).to_have_text(age)
+        await console.open(f"#/groups/{GROUP}", GROUP)
+        row = console.page.get_by_role("row").filter(has_text=f"{TOPIC} 0").first
+        await expect(row).to_have_text(age)
 
 
 async def test_the_theme_can_be_chosen_and_is_kept(barnabas_command: Path, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ async def test_each_partition_has_its_progress() -> None:
             "end_offset": progress["end_offset"],
             "high_watermark": 5,
             "lag": 5,
+            "oldest_record_age_ms": 0,
             "in_flight_count": progress["locked_count"],
             "locked_count": progress["locked_count"],
             "waiting_count": 0,
@@ -57,6 +58,25 @@ async def test_each_partition_has_its_progress() -> None:
         second = await group.http.json(f"{GROUP_PATH}/partitions?limit=1&cursor=t:0")
         assert [one["partition"] for one in second["partitions"]] == [1]
         assert second["next_cursor"] is None
+
+
+async def test_the_age_of_the_oldest_record_is_that_of_the_record_at_the_start_offset() -> None:
+    async with working_group(1) as group:
+        lab = group.http.lab
+        await lab.advance(1_000)
+        await lab.produce(group.partition.topic_id, 1)
+        await group.member.take(2)
+        await lab.advance(500)
+        assert await ages_of(group) == [1_500, 0]
+        await group.member.accept(0, 0)
+        assert await ages_of(group) == [500, 0]
+        await lab.delete_records("t", 2)
+        assert await ages_of(group) == [0, 0]
+
+
+async def test_a_group_that_has_not_begun_has_no_age() -> None:
+    async with working_group(1) as group:
+        assert await ages_of(group) == [None, None]
 
 
 async def test_an_unknown_share_group_is_not_found() -> None:
@@ -86,6 +106,12 @@ async def test_other_work_runs_between_the_partitions_of_a_page() -> None:
         turns_before = await turns_of(group, f"{GROUP_PATH}/partitions?limit=2")  # loads both partitions
         turns = [await turns_of(group, f"{GROUP_PATH}/partitions?limit={limit}") for limit in (1, 2)]
         assert turns[0] < turns[1] <= turns_before
+
+
+async def ages_of(group: WorkingGroup) -> list[int | None]:
+    """The age of the oldest record in each partition."""
+    page = await group.http.json(f"{GROUP_PATH}/partitions")
+    return [one["oldest_record_age_ms"] for one in page["partitions"]]
 
 
 async def turns_of(group: WorkingGroup, path: str) -> int:
