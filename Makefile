@@ -49,7 +49,7 @@ help:
 	@echo 'make console  build the console in the browser, with Node 18 or later; make setup does so if there is npm'
 	@echo 'make console-tests  use every page and action of the console in Chromium'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
-	@echo '             or count up from SEED=...; KEEP_GOING=1 goes on after a failure'
+	@echo '             or count up from SEED=...; SEED=... alone is one run; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
 	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'

@@ -173,10 +173,12 @@ def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterato
 
 
 def _pieces(order: KeyOrder, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
-    """A record whose key is unknown yet belongs to the piece before it."""
+    """An offset without a record belongs to the piece before it. Records whose keys are not known yet do not
+    wait for one.
+    """
     piece_first, is_waiting = first_offset, False
     for offset in range(first_offset, last_offset + 1):
-        waits = order.is_waiting(offset)
+        waits = order.is_waiting(offset) if offset < order.known_until else False
         if waits is None or waits == is_waiting:
             continue
         if piece_first < offset:

@@ -46,7 +46,7 @@ from barnabas.share.partition.pending_acknowledgements import (
     pending_acknowledgements,
     pending_count,
 )
-from barnabas.share.partition.recording import Unrecorded, durable_ranges
+from barnabas.share.partition.recorded_states import Unrecorded, durable_ranges
 from barnabas.share.partition.restoring import restore
 from barnabas.share.partition.taking import AcquireRequest
 from barnabas.share.partition.waits import end_waits, follow_wall_clock, waiting_count

@@ -27,7 +27,7 @@ SUBMIT_SECONDS: Final = 400
 REPORT: Final = "REPORT "
 """The beginning of the line in a job's output that has its result, in JSON."""
 
-# Each ends with its line, so that a line of which only a part is written does not match.
+# Each ends with its line, so that a line that is not complete yet does not match.
 _MASTER_ADDRESS: Final = re.compile(r"Starting Spark master at (\S+)\n")
 _WORKER_IS_KNOWN: Final = re.compile(r"Successfully registered with master (\S+)\n")
 _BIN: Final = Path(pyspark.__file__).parent / "bin"

@@ -1,72 +1,12 @@
-"""The metrics of share groups, with the names in docs/metrics.md."""
+"""The metrics of share groups."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 
-from barnabas.broker.http import exposition, loop_lag
 from barnabas.protocol.identity import TopicIdPartition
-from tests.conformance.harness import Lab, open_lab
+from tests.broker.metrics.metrics_stage import LOCK_MS, staged
 from tests.conformance.share_member import ACCEPT, GAP, REJECT, RELEASE, RENEW, ShareMember
-
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
-HISTOGRAM_PARTS = re.compile(r"_(bucket|count|sum)$")
-LOCK_MS = 15_000
-
-
-class Stage:
-    """A topic of two partitions with ten records in the first, and a member of a group that reads both."""
-
-    def __init__(self, lab: Lab, partitions: list[TopicIdPartition]) -> None:
-        self.lab = lab
-        self.partition = partitions[0]
-        self.partitions = partitions
-        self.member = self.new_member("member-1")
-
-    def new_member(self, member_id: str) -> ShareMember:
-        return ShareMember(self.lab.client(), self.partitions, member_id=member_id)
-
-    def count(self, name: str, **labels: object) -> float:
-        """One value; those of share-partitions are of the group's first."""
-        if name.startswith("sharepartitionmetrics_"):
-            labels |= {"group": "group", "topic": "t", "partition": 0}
-        text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        return self.lab.broker.metrics.snapshot()[f"kafka_server_{name}" + (f"{{{text}}}" if text else "")]
-
-    def acknowledged(self) -> dict[str, float]:
-        kinds = ("Accept", "Release", "Reject", "Renew")
-        name = "sharegroupmetrics_recordacknowledgements_total"
-        return {kind: self.count(name, ackType=kind) for kind in kinds}
-
-
-@asynccontextmanager
-async def staged(**settings: str) -> AsyncGenerator[Stage]:
-    async with open_lab(**settings) as lab:
-        topic_id = await lab.create_topic("t", partition_count=2)
-        await lab.configure_group("group", auto_offset_reset="earliest", record_lock_duration_ms=LOCK_MS)
-        await lab.produce(topic_id, 10)
-        stage = Stage(lab, [TopicIdPartition(topic_id, index) for index in (0, 1)])
-        await stage.member.join("t")
-        yield stage
-
-
-def documented() -> set[str]:
-    """The Prometheus names of all tables."""
-    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
-    return {name for row in rows for name in re.findall(r"`((?:kafka|barnabas)_[a-z_]+)`", row)}
-
-
-def families(snapshot: Mapping[str, float]) -> set[str]:
-    """The names of a snapshot, without labels and a histogram's parts."""
-    names = {key.partition("{")[0] for key in snapshot}
-    histograms = {name.removesuffix("_bucket") for name in names if name.endswith("_bucket")}
-    parts = {histogram + part for histogram in histograms for part in ("_bucket", "_count", "_sum")}
-    return (names - parts) | histograms
 
 
 async def test_acknowledged_records_are_counted_by_type_once_durable() -> None:
@@ -240,32 +180,3 @@ async def test_a_group_without_leaders_in_memory_has_no_series() -> None:
         await stage.lab.advance(300_000)
         labelled = [name for name in stage.lab.broker.metrics.snapshot() if "group=group" in name]
         assert [name for name in labelled if not name.startswith("barnabas_")] == []
-
-
-async def test_the_document_names_exactly_the_published_metrics() -> None:
-    names: set[str] = {
-        "barnabas_connections",
-        "barnabas_connections_refused_total",
-        "barnabas_connections_idle_closed_total",
-    }  # of the server, which a lab does not have
-    for store in ("log", "topic"):
-        async with staged(share__state__store=store) as stage:
-            await stage.member.fetch()
-            await stage.member.acknowledge([(0, 8, ACCEPT)])
-            # Its topic would have to begin with "dlq.", so the letter cannot be written.
-            settings = {
-                "errors.deadletterqueue.topic.name": "letters",
-                "share.partition.max.record.locks": "100",
-            }
-            await stage.lab.set_group_configs("group", settings)
-            await stage.member.acknowledge([(9, 9, REJECT)])
-            await stage.lab.produce(stage.partitions[0].topic_id, 100)
-            await stage.member.fetch()
-            await stage.lab.advance(1_000)
-            names |= families(stage.lab.broker.metrics.snapshot())
-            names |= {loop_lag.NAME, exposition.MERGED}  # they exist while HTTP is served
-            # Written only once a partition of the topic was pruned.
-            names.add("kafka_server_share_coordinator_metrics_last_pruned_offset")
-            # Published only while a partition is stalled: tests/conformance/test_delays.py.
-            names.add("barnabas_share_delayed_stalled")
-    assert names == documented()

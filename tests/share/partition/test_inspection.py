@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.record_inspection import DescribedState, Wait
+from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, failed_delivery_count
 from tests.share.partition.leader import ACCEPT, LIMITS, REJECT, RELEASE, Leader
+from tests.share.partition.ordered_leader import OrderedLeader
 
 STATE = DescribedState
 
@@ -102,6 +105,19 @@ def test_a_change_of_the_order_waits_for_the_locks() -> None:
         Wait.ORDER_CHANGE,
         Wait.NOTHING,
         Wait.ORDER_CHANGE,
+    ]
+
+
+def test_a_record_whose_key_is_not_known_yet_does_not_wait_for_it() -> None:
+    released = StateRange(0, 3, RecordState.AVAILABLE, 1)
+    leader = OrderedLeader(KeyHashes([0, 1, 2], [7, 7, 7]), key_run_max=1, states=(released,))
+    assert leader.take("member-1") == {0: 2}
+    leader.produce(1)
+    assert leader.partition.keys_until == 3
+    assert [(*one[:2], one.wait) for one in inspected(leader)] == [
+        (0, 0, Wait.NOTHING),
+        (1, 2, Wait.KEY),
+        (3, 3, Wait.NOTHING),
     ]
 
 
