@@ -104,6 +104,8 @@ class NaiveOrder(NaivePartition):
             self.known_until = last + 1
             if base in self.unknown:
                 self.alone = (max(base, self.spso), last)
+        if gone.final_offsets:
+            self.take_failed_along(gone)
 
     def archive_gap(self, offset: int, gone: NaiveDecision) -> None:
         super().archive_gap(offset, gone)

@@ -124,7 +124,7 @@ class NaivePartition:
                 if offset in self.records and self.records[offset].is_available():
                     self.archive_gap(offset, gone)
         if gone.final_offsets:
-            self._take_failed_along(gone)
+            self.take_failed_along(gone)
         return gone
 
     def archive_gap(self, offset: int, gone: NaiveDecision) -> None:
@@ -265,7 +265,7 @@ class NaivePartition:
                 self.records[offset].target = None
             raise
         if decision.targets:
-            self._take_failed_along(decision)
+            self.take_failed_along(decision)
         return decision
 
     def _acknowledge_batch(
@@ -339,7 +339,7 @@ class NaivePartition:
                 record.state, record.owner = RecordState.AVAILABLE, None
                 if not is_clean:
                     record.due_ms = self.due_again(record.delivery_count, limits, now_ms)
-        self._take_failed_along(decision)
+        self.take_failed_along(decision)
         return decision
 
     def held(self) -> list[int]:
@@ -396,7 +396,7 @@ class NaivePartition:
         for record in records:
             record.archive()
         decision = NaiveDecision(final_offsets=offsets)
-        self._take_failed_along(decision)
+        self.take_failed_along(decision)
         return decision
 
     def _take_out_of_unread(self, offsets: Sequence[int]) -> None:
@@ -431,7 +431,7 @@ class NaivePartition:
             self.records[offset].target = None
         self.failed += decision.final_offsets
 
-    def _take_failed_along(self, decision: NaiveDecision) -> None:
+    def take_failed_along(self, decision: NaiveDecision) -> None:
         decision.final_offsets += [offset for offset in self.failed if offset >= self.spso]
         self.failed = []
 
