@@ -212,11 +212,11 @@ class Reader:
     def timestamp_at(self, offset: int) -> int | None:
         """The time of the first record of the batch that holds or follows `offset`, by its header.
 
-        Batches that compaction has emptied are passed over. None if there is no such batch below the high
-        watermark, or if its records have no timestamps.
+        Batches that compaction has emptied, and transaction markers, are passed over. None if there is no
+        such batch below the high watermark, or if its records have no timestamps.
         """
         for _, _, header in self._data_from(offset, self._bounded(offset, None)):
-            if header.record_count:
+            if header.record_count and not header.is_control:
                 return header.first_timestamp_ms if header.first_timestamp_ms >= 0 else None
         return None
 
