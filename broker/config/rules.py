@@ -97,7 +97,8 @@ class SettingRules:
             )
             if not least <= integer(values[bounded.group_name]) <= greatest:
                 raise InvalidValueError(
-                    f"{bounded.group_name} must be in the range {least} to {greatest} inclusive."
+                    f"{bounded.group_name} must be in the range {least} to {greatest} inclusive. "
+                    f"The broker's settings {bounded.least_name} and {bounded.greatest_name} are its bounds."
                 )
         for kind in ("consumer", "share"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"

@@ -75,13 +75,13 @@ def _describe(
         end_offset=i64(leader.core.speo),
         log_start_offset=i64(bounds.log_start_offset),
         high_watermark=i64(bounds.high_watermark),
-        ranges=tuple(map(partial(_range, broker, leader.group_id), page.ranges)),
+        ranges=tuple(map(partial(_range, broker, leader), page.ranges)),
         next_offset=i64(page.next_offset),
         authorized_operations=authorized_operations(asked_for=request.include_authorized_operations),
     )
 
 
-def _range(broker: Broker, group_id: str, described: DescribedRecords) -> DescribedRange:
+def _range(broker: Broker, leader: SharePartitionLeader, described: DescribedRecords) -> DescribedRange:
     inspected, last_change = described
     return DescribedRange(
         first_offset=i64(inspected.first_offset),
@@ -89,7 +89,7 @@ def _range(broker: Broker, group_id: str, described: DescribedRecords) -> Descri
         state=i8(inspected.state),
         delivery_count=i16(inspected.delivery_count),
         wait=i8(inspected.wait),
-        holder=_holder(held_lock(broker, group_id, inspected)),
+        holder=_holder(held_lock(broker, leader, inspected)),
         last_change=None if last_change is None else _last_change(last_change),
         due_ms=i64(inspected.due_ms),
         priority=_NO_PRIORITY if inspected.priority is None else i8(inspected.priority),

@@ -52,18 +52,18 @@ class HeldLock(NamedTuple):
     """From now to the deadline, and 0 behind it."""
 
 
-def held_lock(broker: Broker, group_id: str, inspected: InspectedRange) -> HeldLock | None:
+def held_lock(broker: Broker, leader: SharePartitionLeader, inspected: InspectedRange) -> HeldLock | None:
     """The lock of the range; None if no member holds it."""
     if inspected.owner is None:
         return None
-    member = broker.groups.share.member(group_id, inspected.owner)
+    member = broker.groups.share.member(leader.group_id, inspected.owner)
     now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
     remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
     return HeldLock(
         inspected.owner,
         None if member is None else member.client_id,
         None if member is None else member.client_host,
-        acquired_ms=wall_ms - (now_ms - inspected.acquired_ms),
+        acquired_ms=leader.core.wall_ms(inspected.acquired_ms, wall_ms - now_ms),
         lock_deadline_ms=wall_ms + remaining_ms,
         lock_remaining_ms=remaining_ms,
     )

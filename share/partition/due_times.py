@@ -54,11 +54,13 @@ class DueTimes:
         """Takes over the present difference of the clocks. Returns the step of the wall clock if it was set,
         or 0.
         """
-        step_ms = ahead_ms - self.ahead_ms
-        if abs(step_ms) < CLOCK_STEP_MS_MIN:
-            return 0
-        self.ahead_ms = ahead_ms
+        step_ms = self.settled_ahead_ms(ahead_ms) - self.ahead_ms
+        self.ahead_ms += step_ms
         return step_ms
+
+    def settled_ahead_ms(self, ahead_ms: int) -> int:
+        """The present difference of the clocks, without the small changes that come from reading both."""
+        return ahead_ms if abs(ahead_ms - self.ahead_ms) >= CLOCK_STEP_MS_MIN else self.ahead_ms
 
     def wall_ms(self, now_ms: int) -> int:
         """A monotonic time as wall-clock time."""

@@ -172,6 +172,13 @@ class SharePartition:
         """See `waits.follow_wall_clock`. To be called before a decision that may make records wait."""
         follow_wall_clock(self._in_flight, ahead_ms)
 
+    def wall_ms(self, monotonic_ms: int, ahead_ms: int) -> int:
+        """A monotonic time as wall-clock time: the same each time it is asked for, until the clock is set.
+
+        `ahead_ms` is the present difference of the clocks.
+        """
+        return monotonic_ms + self._in_flight.due_times.settled_ahead_ms(ahead_ms)
+
     def next_deadline_ms(self) -> int | None:
         """When to call `expire`: never later than the first lock ends, the first waiting record is due, or
         unrecorded changes of records in flight are tried again. None if there is nothing of that. While

@@ -118,6 +118,20 @@ def test_a_handler_that_runs_finishes_its_work_on_sigterm(
     assert _description(own_broker, group, capsys).splitlines()[2].split() == [topic, "0", "1", "1", "0", "-"]
 
 
+@pytest.mark.barnabas
+def test_a_consumer_that_accepts_with_each_poll_accepts_those_of_the_last_one_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = (program for program in blocks(PROJECT / "README.md", "python") if "SIGTERM" in program)
+    slow_program, count = re.subn(r"( +)print\(message.*\)", r"\g<0>\n\1stopping.wait(1)", program)
+    assert count == 1
+    topic, group = _names(program)
+    _prepare(own_broker, topic, group, *(str(number) for number in range(4)))
+    _terminate_when_printed(slow_program, own_broker, tmp_path, "b'0'")
+    assert [line.split()[2] for line in _output(tmp_path).splitlines()] == ["b'0'", "b'1'", "b'2'", "b'3'"]
+    assert _description(own_broker, group, capsys).splitlines()[2].split()[:5] == [topic, "0", "4", "4", "0"]
+
+
 def _names(program: str) -> tuple[str, str]:
     """The topic and the group of a consumer."""
     (topic,) = re.findall(r'(?:topics=|subscribe\()\["([\w-]+)"\]', program)
@@ -125,11 +139,11 @@ def _names(program: str) -> tuple[str, str]:
     return topic, group
 
 
-def _prepare(broker: BrokerProcess, topic: str, group: str, job: str) -> None:
+def _prepare(broker: BrokerProcess, topic: str, group: str, *jobs: str) -> None:
     cluster = Cluster(broker.address)
     cluster.topic(name=topic)
     cluster.set_group(group, {"share.auto.offset.reset": "earliest"})
-    cluster.produce(topic, [job])
+    cluster.produce(topic, jobs)
 
 
 def _terminate_when_printed(program: str, broker: BrokerProcess, folder: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from barnabas.share.leader.recorded_changes import RecordedChange
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+    from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 
 StateName = Literal["new", "available", "acquired", "acknowledged", "archiving", "archived", "passed"]
@@ -79,7 +80,7 @@ class PastChange(Struct, kw_only=True):
     """The member that caused it, or that lost its lock by it."""
 
 
-def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> RecordRange:
+def range_of(broker: Broker, leader: SharePartitionLeader, described: DescribedRecords) -> RecordRange:
     """One range of a page."""
     inspected, last_change = described
     return RecordRange(
@@ -90,7 +91,7 @@ def range_of(broker: Broker, group_id: str, described: DescribedRecords) -> Reco
         priority=inspected.priority,
         wait=None if inspected.wait is Wait.NOTHING else _words(inspected.wait.name),
         due_ms=inspected.due_ms or None,
-        holder=_holder(held_lock(broker, group_id, inspected)),
+        holder=_holder(held_lock(broker, leader, inspected)),
         last_change=_last_change(last_change),
     )
 

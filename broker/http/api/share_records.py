@@ -237,7 +237,7 @@ def page_of(
         end_offset=leader.core.speo,
         log_start_offset=bounds.log_start_offset,
         high_watermark=bounds.high_watermark,
-        ranges=[range_of(broker, leader.group_id, one) for one in page.ranges],
+        ranges=[range_of(broker, leader, one) for one in page.ranges],
         next_cursor=str(page.next_offset) if has_more else None,
     )
 

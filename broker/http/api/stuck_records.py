@@ -1,8 +1,8 @@
 """`/api/v1/stuck-records`: the records that may need a person, over all share groups and their partitions.
 
-A record is stuck if deliveries of it have ended without a final state, and it is not final yet, or if it is
-on its way to dead letters. One answer looks at a bounded number of partitions; its cursor says where to go
-on.
+A record is stuck if deliveries of it have ended without a final state, and it is not final yet, if a member
+has held it for a long time, or if it is on its way to dead letters. One answer looks at a bounded number of
+partitions; its cursor says where to go on.
 """
 
 from __future__ import annotations
@@ -37,12 +37,19 @@ PARTITIONS_MAX: Final = 100
 """One answer looks at this number of share-partitions at most, so it may be empty although more follow."""
 
 
+HELD_MS: Final = 300_000
+"""Five minutes. Locks last for 30 s by default, so the member has renewed its lock since."""
+HELD_MS_MAX: Final = 7 * 86_400_000
+
+
 class StuckQuery(PageQuery, forbid_unknown_fields=True):
     """A page of stuck records of these groups; without any, of all share groups."""
 
     group: tuple[str, ...] = ()
     failed_deliveries: Annotated[int, Meta(ge=1, le=(1 << 15) - 1)] = 1
     """The least number of deliveries that have ended without a final state."""
+    held_ms: Annotated[int, Meta(ge=0, le=HELD_MS_MAX)] = HELD_MS
+    """The least time for which a member has held a record that is stuck for this reason alone."""
 
 
 class StuckRecords(Struct, kw_only=True):
@@ -95,7 +102,7 @@ class StuckRecordRoutes:
                 path="/api/v1/stuck-records",
                 handler=with_query(StuckQuery, self._list),
                 name="listStuckRecords",
-                summary="Records of all share groups that were delivered in vain, or wait for dead letters",
+                summary="Records that were delivered in vain, are held for a long time, or wait for dead letters",
                 tag="records of share groups",
                 answer=StuckPage,
                 failures=(HTTPStatus.NOT_FOUND,),
@@ -162,7 +169,7 @@ class StuckRecordRoutes:
         key = SharePartitionKey(position.group_id, topic_id, position.partition)
         leader = await self._broker.load_leader(key)
         first_offset = max(position.first_offset, leader.core.spso)
-        is_wanted = partial(_is_stuck, query.failed_deliveries)
+        is_wanted = partial(_is_stuck, query, self._broker.clock.monotonic_ms())
         page = page_of(self._broker, leader, first_offset, limit, is_wanted=is_wanted)
         found = [
             StuckRecords(
@@ -173,8 +180,10 @@ class StuckRecordRoutes:
         return found, number_in(page.next_cursor or "")
 
 
-def _is_stuck(failed_deliveries: int, one: InspectedRange) -> bool:
-    return one.state is DescribedState.ARCHIVING or failed_delivery_count(one) >= failed_deliveries
+def _is_stuck(query: StuckQuery, now_ms: int, one: InspectedRange) -> bool:
+    if one.state is DescribedState.ARCHIVING or failed_delivery_count(one) >= query.failed_deliveries:
+        return True
+    return one.state is DescribedState.ACQUIRED and now_ms - one.acquired_ms >= query.held_ms
 
 
 def _unreadable(position: _Position, error: Exception) -> UnreadablePartition:

@@ -118,7 +118,7 @@ function Changes({ history }: { history: RecordHistory }) {
           STATE,
           { title: "Cause", cell: (change) => change.cause },
           DELIVERIES,
-          { title: "Member", cell: (change) => (change.member_id === null ? "" : <code>{change.member_id}</code>) },
+          { title: "From", cell: (change) => (change.member_id === null ? "" : <code>{change.member_id}</code>) },
           { title: "Control record", isNumber: true, cell: (change) => count(change.control_offset) },
         ]}
       />

@@ -70,8 +70,8 @@ export function StuckPage({ group }: { group: string | null }) {
         </label>
       </PageHead>
       <p class="lead">
-        Records {group === null ? "of all share groups " : ""}whose deliveries have failed and that are not final, and
-        records that wait for their dead letter.
+        Records {group === null ? "of all share groups " : ""}whose deliveries have failed and that are not final, records
+        that a member has held for five minutes, and records that wait for their dead letter.
       </p>
       <WhenLoaded loaded={loaded}>
         {(found) => (
@@ -108,7 +108,7 @@ function Records({ found, isOneGroup, isFirst, done }: {
     return (
       <Empty title={isAll ? "No record is stuck" : "No record on this page is stuck"}>
         {isAll
-          ? "A record appears here when a member releases it or loses its lock."
+          ? "A record appears here when a member releases it, loses its lock, or holds it for five minutes."
           : "Go on with the buttons below."}
       </Empty>
     );

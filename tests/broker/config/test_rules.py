@@ -23,6 +23,15 @@ THROTTLED = (
 )
 
 
+def out_of_range(name: str, least: int, greatest: int) -> str:
+    """The message for the value of a group's setting `name` that is not between the broker's bounds."""
+    kind, rest = name.split(".", 1)
+    return (
+        f"{name} must be in the range {least} to {greatest} inclusive. "
+        f"The broker's settings group.{kind}.min.{rest} and group.{kind}.max.{rest} are its bounds."
+    )
+
+
 def refusal(resource_type: int, name: str, configs: dict[str, str]) -> tuple[ErrorCode, str | None] | None:
     try:
         configured().rules.check(ConfigResource(resource_type, name), configs)
@@ -174,17 +183,17 @@ def test_a_topics_compaction_lags_must_fit_each_other() -> None:
         (
             "share.record.lock.duration.ms",
             "1000",
-            "share.record.lock.duration.ms must be in the range 15000 to 60000 inclusive.",
+            out_of_range("share.record.lock.duration.ms", 15000, 60000),
         ),
         (
             "share.record.lock.duration.ms",
             "60001",
-            "share.record.lock.duration.ms must be in the range 15000 to 60000 inclusive.",
+            out_of_range("share.record.lock.duration.ms", 15000, 60000),
         ),
         (
             "share.delivery.count.limit",
             "11",
-            "share.delivery.count.limit must be in the range 2 to 10 inclusive.",
+            out_of_range("share.delivery.count.limit", 2, 10),
         ),
         (
             "share.partition.max.record.locks",
@@ -204,7 +213,7 @@ def test_a_topics_compaction_lags_must_fit_each_other() -> None:
         (
             "share.assignment.interval.ms",
             "15001",
-            "share.assignment.interval.ms must be in the range 0 to 15000 inclusive.",
+            out_of_range("share.assignment.interval.ms", 0, 15000),
         ),
         (
             "share.auto.offset.rest",
@@ -220,7 +229,7 @@ def test_a_groups_setting(name: str, value: str, message: str | None) -> None:
 
 def test_a_group_may_lock_far_more_records_than_in_kafka_if_the_broker_allows_it() -> None:
     asked = {"share.partition.max.record.locks": "500000"}
-    expected = "share.partition.max.record.locks must be in the range 100 to 4000 inclusive."
+    expected = out_of_range("share.partition.max.record.locks", 100, 4000)
     assert refusal(ResourceType.GROUP, "g", asked) == (ErrorCode.invalid_config, expected)
     parts = configured(group__share__max__partition__max__record__locks="500000")
     parts.rules.check(ConfigResource(ResourceType.GROUP, "g"), asked)

@@ -184,6 +184,12 @@ def test_clocks_that_are_read_one_after_the_other_are_no_step() -> None:
     assert leader.deltas[-1].states[0].condition == Due(100)
 
 
+def test_a_time_is_the_same_wall_clock_time_each_time_until_the_clock_is_set() -> None:
+    partition = held(1).partition
+    assert [partition.wall_ms(500, ahead_ms) for ahead_ms in (-9, 0, 1, 9)] == [500] * 4
+    assert [partition.wall_ms(500, ahead_ms) for ahead_ms in (-10, 10, 60_000)] == [490, 510, 60_500]
+
+
 def test_other_records_flow_past_waiting_ones() -> None:
     leader = held(5, 5)
     leader.acknowledge(0, 4, RELEASE)

@@ -10,7 +10,7 @@ import pytest
 from barnabas.broker.http.api import stuck_records
 from barnabas.protocol.identity import TopicIdPartition
 from tests.broker.http.api.working_group import WorkingGroup, working_group
-from tests.conformance.share_member import ACCEPT, RELEASE, ShareMember
+from tests.conformance.share_member import ACCEPT, RELEASE, RENEW, ShareMember
 from tests.conformance.test_share_version import set_share_version
 
 PATH = "/api/v1/stuck-records"
@@ -68,6 +68,19 @@ async def test_the_least_number_of_failed_deliveries_can_be_chosen() -> None:
         await group.member.acknowledge([(0, 0, RELEASE)])
         assert await stuck(group, "failed_deliveries=2") == [("group", 0, 0, 0, "available")]
         assert await stuck(group, "failed_deliveries=3") == []
+
+
+async def test_a_record_that_a_member_has_held_for_minutes_is_stuck() -> None:
+    async with working_group(1, 1) as group:
+        await group.member.take(2)
+        await group.member.acknowledge([(1, 1, ACCEPT)])
+        for _ in range(30):
+            await group.http.lab.advance(10_000)
+            await group.member.acknowledge([(0, 0, RENEW)], renew=True)
+        assert await stuck(group, "held_ms=300001") == []
+        assert await stuck(group) == [("group", 0, 0, 0, "acquired")]
+        await group.member.acknowledge([(0, 0, ACCEPT)])
+        assert await stuck(group) == []
 
 
 async def test_the_last_change_says_why() -> None:
