@@ -82,7 +82,8 @@ class GroupConsumer(AsyncClient, Generic[RecordT, PartsT]):
 
         `max_records` defaults to the option of this name. `timeout` is in seconds, None waits for ever; after
         it the list is empty. The call means that the application has processed all records returned before.
-        Raises `ConsumerClosedError`, also after `stop`, `WakeupError`, and `BrokerError` after a lasting error.
+        Raises `ConsumerClosedError`, also after `stop`; `WakeupError`; and `BrokerError` after a lasting
+        error.
         """
         try:
             async with asyncio.timeout(timeout):

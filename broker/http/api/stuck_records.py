@@ -102,7 +102,7 @@ class StuckRecordRoutes:
                 path="/api/v1/stuck-records",
                 handler=with_query(StuckQuery, self._list),
                 name="listStuckRecords",
-                summary="Records that were delivered in vain, are held for a long time, or wait for dead letters",
+                summary="Records that were delivered in vain, are held too long, or wait for dead letters",
                 tag="records of share groups",
                 answer=StuckPage,
                 failures=(HTTPStatus.NOT_FOUND,),
