@@ -89,6 +89,7 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
         if self.naive.follows(self.limits):
             self._look_ahead(batch_size)
         super().fetch(member, records_max, batch_size, mode, is_cut_short)
+        self.note_heads()  # a rule may release the records that it has got
 
     @rule(
         member=st.sampled_from(MEMBERS),
