@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from barnabas.client.admin.connection import AdminConnection
-from barnabas.client.common_options import ClientOptions
-from barnabas.client.security import Security
+from barnabas.client.cluster.client_options import ClientOptions
+from barnabas.client.network.security import Security
 
 GIVE_UP_MS: Final = 5_000
 """How long temporary errors are retried; the broker may still be starting."""

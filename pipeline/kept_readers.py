@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
-from barnabas.client.topic_reader import ReadSettings, TopicReader
+from barnabas.client.consume.topic_reader import ReadSettings, TopicReader
 from barnabas.pipeline.servers import Servers
 
 KEPT_MAX: Final = 4

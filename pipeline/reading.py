@@ -19,9 +19,9 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Seque
 from contextlib import closing
 from typing import Final, NamedTuple
 
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.consume.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
-from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
-from barnabas.client.topics import Isolation
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import (
     BatchError,

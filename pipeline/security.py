@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.client.errors import SecurityOptionError
-from barnabas.client.security import Security, parse_security
+from barnabas.client.network.security import Security, parse_security
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 

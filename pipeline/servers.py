@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import MisuseError
-from barnabas.client.security import PLAINTEXT, Security
+from barnabas.client.network.address import Address, parse_bootstrap
+from barnabas.client.network.security import PLAINTEXT, Security
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 from barnabas.pipeline.security import take_security

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from barnabas.client.share_session import FINAL_EPOCH, ShareSession, ack_topics, forgotten_topics
+from barnabas.client.share.session import FINAL_EPOCH, ShareSession, ack_topics, forgotten_topics
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody

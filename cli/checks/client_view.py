@@ -17,15 +17,15 @@ from kio.schema.metadata.v13.response import MetadataResponse
 
 from barnabas.cli.checks.finding import Finding, failure, ok, warning
 from barnabas.cli.target import Target
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.connection import Connection
+from barnabas.client.cluster.metadata import metadata_request
 from barnabas.client.errors import (
     BrokerUnavailableError,
     ConsumerError,
     SecurityError,
     UnsupportedBrokerError,
 )
-from barnabas.client.metadata import metadata_request
+from barnabas.client.network.address import Address, parse_bootstrap
+from barnabas.client.network.connection import Connection
 from barnabas.protocol.client.consumer_apis import METADATA, SHARE_FETCH
 from barnabas.protocol.client.inspection_apis import DESCRIBE_SHARE_RECORDS
 

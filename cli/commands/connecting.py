@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.cli.printing import Printer
     from barnabas.cli.target import Target
     from barnabas.client.errors import BrokerError, ConsumerError
-    from barnabas.client.security import Security
+    from barnabas.client.network.security import Security
 
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_CLIENT_BOOTSTRAP"
 SECURITY_VARIABLE: Final = "BARNABAS_CLIENT_SECURITY"
@@ -116,8 +116,8 @@ def target_of(options: argparse.Namespace) -> Target:
     Raises ValueError, whose message begins with the argument.
     """
     from barnabas.cli.target import Target
-    from barnabas.client.address import parse_bootstrap
     from barnabas.client.errors import MisuseError
+    from barnabas.client.network.address import parse_bootstrap
 
     bootstrap, origin = _given(options.bootstrap, "--bootstrap", BOOTSTRAP_VARIABLE)
     bootstrap = DEFAULT_BOOTSTRAP if bootstrap is None else bootstrap
@@ -138,7 +138,7 @@ def _given(argument: str | None, name: str, variable: str) -> tuple[str | None, 
 
 def _security(path: str | None, origin: str) -> Security:
     """The settings in a file. Raises ValueError, whose message begins with the argument."""
-    from barnabas.client.security import PLAINTEXT, parse_security
+    from barnabas.client.network.security import PLAINTEXT, parse_security
 
     if path is None:
         return PLAINTEXT

@@ -79,7 +79,7 @@ async def _consume(
 ) -> int:
     from barnabas.cli.record_streams.consuming import Until, consume, consume_in_group
     from barnabas.cli.record_streams.record_output import RecordOutput
-    from barnabas.client.topics import Isolation
+    from barnabas.client.cluster.topics import Isolation
 
     output = RecordOutput(printer, options.details)
     until = Until(options.max, None if options.idle is None else options.idle / _MS_PER_SECOND)
@@ -113,7 +113,7 @@ def _start(options: argparse.Namespace) -> Start:
     """Raises ValueError, whose message begins with the argument."""
     from barnabas.cli.record_streams.consuming import Start
     from barnabas.cli.times import parse_time_ms
-    from barnabas.client.topics import EARLIEST, LATEST
+    from barnabas.client.cluster.topics import EARLIEST, LATEST
 
     text: str = options.start
     if options.last is not None:

@@ -98,7 +98,7 @@ _ACTIONS: Final = {"list": _list, "show": _show, "redrive": _redrive}
 
 def _place(options: argparse.Namespace, target: Target) -> Place:
     from barnabas.cli.dead_letters.running import Place
-    from barnabas.client.address import parse_bootstrap
+    from barnabas.client.network.address import parse_bootstrap
 
     return Place(parse_bootstrap(target.bootstrap), target.security, options.topic)
 

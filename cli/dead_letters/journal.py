@@ -15,8 +15,8 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, Descr
 
 from barnabas.cli.dead_letters.redriven_offsets import JournalFormatError, JournalRecord, RedrivenOffsets
 from barnabas.cli.dead_letters.session import Session
+from barnabas.client.cluster.topics import Isolation, Topic
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError, UnknownTopicError, broker_error
-from barnabas.client.topics import Isolation, Topic
 from barnabas.protocol.client.admin_apis import CREATE_TOPICS, DESCRIBE_CONFIGS
 from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode

@@ -13,7 +13,7 @@ from barnabas.cli.dead_letters.letter import Letter, NotALetter, parse_letter
 from barnabas.cli.dead_letters.redriven_offsets import RedrivenOffsets
 from barnabas.cli.dead_letters.selection import Selection
 from barnabas.cli.dead_letters.session import Bounds, Session
-from barnabas.client.topics import Isolation, Topic
+from barnabas.client.cluster.topics import Isolation, Topic
 
 
 class LetterLog:

@@ -24,10 +24,10 @@ from barnabas.cli.dead_letters.selection import Selection
 from barnabas.cli.dead_letters.source_records import SourceRecords
 from barnabas.cli.dead_letters.stopping import StopWish
 from barnabas.cli.dead_letters.throttle import Throttle
+from barnabas.client.cluster.topics import Topic
 from barnabas.client.errors import BrokerError, ConsumerError, ProduceError, TransactionAbortedError
+from barnabas.client.produce.producer import Producer
 from barnabas.client.produce.record_queue import RecordMetadata
-from barnabas.client.producer import Producer
-from barnabas.client.topics import Topic
 from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 

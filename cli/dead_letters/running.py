@@ -20,11 +20,11 @@ from barnabas.cli.dead_letters.stopping import stop_wish
 from barnabas.cli.dead_letters.throttle import Throttle
 from barnabas.cli.printing import Printer, Row
 from barnabas.cli.progress import Steps, progress
-from barnabas.client.address import Address
 from barnabas.client.errors import BrokerUnavailableError
-from barnabas.client.producer import Producer
-from barnabas.client.security import Security
-from barnabas.client.transactions import Transactions
+from barnabas.client.network.address import Address
+from barnabas.client.network.security import Security
+from barnabas.client.produce.producer import Producer
+from barnabas.client.produce.transactions import Transactions
 
 TRANSACTIONAL_ID_PREFIX: Final = "barnabas.redrive."
 

@@ -7,13 +7,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
 from typing import Final, NamedTuple
 
-from barnabas.client.address import Address
-from barnabas.client.cluster import Cluster
-from barnabas.client.security import Security
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic, Topics
+from barnabas.client.consume.topic_reader import ReadSettings, TopicReader
+from barnabas.client.consume.topic_records import read_records
+from barnabas.client.network.address import Address
+from barnabas.client.network.security import Security
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topic_reader import ReadSettings, TopicReader
-from barnabas.client.topic_records import read_records
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topic, Topics
+from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Record
 

@@ -14,9 +14,9 @@ from typing import Final
 from barnabas.cli.dead_letters.content import Content, Missing, content_of
 from barnabas.cli.dead_letters.letter import Letter, SourcePosition
 from barnabas.cli.dead_letters.session import Bounds, Session
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic
 from barnabas.client.consume.offset_set import OffsetSet
 from barnabas.client.errors import RecordsGoneError, TopicGoneError, UnknownTopicError
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Topic
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Record
 

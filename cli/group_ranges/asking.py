@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from barnabas.cli.group_ranges.report import GroupReport, PartitionReport, Sharer
 from barnabas.cli.target import Target
-from barnabas.client.coordinators import Coordinators
-from barnabas.client.topics import LATEST, Topics
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.topics import LATEST, Topics
 from barnabas.protocol.client.individual_apis import DESCRIBE_SHARERS, FETCH_RANGES
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode

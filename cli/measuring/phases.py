@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from barnabas.cli.measuring.summary import Delays, Throughput
 from barnabas.cli.target import Target
 from barnabas.client.errors import BrokerUnavailableError
+from barnabas.client.produce.producer import Producer
 from barnabas.client.produce.record_queue import RecordMetadata
-from barnabas.client.producer import Producer
-from barnabas.client.share_consumer import ShareConsumer
+from barnabas.client.share.share_consumer import ShareConsumer
 
 UNANSWERED_MAX: Final = 20_000
 """The most records in flight."""

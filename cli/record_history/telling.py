@@ -18,7 +18,7 @@ from barnabas.cli.share_records.report import record_row
 from barnabas.cli.target import NotFoundError, RefusedError, Target
 from barnabas.client.inspect.browsing import BrowsedRecord
 from barnabas.client.inspect.record_range import RecordRange
-from barnabas.client.share_browser import ShareBrowser
+from barnabas.client.inspect.share_browser import ShareBrowser
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import DescribedState, Wait
 

@@ -17,12 +17,13 @@ from barnabas.cli.record_streams.record_output import RecordOutput
 from barnabas.cli.target import NotFoundError, Target
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.group_positions import Bounds
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic
+from barnabas.client.consume.consumer import Consumer
 from barnabas.client.consume.consumer_options import AutoOffsetReset
-from barnabas.client.consumer import Consumer
+from barnabas.client.consume.topic_reader import ReadSettings, TopicReader
+from barnabas.client.consume.topic_records import BytesRecord, read_records
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topic_reader import ReadSettings, TopicReader
-from barnabas.client.topic_records import BytesRecord, read_records
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topic
+from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.identity import TopicIdPartition
 
 QUEUED_MAX: Final = 1_000

@@ -13,9 +13,9 @@ from barnabas.cli.progress import progress
 from barnabas.cli.record_streams.record_input import NewRecord
 from barnabas.cli.target import NotFoundError, Target
 from barnabas.client.errors import UnknownTopicError
+from barnabas.client.produce.producer import Producer
 from barnabas.client.produce.producer_options import Codec
 from barnabas.client.produce.record_queue import RecordMetadata
-from barnabas.client.producer import Producer
 from barnabas.protocol.counted import counted
 from barnabas.protocol.records import Header
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from barnabas.cli.printing import Printer, Row, Value, bytes_entry
-from barnabas.client.record import Headers
+from barnabas.client.record_content import Headers
 
 
 class PrintableRecord(Protocol):

@@ -15,8 +15,8 @@ from barnabas.cli.record_streams.consuming import Until
 from barnabas.cli.record_streams.record_output import RecordOutput
 from barnabas.cli.target import Target
 from barnabas.client.errors import AcknowledgeError
-from barnabas.client.record import ShareRecord
-from barnabas.client.share_consumer import ShareConsumer
+from barnabas.client.share.record import ShareRecord
+from barnabas.client.share.share_consumer import ShareConsumer
 from barnabas.client.topic_partition import TopicPartition
 
 BytesRecord = ShareRecord[bytes | None, bytes | None]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from barnabas.cli.printing import Printer
 from barnabas.cli.target import Target
-from barnabas.client.share_group_admin import ShareGroupAdmin
+from barnabas.client.inspect.share_group_admin import ShareGroupAdmin
 from barnabas.protocol.counted import counted
 
 _DONE: Final = {"release": "released", "archive": "archived", "dead-letter": "on their way to dead letters"}

@@ -14,7 +14,7 @@ from barnabas.cli.share_records.report import (
     print_records,
 )
 from barnabas.cli.target import Target
-from barnabas.client.share_browser import ShareBrowser
+from barnabas.client.inspect.share_browser import ShareBrowser
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.record_inspection import DescribedState
 

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, Unpack
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.async_client import AsyncClient
-from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
-from barnabas.client.coordinators import Coordinators
+from barnabas.client.cluster.async_client import AsyncClient
+from barnabas.client.cluster.client_options import ClientOptions, ClientSettings, check_option_names
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.opening import find_cluster, new_cluster, retries_of
+from barnabas.client.cluster.topics import Topics
 from barnabas.client.errors import BrokerUnavailableError, MisuseError, broker_error
-from barnabas.client.opening import find_cluster, new_cluster, retries_of
-from barnabas.client.topics import Topics
+from barnabas.client.network.address import parse_bootstrap
 from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.errors import ErrorCode
 

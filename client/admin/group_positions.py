@@ -18,16 +18,16 @@ from kio.schema.alter_share_group_offsets.v0.response import AlterShareGroupOffs
 
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.groups import SHARE
+from barnabas.client.cluster.topics import EARLIEST, LATEST
 from barnabas.client.errors import UnknownTopicError
-from barnabas.client.group_offsets import (
+from barnabas.client.group.offsets import (
     CommittedOffset,
     GroupMetadata,
     commit_group_offsets,
     fetch_group_offsets,
 )
-from barnabas.client.share_group_offsets import fetch_positions
+from barnabas.client.group.share_positions import fetch_positions
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
-from barnabas.client.topics import EARLIEST, LATEST
 from barnabas.protocol.client.admin_apis import ALTER_SHARE_GROUP_OFFSETS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition

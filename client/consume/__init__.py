@@ -1,1 +1,1 @@
-"""The parts of an ordinary consumer (KIP-848): membership, reconciliation, fetching, positions, commits."""
+"""The consumer (KIP-848): membership, reconciliation, fetching, positions, commits; reads without a group."""

@@ -14,7 +14,7 @@ from barnabas.client.consume.individual_progress import IndividualProgress
 from barnabas.client.consume.ownership import Ownership
 from barnabas.client.consume.progress import HasOffset, OrderedProgress, Progress
 from barnabas.client.errors import ConsumerError, MisuseError
-from barnabas.client.record import KeyT, ValueT
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.identity import TopicIdPartition
 

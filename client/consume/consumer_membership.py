@@ -11,7 +11,7 @@
 
 `assignment` is the target, `owned` are the partitions that the member has. `reconciliation` moves `owned`
 towards the target and reports each step with `acknowledge`: only then the coordinator gives revoked
-partitions to other members. `heartbeats` does the sending. Pure.
+partitions to other members. `Heartbeats` sends the requests. Pure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from barnabas.client.consume.ownership import Ownership, assigned, reported
 from barnabas.client.errors import BrokerError, joining_error
-from barnabas.client.member import (
+from barnabas.client.group.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     REJOIN_CODES,

@@ -1,4 +1,4 @@
-"""The options of an ordinary consumer, with their defaults and limits; `common_options` has the others.
+"""The options of an ordinary consumer, with their defaults and limits; `GroupSettings` has the others.
 
 `ConsumerOptions` names the keyword arguments of `Consumer` for type checkers; `ConsumerSettings` holds their
 values for the parts. Durations are in milliseconds, sizes in bytes. The broker configures the session timeout
@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from barnabas.client.common_options import GroupOptions, GroupSettings, check_option_names
-from barnabas.client.topics import Isolation
+from barnabas.client.cluster.client_options import check_option_names
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.group.group_options import GroupOptions, GroupSettings
 
 AutoOffsetReset = Literal["earliest", "latest", "none"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Generic, NamedTuple, NoReturn, Protocol, Self
 
 from barnabas.client.errors import MisuseError
-from barnabas.client.record import Headers, KeyT, ValueT
+from barnabas.client.record_content import Headers, KeyT, ValueT
 
 
 class ConsumerRecord(NamedTuple, Generic[KeyT, ValueT]):

@@ -15,8 +15,8 @@ from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.consumer_record import ConsumerRecord
 from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.errors import UnreadableRecordError
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.signal import Signal
+from barnabas.client.record_content import KeyT, ValueT
+from barnabas.client.waiting.signal import Signal
 
 
 class FetchBuffer(Generic[KeyT, ValueT]):

@@ -14,20 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.connection import Connection
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import Leader
+from barnabas.client.cluster.topics import Isolation
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.fetch_buffer import FetchBuffer
 from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.consume.sieve import Sieve
+from barnabas.client.consume.topic_reader import whole_batches
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
-from barnabas.client.metadata import Leader
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.record_reader import Deserializers
-from barnabas.client.signal import Signal
-from barnabas.client.topic_reader import whole_batches
-from barnabas.client.topics import Isolation
+from barnabas.client.network.connection import Connection
+from barnabas.client.record_content import Deserializers, KeyT, ValueT
+from barnabas.client.waiting.signal import Signal
 from barnabas.protocol.client.consumer_apis import FETCH
 from barnabas.protocol.client.fetch_request import FetchBody, FetchedPartition
 from barnabas.protocol.client.fetch_response import FetchReply

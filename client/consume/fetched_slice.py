@@ -13,8 +13,7 @@ from typing import Final, Generic, cast
 from barnabas.client.consume.consumer_record import ConsumerRecord, IndividualRecord
 from barnabas.client.consume.sieve import Sieve
 from barnabas.client.errors import UnreadableRecordError
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.record_reader import Deserializers
+from barnabas.client.record_content import Deserializers, KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.batch_body import batch_body

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Generic
 
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.topics import Isolation, Topics
 from barnabas.client.consume.assignment import AssignedPartition
 from barnabas.client.consume.individual_progress import IndividualProgress
 from barnabas.client.consume.offset_commits import OffsetCommits
 from barnabas.client.consume.range_commits import RangeCommits
-from barnabas.client.coordinators import Coordinators
-from barnabas.client.group_ranges import fetch_group_ranges
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.topics import Isolation, Topics
+from barnabas.client.group.ranges import fetch_group_ranges
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.protocol.committed_ranges import CommittedRanges
 from barnabas.protocol.identity import TopicIdPartition
 

@@ -11,7 +11,7 @@ from barnabas.client.consume.individual_progress import UNCOMMITTED_RANGES_MAX, 
 from barnabas.client.consume.ownership import Ownership
 from barnabas.client.consume.range_commits import RangeCommits
 from barnabas.client.errors import MisuseError
-from barnabas.client.record import KeyT, ValueT
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import OffsetRange
 

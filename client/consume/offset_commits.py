@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Generic, TypeVar
 
+from barnabas.client.cluster.coordinators import Coordinators
 from barnabas.client.consume.assignment import Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership, ConsumerState
-from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerError, CommitFailedError, ConsumerError
-from barnabas.client.group_offsets import CommittedOffset, GroupMetadata, commit_group_offsets
-from barnabas.client.record import KeyT, ValueT
+from barnabas.client.group.offsets import CommittedOffset, GroupMetadata, commit_group_offsets
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Retries
+from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.errors import ErrorCode
 
 log = logging.getLogger(__name__)

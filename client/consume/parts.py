@@ -16,6 +16,9 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Generic
 
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.opening import retries_of
+from barnabas.client.cluster.topics import Topics
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership, MemberProfile, Subscription
 from barnabas.client.consume.consumer_options import ConsumerSettings
@@ -29,18 +32,15 @@ from barnabas.client.consume.positions import Positions
 from barnabas.client.consume.range_commits import RangeCommits
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.consume.reconciliation import Reconciliation, Reconciling
-from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import ConsumerClosedError, MisuseError, UnsupportedBrokerError
-from barnabas.client.group_offsets import CommittedOffset, fetch_group_offsets
-from barnabas.client.group_parts import GroupParts, Identity
-from barnabas.client.group_ranges import TakenRanges
-from barnabas.client.heartbeats import Heartbeats
-from barnabas.client.leader_tasks import LeaderTasks
-from barnabas.client.opening import retries_of
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.record_reader import Deserializers
+from barnabas.client.group.group_parts import GroupParts, Identity
+from barnabas.client.group.heartbeats import Heartbeats
+from barnabas.client.group.leader_tasks import LeaderTasks
+from barnabas.client.group.offsets import CommittedOffset, fetch_group_offsets
+from barnabas.client.group.ranges import TakenRanges
+from barnabas.client.record_content import Deserializers, KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Retries, Topics
+from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.client.consumer_apis import CONSUMER_GROUP_HEARTBEAT
 from barnabas.protocol.client.individual_apis import HEARTBEAT_OF_SHARER
 from barnabas.protocol.errors import ErrorCode

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Topics
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.group_beginnings import GroupBeginnings
 from barnabas.client.consume.offset_commits import OffsetCommits
-from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import (
     BrokerError,
     BrokerUnavailableError,
@@ -23,10 +24,9 @@ from barnabas.client.errors import (
     TopicGoneError,
     UnknownTopicError,
 )
-from barnabas.client.group_offsets import fetch_group_offsets
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.signal import Signal
-from barnabas.client.topics import EARLIEST, LATEST, Topics
+from barnabas.client.group.offsets import fetch_group_offsets
+from barnabas.client.record_content import KeyT, ValueT
+from barnabas.client.waiting.signal import Signal
 from barnabas.protocol.errors import ErrorCode
 
 log = logging.getLogger(__name__)

@@ -16,18 +16,18 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple
 
+from barnabas.client.cluster.coordinators import Coordinators
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.individual_progress import IndividualProgress
 from barnabas.client.consume.offset_commits import OffsetCommits
-from barnabas.client.coordinators import Coordinators
 from barnabas.client.errors import BrokerError, CommitFailedError, ConsumerError
-from barnabas.client.group_offsets import GroupMetadata
-from barnabas.client.group_ranges import REQUEST_RANGES_MAX, RangesToCommit, commit_group_ranges
-from barnabas.client.record import KeyT, ValueT
-from barnabas.client.signal import Signal
+from barnabas.client.group.offsets import GroupMetadata
+from barnabas.client.group.ranges import REQUEST_RANGES_MAX, RangesToCommit, commit_group_ranges
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Retries
+from barnabas.client.waiting.patience import Retries
+from barnabas.client.waiting.signal import Signal
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.identity import TopicIdPartition
 

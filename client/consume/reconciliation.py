@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Generic
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_membership import ConsumerMembership
 from barnabas.client.consume.consumer_options import ConsumerSettings
@@ -26,7 +26,7 @@ from barnabas.client.consume.individual_progress import IndividualProgress
 from barnabas.client.consume.ownership import Ownership
 from barnabas.client.consume.rebalance_listener import RebalanceListener
 from barnabas.client.errors import BrokerUnavailableError, MisuseError
-from barnabas.client.record import KeyT, ValueT
+from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.counted import counted
 

@@ -1,1 +1,1 @@
-"""The parts behind `ShareBrowser` and `ShareGroupAdmin`."""
+"""The states of a share group's records: `ShareBrowser` reads them, `ShareGroupAdmin` changes them."""

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from barnabas.client.acquired_records import read_acquired
+from barnabas.client.consume.topic_reader import FetchedRecords, TopicReader
 from barnabas.client.errors import RecordsGoneError
 from barnabas.client.inspect.record_range import RecordRange
-from barnabas.client.record import Headers
-from barnabas.client.topic_reader import FetchedRecords, TopicReader
+from barnabas.client.record_content import Headers
+from barnabas.client.share.acquired_records import read_acquired
 from barnabas.protocol.identity import TopicIdPartition
 
 _last_offset = attrgetter("last_offset")

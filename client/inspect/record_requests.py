@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from barnabas.client.admin.connection import AdminConnection
-from barnabas.client.connection import Connection
+from barnabas.client.cluster.leaders import Leaders
+from barnabas.client.cluster.topics import TOPIC_GONE_MS
 from barnabas.client.errors import (
     BrokerUnavailableError,
     MisuseError,
@@ -18,10 +19,9 @@ from barnabas.client.errors import (
     broker_error,
 )
 from barnabas.client.inspect.record_range import RangePage, page_of, step_of
-from barnabas.client.leaders import Leaders
-from barnabas.client.patience import Patience
+from barnabas.client.network.connection import Connection
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import TOPIC_GONE_MS
+from barnabas.client.waiting.patience import Patience
 from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.client.inspection_apis import (
     ALTER_SHARE_RECORDS,

@@ -1,1 +1,1 @@
-"""The parts of the producer of records: options, buffer memory, batches in the making, transactions."""
+"""The producer: batches in the making, their delivery, transactions; a writer of batches that are ready."""

@@ -1,4 +1,4 @@
-"""The options of a producer, with their defaults and limits; `common_options` has the others.
+"""The options of a producer, with their defaults and limits; `ClientSettings` has the others.
 
 `ProducerOptions` names the keyword arguments of `Producer` for type checkers; `ProducerSettings` holds their
 values for the parts. Durations are in milliseconds, sizes in bytes.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from barnabas.client.common_options import ClientOptions, ClientSettings, check_option_names
+from barnabas.client.cluster.client_options import ClientOptions, ClientSettings, check_option_names
 from barnabas.protocol.record_batch import Compression
 
 _NS_PER_MS: Final = 1_000_000

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NoReturn
 
-from barnabas.client.acknowledgements import AcknowledgeType
-from barnabas.client.batch_delivery import BatchDelivery
 from barnabas.client.errors import (
     AcknowledgeError,
     BrokerError,
@@ -31,12 +29,14 @@ from barnabas.client.errors import (
     ProducerFencedError,
     TransactionAbortedError,
 )
-from barnabas.client.group_offsets import CommittedOffset, GroupMetadata
+from barnabas.client.group.offsets import CommittedOffset, GroupMetadata
 from barnabas.client.produce import transaction_acknowledgements
+from barnabas.client.produce.batch_delivery import BatchDelivery
 from barnabas.client.produce.producer_options import ProducerSettings
-from barnabas.client.record import ClaimedRecord
+from barnabas.client.produce.transactions import Transactions, Writer
+from barnabas.client.share.acknowledgements import AcknowledgeType
+from barnabas.client.share.record import ClaimedRecord
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.transactions import Transactions, Writer
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.client.batch_delivery import UNKNOWN_OFFSET, Appended
-from barnabas.client.open_batch import OpenBatch
+from barnabas.client.produce.batch_delivery import UNKNOWN_OFFSET, Appended
+from barnabas.client.produce.open_batch import OpenBatch
 from barnabas.protocol.identity import TopicIdPartition
 
 

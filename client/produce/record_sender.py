@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from barnabas.client.batch_delivery import BATCHES_MAX, BatchDelivery
 from barnabas.client.errors import ProduceError
-from barnabas.client.partitioner import KeylessTurns
+from barnabas.client.produce.batch_delivery import BATCHES_MAX, BatchDelivery
+from barnabas.client.produce.partitioner import KeylessTurns
 from barnabas.client.produce.producer_options import ProducerSettings
 from barnabas.client.produce.record_queue import RecordBatch, RecordMetadata, RecordQueue
 from barnabas.client.produce.room import Room

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.topics import Retries, Topic, Topics
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import Topic, Topics
+from barnabas.client.waiting.patience import Retries
 
 _MS_PER_SECOND: Final = 1000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from barnabas.client.acknowledgements import AcknowledgeType
 from barnabas.client.errors import MisuseError
-from barnabas.client.record import ClaimedRecord, Holder
-from barnabas.client.transactions import Writer
+from barnabas.client.produce.transactions import Writer
+from barnabas.client.share.acknowledgements import AcknowledgeType
+from barnabas.client.share.record import ClaimedRecord, Holder
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.identity import ProducerIdentity
 

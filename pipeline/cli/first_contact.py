@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Collection
 from typing import Final
 
+from barnabas.client.cluster.topics import Topics
 from barnabas.client.errors import BrokerUnavailableError, UnknownTopicError
-from barnabas.client.topics import Retries, Topics
+from barnabas.client.waiting.patience import Retries
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
 

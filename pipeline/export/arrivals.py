@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
-from barnabas.client.topics import LATEST, Retries, Topics
+from barnabas.client.cluster.topics import LATEST, Topics
+from barnabas.client.waiting.patience import Retries
 from barnabas.pipeline.export.restore_state import RestoreState
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition

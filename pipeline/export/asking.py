@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 
-from barnabas.client.address import Address
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, broker_error
-from barnabas.client.topics import Retries
+from barnabas.client.network.address import Address
+from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.client.consumer_apis import FIND_COORDINATOR
 from barnabas.protocol.errors import ErrorCode

@@ -95,7 +95,7 @@ def run(options: Namespace) -> int:
 
 
 def _request(options: Namespace) -> ExportRequest:
-    from barnabas.client.topics import Isolation
+    from barnabas.client.cluster.topics import Isolation
     from barnabas.pipeline.export.planning import ExportRequest
     from barnabas.pipeline.options import Options
     from barnabas.pipeline.servers import take_servers

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.coordinators import Coordinators
-from barnabas.client.group_offsets import CommittedOffset as GroupOffset
-from barnabas.client.group_offsets import GroupMetadata, commit_group_offsets, fetch_group_offsets
-from barnabas.client.group_ranges import (
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.topics import Topic
+from barnabas.client.group.offsets import CommittedOffset as GroupOffset
+from barnabas.client.group.offsets import GroupMetadata, commit_group_offsets, fetch_group_offsets
+from barnabas.client.group.ranges import (
     REQUEST_RANGES_MAX,
     RangesToCommit,
     commit_group_ranges,
     fetch_group_ranges,
 )
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topics import Topic
 from barnabas.pipeline.export.manifest import CommittedOffset, CommittedRange
 from barnabas.protocol.client.individual_apis import FETCH_RANGES
 from barnabas.protocol.committed_ranges import CommittedRanges, OffsetRange

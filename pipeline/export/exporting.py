@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.consume.topic_reader import ReadSettings
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
-from barnabas.client.topic_reader import ReadSettings
-from barnabas.client.topics import Isolation
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.leaders import Leaders
 from barnabas.client.errors import BrokerError
-from barnabas.client.leaders import Leaders
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import commit, commit_ranges

@@ -35,9 +35,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from barnabas.client.acknowledgements import AcknowledgeType
-from barnabas.client.connection import Connection
 from barnabas.client.errors import broker_error, error_code
+from barnabas.client.network.connection import Connection
+from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, ARCHIVING, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits

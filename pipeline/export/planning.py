@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.metadata import metadata_request
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Topic, Topics
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import metadata_request
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic, Topics
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import read_committed

@@ -1,7 +1,7 @@
 """Writes Arrow batches of records to one partition, in their order and each once, for a synchronous caller.
 
 Keys, values, headers and timestamps stay unchanged; the topic's settings decide about the type of timestamp.
-A batch whose response is lost is sent again with the same sequence (see `client.batch_delivery`).
+A batch whose response is lost is sent again with the same sequence (see `client.produce.batch_delivery`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Final
 
-from barnabas.client.batch_delivery import Body
-from barnabas.client.batch_writer import BatchWriter
 from barnabas.client.errors import ProduceError
-from barnabas.client.transactions import Transactions
+from barnabas.client.produce.batch_delivery import Body
+from barnabas.client.produce.batch_writer import BatchWriter
+from barnabas.client.produce.transactions import Transactions
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers

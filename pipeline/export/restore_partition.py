@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from barnabas.client.topics import LATEST, Topics
+from barnabas.client.cluster.topics import LATEST, Topics
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.directory import ExportDirectory

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.metadata import metadata_request
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.metadata import metadata_request
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.directory import ExportDirectory

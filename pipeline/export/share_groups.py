@@ -30,7 +30,7 @@ from kio.schema.read_share_group_state.v0.request import (
 )
 from kio.schema.read_share_group_state.v0.response import PartitionResult
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerError
 from barnabas.pipeline.export.asking import (
     ask_at,

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 
-from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerUnavailableError
+from barnabas.client.network.connection import Connection
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import check
 from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS

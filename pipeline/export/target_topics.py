@@ -13,9 +13,9 @@ from typing import Final
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Topic, Topics
 from barnabas.client.errors import UnknownTopicError
-from barnabas.client.topics import EARLIEST, LATEST, Topic, Topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import check, patiently
 from barnabas.pipeline.export.manifest import ExportedTopic

@@ -12,9 +12,9 @@ from contextlib import closing
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import EARLIEST, Topic, Topics
 from barnabas.client.errors import GroupNotFoundError
-from barnabas.client.topics import EARLIEST, Topic, Topics
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import read_committed

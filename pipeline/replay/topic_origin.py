@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.replay.plan import Chunk, Piece
 from barnabas.pipeline.topic_source.catalog import Catalog

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from uuid import UUID
 
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topics
 from barnabas.client.errors import (
     BrokerError,
     BrokerUnavailableError,
@@ -23,8 +24,8 @@ from barnabas.client.errors import (
     UnsupportedBrokerError,
     WrongGroupTypeError,
 )
-from barnabas.client.membership import Membership
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Retries, Topics
+from barnabas.client.share.membership import Membership
+from barnabas.client.waiting.patience import Retries
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.group_admin import RECORD_LOCKS, GroupAdmin, GroupPosition
 from barnabas.pipeline.share_source.group_member import GroupMember

@@ -23,9 +23,9 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.connection import Connection
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, broker_error
+from barnabas.client.network.connection import Connection
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET
 from barnabas.pipeline.share_source.metrics import UNKNOWN_LAG

@@ -15,12 +15,12 @@ from random import random
 from typing import Final
 from uuid import UUID
 
-from barnabas.client.acknowledgements import AcknowledgeType
-from barnabas.client.backoff import Backoff
-from barnabas.client.cluster import Cluster
-from barnabas.client.heartbeats import Heartbeats
-from barnabas.client.membership import Membership
-from barnabas.client.signal import Signal
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.group.heartbeats import Heartbeats
+from barnabas.client.share.acknowledgements import AcknowledgeType
+from barnabas.client.share.membership import Membership
+from barnabas.client.waiting.backoff import Backoff
+from barnabas.client.waiting.signal import Signal
 from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Batch, Holdings
 from barnabas.pipeline.share_source.leader_session import Fetched

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from barnabas.client.acknowledgements import AcknowledgeType
-from barnabas.client.connection import Connection
+from barnabas.client.cluster.metadata import Leader
 from barnabas.client.errors import error_code
-from barnabas.client.metadata import Leader
-from barnabas.client.session_errors import check_response, passing_code
+from barnabas.client.network.connection import Connection
+from barnabas.client.share.acknowledgements import AcknowledgeType
+from barnabas.client.share.session_errors import check_response, passing_code
 from barnabas.pipeline.share_requests import AckBatches, ShareRequests
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH

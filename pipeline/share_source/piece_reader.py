@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, closing
 from typing import Final
 
+from barnabas.client.consume.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneError
-from barnabas.client.topic_reader import FetchedRecords, ReadSettings, TopicReader
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
 from barnabas.pipeline.errors import PipelineError

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Final
 
-from barnabas.client.acknowledgements import AcknowledgeType
+from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.pipeline.share_source.holdings import Holdings
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import OffsetRange, offset_count, subtract, union

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import random
 from typing import Final
 
-from barnabas.client.backoff import Backoff
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError, ConsumerError
-from barnabas.client.session_errors import SessionLostError
+from barnabas.client.share.session_errors import SessionLostError
+from barnabas.client.waiting.backoff import Backoff
 from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.holdings import Holdings
 from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Refusal

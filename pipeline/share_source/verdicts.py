@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from barnabas.client.acknowledgements import AcknowledgeType
+from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.pipeline.share_source.decisions import Decisions
 from barnabas.pipeline.share_source.ledger import DoneLedger
 from barnabas.pipeline.share_source.offset import ShareOffset

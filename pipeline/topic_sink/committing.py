@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.client.errors import BrokerError, ConsumerError
-from barnabas.client.group_offsets import GroupMetadata, fetch_group_offsets
+from barnabas.client.group.offsets import GroupMetadata, fetch_group_offsets
+from barnabas.client.produce.transactions import COMMITTED, ONGOING, Transactions, Writer
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.transactions import COMMITTED, ONGOING, Transactions, Writer
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from barnabas.client.group_offsets import CommittedOffset
+from barnabas.client.group.offsets import CommittedOffset
+from barnabas.client.produce.transactions import Writer
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.transactions import Writer
 from barnabas.pipeline.errors import PipelineError
 
 PART_LENGTH_MAX: Final = 3_800

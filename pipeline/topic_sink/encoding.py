@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from barnabas.client.batch_delivery import Body
-from barnabas.client.open_batch import NO_HEADERS, OpenBatch
-from barnabas.client.partitioner import KeylessTurns, partition_of_key
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
+from barnabas.client.produce.batch_delivery import Body
+from barnabas.client.produce.open_batch import NO_HEADERS, OpenBatch
+from barnabas.client.produce.partitioner import KeylessTurns, partition_of_key
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.columns import Row, as_bytes, rows

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from barnabas.client.batch_writer import BatchWriter
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import Topic, Topics
 from barnabas.client.errors import BrokerError
-from barnabas.client.topics import Topic, Topics
-from barnabas.client.transactions import Transactions, Writer
+from barnabas.client.produce.batch_writer import BatchWriter
+from barnabas.client.produce.transactions import Transactions, Writer
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.topic_sink.columns import topics_of

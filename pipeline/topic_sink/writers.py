@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from barnabas.client.errors import ConsumerError
-from barnabas.client.transactions import Transactions, Writer
+from barnabas.client.produce.transactions import Transactions, Writer
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.committing import Committing

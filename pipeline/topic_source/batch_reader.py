@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from barnabas.client.topic_reader import ReadSettings
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
+from barnabas.client.consume.topic_reader import ReadSettings
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.filters import LEAST, MOST, Kept, take_filters
 from barnabas.pipeline.reading import Gone, PartitionRanges, read_records

@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
+from barnabas.client.cluster.topics import Isolation, Topic, Topics
 from barnabas.client.errors import UnknownTopicError
-from barnabas.client.topics import Isolation, Topic, Topics
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Topic
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.topic_source.catalog import Catalog
 from barnabas.pipeline.topic_source.topic_options import Offsets, Place, TopicOptions

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
 from barnabas.pipeline.errors import PipelineError
 from barnabas.protocol.identity import TopicIdPartition
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from barnabas.client.topics import EARLIEST, LATEST, Isolation
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 from barnabas.pipeline.schema import RECORD_COLUMNS, pick_columns

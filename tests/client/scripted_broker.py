@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from random import Random
 from typing import Any, cast
 
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.client.api import flexible_version
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.header import decode_request_header
-from tests.client.virtual_world import client_loop
+from tests.client.virtual_world import client_loop, run_virtually
 from tests.conformance.messages import message, message_type, written
+from tests.simulation.simulated_network import SimulatedNetwork
 
 PORT = 9092
 
@@ -66,3 +68,15 @@ class ScriptedBroker(asyncio.Protocol):
 async def listen(answers: Mapping[ApiKey, Answer], port: int = PORT) -> None:
     """Listen on a port of the loop's network from now on."""
     client_loop().network.listen(lambda: ScriptedBroker(answers), port)
+
+
+def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test against a broker that gives these answers."""
+
+    async def main() -> None:
+        client_loop().network = SimulatedNetwork(Random(1))
+        if answers:
+            await listen(answers)
+        await test()
+
+    run_virtually(main())

@@ -13,12 +13,12 @@ from barnabas.client.consume.consumer_options import (
     consumer_settings_of,
 )
 from barnabas.client.errors import MisuseError
-from barnabas.client.options import Settings, ShareConsumerOptions, settings_of
 from barnabas.client.produce.producer_options import (
     ProducerOptions,
     ProducerSettings,
     producer_settings_of,
 )
+from barnabas.client.share.options import Settings, ShareConsumerOptions, settings_of
 
 
 @pytest.mark.parametrize(

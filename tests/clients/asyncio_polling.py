@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from barnabas.client import ConsumerRecord, ShareRecord
-from barnabas.client.group_consumer import GroupConsumer
+from barnabas.client.group.group_consumer import GroupConsumer
 
 WITHIN_SECONDS = 60.0
 

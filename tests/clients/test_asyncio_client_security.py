@@ -18,9 +18,9 @@ from barnabas.client import (
     ShareConsumer,
     parse_security,
 )
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.connection import Connection
-from barnabas.client.metadata import metadata_request
+from barnabas.client.cluster.metadata import metadata_request
+from barnabas.client.network.address import parse_bootstrap
+from barnabas.client.network.connection import Connection
 from barnabas.protocol.client.consumer_apis import METADATA
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.secured_kafka import PASSWORD, SESSION_MS, Secured, Settings, secured

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.address import Address
-from barnabas.client.security import Security
-from barnabas.client.topic_reader import ReadSettings
-from barnabas.client.topics import Isolation
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.consume.topic_reader import ReadSettings
+from barnabas.client.network.address import Address
+from barnabas.client.network.security import Security
 from barnabas.pipeline.kept_readers import (
     KEPT_MAX,
     KEPT_SECONDS,

@@ -10,10 +10,10 @@ import pytest
 from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import Producer, TopicPartition
 
-from barnabas.client.address import parse_bootstrap
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.consume.topic_reader import ReadSettings
 from barnabas.client.errors import RecordsGoneError, TopicGoneError
-from barnabas.client.topic_reader import ReadSettings
-from barnabas.client.topics import Isolation
+from barnabas.client.network.address import parse_bootstrap
 from barnabas.pipeline import reading
 from barnabas.pipeline.reading import Gone, PartitionRanges, read_records
 from barnabas.pipeline.servers import Servers

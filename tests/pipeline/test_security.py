@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from barnabas.client.security import PLAINTEXT, Security
+from barnabas.client.network.security import PLAINTEXT, Security
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.options import Options
 from barnabas.pipeline.security import take_security

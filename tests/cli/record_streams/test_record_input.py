@@ -18,7 +18,7 @@ from barnabas.cli.record_streams.record_input import (
     record_of_line,
 )
 from barnabas.cli.record_streams.record_output import RecordOutput
-from barnabas.client.record import Headers
+from barnabas.client.record_content import Headers
 
 
 class Printed(NamedTuple):

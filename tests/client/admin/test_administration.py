@@ -39,7 +39,7 @@ from barnabas.client.admin.settings import (
 )
 from barnabas.client.admin.topics import add_partitions, create_topic, delete_topic, describe_topics
 from barnabas.protocol.errors import ErrorCode
-from tests.client.test_share_browser import holding, topic_of
+from tests.client.holding import holding, topic_of
 from tests.client.virtual_world import ADDRESS, GROUP, TOPIC, World, virtually
 
 BILLS = "bills"

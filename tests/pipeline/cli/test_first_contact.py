@@ -72,7 +72,7 @@ def test_each_command_reports_an_unreachable_server(
 def test_each_command_reports_a_missing_topic(
     broker: LocalBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.client.topics.UNKNOWN_TOPIC_MS", 50)
+    monkeypatch.setattr("barnabas.client.cluster.topics.UNKNOWN_TOPIC_MS", 50)
     for arguments in commands(broker.address, "nosuch", tmp_path):
         line = complaint(arguments, capsys)
         assert line == f"barnabas: There is no topic nosuch at {broker.address}.\n"

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from barnabas.client import Consumer as AsyncConsumer
 from barnabas.client import ShareConsumer, ShareRecord
 from barnabas.client import TopicPartition as ClientPartition
-from barnabas.client.topics import EARLIEST, LATEST, Topics
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Topics
 from barnabas.pipeline.export.planning import ExportRequest
 from barnabas.pipeline.export.restore_state import RestoreState
 from barnabas.pipeline.export.restoring import RestorePlan, RestoreRequest, make_topics

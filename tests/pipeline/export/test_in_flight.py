@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.acknowledgements import AcknowledgeType
-from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError
+from barnabas.client.network.connection import Connection
+from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export import in_flight
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted

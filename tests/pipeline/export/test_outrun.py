@@ -11,7 +11,7 @@ import pytest
 from benchmarks.brokers.process import LocalBroker
 from pyspark.sql import SparkSession
 
-from barnabas.client.topics import Isolation
+from barnabas.client.cluster.topics import Isolation
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export import restoring
 from barnabas.pipeline.export.directory import ExportDirectory

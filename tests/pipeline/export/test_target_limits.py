@@ -15,8 +15,8 @@ from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResult,
 )
 
-from barnabas.client.connection import Connection
 from barnabas.client.errors import BrokerError, BrokerUnavailableError
+from barnabas.client.network.connection import Connection
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.target_limits import TargetLimits, read_limits
 from barnabas.protocol.errors import ErrorCode

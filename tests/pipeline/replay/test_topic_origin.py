@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.topics import EARLIEST, Isolation, Topic
+from barnabas.client.cluster.topics import EARLIEST, Isolation, Topic
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.replay import topic_origin
 from barnabas.pipeline.replay.plan import Piece

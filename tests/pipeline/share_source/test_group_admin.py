@@ -13,7 +13,7 @@ from kio.schema.describe_share_group_offsets.v1.response import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.pipeline.share_source.group_admin import GroupAdmin, GroupPosition
 from barnabas.protocol.errors import ErrorCode

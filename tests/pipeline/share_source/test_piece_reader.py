@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.topic_reader import FetchedRecords, TopicReader
+from barnabas.client.consume.topic_reader import FetchedRecords, TopicReader
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.piece_reader import PieceReader
 from barnabas.pipeline.share_source.ranges import AcquiredRange

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.address import parse_bootstrap
-from barnabas.client.cluster import Cluster as ClientCluster
+from barnabas.client.cluster.cluster import Cluster as ClientCluster
+from barnabas.client.network.address import parse_bootstrap
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.group_admin import GroupAdmin
 from tests.clients.cluster import Cluster, confluent_admin, numbered, unique

@@ -9,11 +9,11 @@ from unittest.mock import AsyncMock, create_autospec, patch
 
 import pytest
 
+from barnabas.client.cluster.topics import LATEST, Isolation
+from barnabas.client.consume.topic_reader import ReadSettings
 from barnabas.client.errors import broker_error
+from barnabas.client.produce.transactions import Transactions, Writer
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.topic_reader import ReadSettings
-from barnabas.client.topics import LATEST, Isolation
-from barnabas.client.transactions import Transactions, Writer
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.reading import PartitionRanges, read_records

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.group_offsets import CommittedOffset
+from barnabas.client.group.offsets import CommittedOffset
+from barnabas.client.produce.transactions import Writer
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.transactions import Writer
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.topic_sink.decision import Decision, Names, decode_decision, encode_decision
 

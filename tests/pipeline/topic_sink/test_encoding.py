@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import PipelineError

@@ -8,7 +8,7 @@ import pytest
 from pyspark import TaskContext
 
 from barnabas.client.errors import ProduceError
-from barnabas.client.transactions import Transactions
+from barnabas.client.produce.transactions import Transactions
 from barnabas.pipeline.decoding.arrow import pa
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.topic_sink.sink_options import parse_sink_options

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual
 
-from barnabas.client.topics import EARLIEST, LATEST, Isolation, Topic
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.topic_source import batch_reader
 from barnabas.pipeline.topic_source.batch_reader import FilteringTopicBatchReader, TopicTask

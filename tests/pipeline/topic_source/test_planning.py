@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.client.topics import Topic
+from barnabas.client.cluster.topics import Topic
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.reading import PartitionRanges
 from barnabas.pipeline.topic_source.planning import ranges_between, share, split

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.address import Address
-from barnabas.client.topics import Isolation
+from barnabas.client.cluster.topics import Isolation
+from barnabas.client.network.address import Address
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.topic_source.topic_options import parse_topic_options
 

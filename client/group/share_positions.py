@@ -1,0 +1,100 @@
+"""The positions of a share group: the start offsets (SPSO) of its share-partitions, and their lag (KIP-932,
+KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
+
+from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
+from barnabas.protocol.client.admin_apis import DESCRIBE_SHARE_GROUP_OFFSETS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.primitive import GroupId, TopicName, i32
+
+
+class SharePosition(NamedTuple):
+    """The position of a share group in one partition."""
+
+    start_offset: int | None
+    """All records before it are done (SPSO); None if the group has not begun to read the partition."""
+    lag: int | None
+    """The records that are not done, with those that a consumer holds. None if the group has not begun, or
+    the broker does not know it (version 0 of the API)."""
+
+
+async def fetch_positions(coordinators: Coordinators, group_id: str) -> dict[TopicPartition, SharePosition]:
+    """The positions in all partitions that the group reads; raises the errors of `fetch_start_offsets`."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(asked,))
+    response = await coordinators.ask(group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
+    return {
+        TopicPartition(topic.topic_name, one.partition_index): SharePosition(
+            _known(one.start_offset), _known(one.lag)
+        )
+        for group in response.groups
+        for topic in group.topics
+        for one in topic.partitions
+    }
+
+
+async def fetch_start_offsets(
+    coordinators: Coordinators, group_id: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """By partition, its start offset; -1 if the group has not begun to read it.
+
+    Raises `BrokerError`, and `BrokerUnavailableError` for a temporary error that lasts too long.
+    """
+    group = DescribeShareGroupOffsetsRequestGroup(
+        group_id=GroupId(group_id),
+        topics=tuple(
+            DescribeShareGroupOffsetsRequestTopic(
+                topic_name=TopicName(topic), partitions=tuple(map(i32, indexes))
+            )
+            for topic, indexes in indexes_by_topic(partitions).items()
+        ),
+    )
+    return await _fetch(coordinators, group)
+
+
+async def fetch_known_partitions(coordinators: Coordinators, group_id: str) -> list[TopicPartition]:
+    """The partitions that the group reads, sorted; none if there is no such group. Raises the same errors."""
+    group = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
+    return sorted(await _fetch(coordinators, group))
+
+
+async def _fetch(
+    coordinators: Coordinators, group: DescribeShareGroupOffsetsRequestGroup
+) -> dict[TopicPartition, int]:
+    request = DescribeShareGroupOffsetsRequest(groups=(group,))
+    response = await coordinators.ask(group.group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
+    return {
+        TopicPartition(topic.topic_name, one.partition_index): one.start_offset
+        for group in response.groups
+        for topic in group.topics
+        for one in topic.partitions
+    }
+
+
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+def _error(response: DescribeShareGroupOffsetsResponse) -> ErrorCode:
+    codes = [
+        code
+        for group in response.groups
+        for code in (
+            group.error_code,
+            *(one.error_code for topic in group.topics for one in topic.partitions),
+        )
+    ]
+    return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)

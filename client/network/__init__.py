@@ -1,0 +1,1 @@
+"""Connections to brokers: addresses, TLS, SASL, requests and their answers."""

@@ -1,0 +1,71 @@
+"""Requests that add ranges of offsets to a transaction, each below a request's size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from barnabas.client.group.offsets import GroupMetadata
+from barnabas.client.group.ranges import REQUEST_RANGES_MAX
+from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
+from barnabas.protocol.committed_ranges import OffsetRange
+from barnabas.protocol.extended.packed import pack_ranges
+from barnabas.protocol.extended.txn_offset_commit_v4 import TxnOffsetCommitRequest
+from barnabas.protocol.extended.txn_offset_commit_v5 import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from barnabas.protocol.primitive import GroupId, ProducerId, TopicName, TransactionalId, i16, i32, i64
+
+_NO_OFFSET: Final = -1
+
+
+def lots(
+    ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
+) -> Iterator[dict[TopicPartition, list[OffsetRange]]]:
+    """The ranges in lots of at most REQUEST_RANGES_MAX, in their order."""
+    lot: dict[TopicPartition, list[OffsetRange]] = {}
+    room = REQUEST_RANGES_MAX
+    for partition, one in ((partition, one) for partition, of_one in ranges.items() for one in of_one):
+        if not room:
+            yield lot
+            lot, room = {}, REQUEST_RANGES_MAX
+        lot.setdefault(TopicPartition(*partition), []).append(one)
+        room -= 1
+    if lot:
+        yield lot
+
+
+def ranges_request(
+    transactional_id: TransactionalId,
+    producer_id: int,
+    producer_epoch: int,
+    group: GroupMetadata,
+    lot: Mapping[TopicPartition, Sequence[OffsetRange]],
+) -> TxnOffsetCommitRequest:
+    """The request for one lot."""
+    return TxnOffsetCommitRequest(
+        transactional_id=transactional_id,
+        group_id=GroupId(group.group_id),
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(producer_epoch),
+        generation_id=i32(group.member_epoch),
+        member_id=group.member_id,
+        group_instance_id=group.instance_id,
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(
+                name=TopicName(topic),
+                partitions=tuple(_partition(index, lot[TopicPartition(topic, index)]) for index in indexes),
+            )
+            for topic, indexes in indexes_by_topic(lot).items()
+        ),
+    )
+
+
+def _partition(index: int, ranges: Sequence[OffsetRange]) -> TxnOffsetCommitRequestPartition:
+    return TxnOffsetCommitRequestPartition(
+        partition_index=i32(index),
+        committed_offset=i64(_NO_OFFSET),
+        committed_metadata="",
+        ranges=pack_ranges(ranges),
+    )

@@ -1,0 +1,97 @@
+"""Turns a fetched partition into records: deserialises values, and separates unreadable records."""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic, NamedTuple
+
+from barnabas.client.record_content import Content, Deserializers, KeyT, ValueT
+from barnabas.client.share.acknowledgements import AcknowledgeType
+from barnabas.client.share.acquired_records import DeliveredRecord, read_acquired
+from barnabas.client.share.options import Unreadable
+from barnabas.client.share.record import Holder, ShareRecord
+from barnabas.protocol.counted import counted
+from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
+from barnabas.protocol.identity import TopicIdPartition
+
+log = logging.getLogger(__name__)
+
+
+class Delivery(NamedTuple):
+    """The origin and the time of delivered records. Times are those of the event loop."""
+
+    topic: str
+    partition: TopicIdPartition
+    received_at_ms: int
+    lock_ms: int
+
+
+class ReadRecords(NamedTuple, Generic[KeyT, ValueT]):
+    """The records for readers, and the acquired offsets without a readable record."""
+
+    records: list[ShareRecord[KeyT, ValueT]]
+    gaps: list[int]
+    unreadable: list[int]
+
+
+class RecordReader(Generic[KeyT, ValueT]):
+    """Reads the records of one consumer."""
+
+    def __init__(self, deserializers: Deserializers[KeyT, ValueT], unreadable: Unreadable) -> None:
+        """`unreadable` decides how unreadable records are acknowledged."""
+        self._deserializers = deserializers
+        self._unreadable = unreadable
+
+    @property
+    def verdict(self) -> AcknowledgeType:
+        """The acknowledgement of unreadable records."""
+        return AcknowledgeType.REJECT if self._unreadable == "reject" else AcknowledgeType.RELEASE
+
+    def read(
+        self, result: ShareFetchPartitionResult, delivery: Delivery, holder: Holder
+    ) -> ReadRecords[KeyT, ValueT]:
+        """One partition's records. Each unreadable batch and each unreadable record is logged in one line."""
+        acquired = read_acquired(result.records, result.acquired)
+        read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [])
+        for batch in acquired.unreadable:
+            read.unreadable.extend(batch.offsets)
+            self._log(delivery, counted(len(batch.offsets), "record"), batch.reason)
+        for delivered in acquired.records:
+            try:
+                read.records.append(self._make(delivered, delivery, holder))
+            except Exception as error:
+                read.unreadable.append(delivered.record.offset)
+                self._log(delivery, f"the record at {delivered.record.offset}", repr(error))
+        return read
+
+    def _make(
+        self, delivered: DeliveredRecord, delivery: Delivery, holder: Holder
+    ) -> ShareRecord[KeyT, ValueT]:
+        record = delivered.record
+        content = Content(
+            record.timestamp_ms,
+            self._deserializers.key(record.key),
+            self._deserializers.value(record.value),
+            record.headers,
+        )
+        received_at_ms = delivery.received_at_ms
+        return ShareRecord(
+            delivery.topic,
+            delivery.partition,
+            record.offset,
+            delivered.delivery_count,
+            received_at_ms,
+            received_at_ms + delivery.lock_ms,
+            content,
+            holder,
+        )
+
+    def _log(self, delivery: Delivery, unreadable: str, reason: str) -> None:
+        log.error(
+            "%s-%d: %s cannot be read, and will be %s: %s",
+            delivery.topic,
+            delivery.partition.partition,
+            unreadable,
+            "rejected" if self._unreadable == "reject" else "released",
+            reason,
+        )
