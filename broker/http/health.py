@@ -99,9 +99,9 @@ def _failures(broker: Broker) -> Iterator[Finding]:
 
 
 def _warnings(broker: Broker) -> Iterator[Finding]:
-    offline = broker.log_directory.unavailable()
+    offline = broker.log_directory.offline_logs
     if offline:
-        example = offline[0].directory_name
+        example = min(offline).directory_name
         yield Finding("partitions offline", f"{len(offline)} after an error of the disk, such as {example}.")
     without_letters = _groups_where(broker, broker.dead_letters.is_stalled)
     if without_letters:

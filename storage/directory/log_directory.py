@@ -82,11 +82,10 @@ class LogDirectory:
         self._new_uuid = new_uuid
         self._shared = SharedParts.make(filesystem, path, storage.open_files_max)
         self.full_disk, self.flush_ms = self._shared.full_disk, self._shared.flush_ms
+        self.offline_logs = self._shared.offline_logs
         self._checkpoints = Checkpoints(filesystem, path)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._opening: dict[TopicPartition, asyncio.Task[PartitionLog]] = {}
-        self._refused: dict[TopicPartition, tuple[float, StorageError]] = {}
-        """Logs that went offline or could not be opened: (end of the pause by the loop's time, error)."""
         self._flush_schedule: FlushSchedule[Flusher] = FlushSchedule(storage)
         self._confirmed_starts: dict[TopicPartition, int] = {}
         """The log starts of offline logs until they are open again; the disk may have older ones."""
@@ -169,11 +168,6 @@ class LogDirectory:
         """The open logs."""
         return self._logs.values()
 
-    def unavailable(self) -> list[TopicPartition]:
-        """The partitions whose log went offline, or could not be opened at the last attempt."""
-        offline = (key for key, log in self._logs.items() if log.offline is not None)
-        return sorted({*self._refused, *offline})
-
     def find(self, topic: str, partition: int) -> PartitionLog | None:
         """The log if it is open and online."""
         log = self._logs.get(TopicPartition(topic, partition))
@@ -200,7 +194,8 @@ class LogDirectory:
         if task is None:
             if self._closing:
                 raise LogClosed(f"{self.path} is closed.")
-            self._check_backoff(key)
+            offline = None if log is None else log.offline
+            self.offline_logs.check_pause(key, offline, self.storage.reopen_backoff_ms)
             epoch = self.leader_epoch if leader_epoch is None else leader_epoch
             opening = self._open_log(key, topic_id, config, epoch)
             task = self._opening[key] = asyncio.get_running_loop().create_task(opening)
@@ -245,6 +240,7 @@ class LogDirectory:
             for key in keys:
                 await self._let_go(key)
                 await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
+            self.offline_logs.remove_topic(topic)
             await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
 
     async def settle_leftovers(
@@ -286,12 +282,13 @@ class LogDirectory:
             self.full_disk.met(error)
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
             refusal.__cause__ = error
-            self._refused[key] = self._backoff_end(), refusal
+            self.offline_logs.add_failed(key, refusal, self.storage.reopen_backoff_ms)
             raise raised_anew(refusal) from error
         confirmed_start = min(self._confirmed_starts.pop(key, 0), log.high_watermark)
         if confirmed_start > log.log_start_offset:
             log.delete_records(confirmed_start)
         self._logs[key] = log
+        self.offline_logs.remove(key)
         return log
 
     async def _open_with_room(
@@ -340,19 +337,6 @@ class LogDirectory:
                 raise
             self._unsynced.discard(key)
 
-    def _check_backoff(self, key: TopicPartition) -> None:
-        log = self._logs.get(key)
-        if log is not None and log.offline is not None and key not in self._refused:
-            self._refused[key] = self._backoff_end(), log.offline
-        if key in self._refused:
-            until, error = self._refused[key]
-            if asyncio.get_running_loop().time() < until:
-                raise raised_anew(error)
-            del self._refused[key]
-
-    def _backoff_end(self) -> float:
-        return asyncio.get_running_loop().time() + self.storage.reopen_backoff_ms / 1000
-
     async def _let_go(self, key: TopicPartition) -> None:
         """Closes the log, if it is open or being opened, and forgets the partition."""
         if key in self._opening:
@@ -360,7 +344,6 @@ class LogDirectory:
         log = self._logs.pop(key, None)
         if log is not None:
             await self._guarded(log.close(clean=False))
-        self._refused.pop(key, None)
         self._confirmed_starts.pop(key, None)
         self._unsynced.discard(key)
         self.cleaner.forget(key)

@@ -112,6 +112,7 @@ class PartitionLog:
             storage=storage,
             open_files=shared.open_files,
             full_disk=shared.full_disk,
+            offline_logs=shared.offline_logs,
             key_buckets=LogKeyBuckets(shared.key_buckets),
             flush_ms=shared.flush_ms,
             recovery_point=recovery_point,

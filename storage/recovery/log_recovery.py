@@ -89,6 +89,7 @@ def _assemble(
         storage=place.storage,
         open_files=place.open_files,
         full_disk=place.full_disk,
+        offline_logs=place.offline_logs,
         key_buckets=place.key_buckets,
         flush_ms=place.flush_ms,
         leader_epoch=leader_epoch,

@@ -27,6 +27,7 @@ from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.segments.swap import complete_swaps
+from barnabas.storage.state.offline_logs import OfflineLogs
 from barnabas.storage.topic_partition import TopicPartition
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
@@ -49,6 +50,7 @@ class LogPlace:
     storage: StorageConfig
     open_files: OpenFiles
     full_disk: FullDisk
+    offline_logs: OfflineLogs
     key_buckets: LogKeyBuckets
     flush_ms: Histogram
     recovery_point: int

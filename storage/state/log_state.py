@@ -25,6 +25,7 @@ from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.state.offline_logs import OfflineLogs
 from barnabas.storage.topic_partition import TopicPartition
 
 SNAPSHOT_SUFFIX = ".snapshot"
@@ -53,6 +54,7 @@ class LogState:
     storage: StorageConfig
     open_files: OpenFiles
     full_disk: FullDisk
+    offline_logs: OfflineLogs
     key_buckets: LogKeyBuckets
     flush_ms: Histogram
     """See `SharedParts`."""
@@ -120,6 +122,7 @@ class LogState:
         if self.offline is None:
             self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
             self.offline.__cause__ = cause
+            self.offline_logs.add(self.topic_partition)
         return raised_anew(self.offline)
 
     def refusal_if_full(self, cause: Exception) -> DiskFull | None:

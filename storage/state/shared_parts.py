@@ -12,6 +12,7 @@ from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.key_buckets import KeyBuckets
+from barnabas.storage.state.offline_logs import OfflineLogs
 
 
 class SharedParts(NamedTuple):
@@ -19,6 +20,7 @@ class SharedParts(NamedTuple):
 
     open_files: OpenFiles
     full_disk: FullDisk
+    offline_logs: OfflineLogs
     key_buckets: KeyBuckets
     flush_ms: Histogram
     """How long each sync of a log's records took; with log.flush=always, together with the write."""
@@ -27,7 +29,11 @@ class SharedParts(NamedTuple):
     def make(cls, filesystem: FileSystem, directory: str, open_files_max: int) -> SharedParts:
         """The parts of a directory that begins."""
         return cls(
-            OpenFiles(open_files_max), FullDisk(filesystem, directory), KeyBuckets(), Histogram(MS_BOUNDS)
+            open_files=OpenFiles(open_files_max),
+            full_disk=FullDisk(filesystem, directory),
+            offline_logs=OfflineLogs(),
+            key_buckets=KeyBuckets(),
+            flush_ms=Histogram(MS_BOUNDS),
         )
 
 

@@ -24,6 +24,7 @@ from barnabas.storage.reading.share_lookup import (
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.state.log_files import LogPlace
+from barnabas.storage.state.offline_logs import OfflineLogs
 from tests.storage.log_building import (
     COLLIDING,
     DIRECTORY,
@@ -68,6 +69,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         storage=StorageConfig(),
         open_files=OpenFiles(8),
         full_disk=FullDisk(filesystem, DIRECTORY),
+        offline_logs=OfflineLogs(),
         key_buckets=LogKeyBuckets(KeyBuckets()),
         flush_ms=Histogram(MS_BOUNDS),
         recovery_point=recovery_point,
