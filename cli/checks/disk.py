@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -12,6 +11,7 @@ from typing import Final
 
 from barnabas.cli.checks.finding import Finding, failure, ok, warning
 from barnabas.cli.process.directory_errors import explain, reason
+from barnabas.storage.filesystem import DiskSpace, RealFileSystem
 
 FREE_BYTES_MIN: Final = 100 * 1024 * 1024
 FREE_BYTES_GOOD: Final = 2 * 1024 * 1024 * 1024
@@ -20,6 +20,7 @@ FSYNC_BYTES: Final = 4096
 FSYNC_MS_GOOD: Final = 20.0
 """A slower disk makes `log.flush=always` slow, and lets the other modes wait for the disk at times."""
 
+_FILE_SYSTEM: Final = RealFileSystem()
 _MS_PER_SECOND: Final = 1000
 _MIB: Final = 1024 * 1024
 _REMOTE: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs"})
@@ -28,7 +29,11 @@ _OF_A_CONTAINER: Final = frozenset({"overlay", "aufs"})
 
 
 def check_directory(
-    directory: str, mounts: Path = Path("/proc/mounts"), fsync: Callable[[int], None] = os.fsync
+    directory: str,
+    mounts: Path = Path("/proc/mounts"),
+    *,
+    fsync: Callable[[int], None] = os.fsync,
+    disk_space: Callable[[str], DiskSpace] = _FILE_SYSTEM.disk_space,
 ) -> Iterator[Finding]:
     """The findings about the data directory, or about its nearest existing parent."""
     place = _existing(Path(directory).absolute())
@@ -46,7 +51,7 @@ def check_directory(
     finally:
         os.close(descriptor)
         probe.unlink()
-    yield _check_space(place)
+    yield _check_space(disk_space(str(place)))
     yield _check_file_system(place, mounts)
 
 
@@ -90,13 +95,13 @@ def _check_fsync(descriptor: int, fsync: Callable[[int], None]) -> Finding:
     )
 
 
-def _check_space(place: Path) -> Finding:
-    total, _, free = shutil.disk_usage(place)
-    detail = f"{free // _MIB:,} MiB of {total // _MIB:,} MiB are free"
-    if free >= FREE_BYTES_GOOD:
+def _check_space(space: DiskSpace) -> Finding:
+    free_bytes = space.usable_bytes
+    detail = f"{free_bytes // _MIB:,} MiB of {space.total_bytes // _MIB:,} MiB are free"
+    if free_bytes >= FREE_BYTES_GOOD:
         return ok("free space", detail)
     remedy = "Make room, or bound the logs with log.retention.bytes and log.retention.ms."
-    return (failure if free < FREE_BYTES_MIN else warning)("free space", detail, remedy)
+    return (failure if free_bytes < FREE_BYTES_MIN else warning)("free space", detail, remedy)
 
 
 def _check_file_system(place: Path, mounts: Path) -> Finding:

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.checks.disk import FSYNC_COUNT, check_directory, file_system_of
+from barnabas.cli.checks.disk import (
+    FREE_BYTES_GOOD,
+    FREE_BYTES_MIN,
+    FSYNC_COUNT,
+    check_directory,
+    file_system_of,
+)
 from barnabas.cli.checks.finding import Finding, Result
+from barnabas.storage.filesystem import DiskSpace
 
 MOUNTS = """\
 overlay / overlay rw 0 0
@@ -51,7 +58,7 @@ def test_a_disk_that_fails_is_a_failure(tmp_path: Path, mounts: Path) -> None:
     def fail(_descriptor: int) -> None:
         raise OSError(5, os.strerror(5))
 
-    (finding,) = [one for one in check_directory(str(tmp_path), mounts, fail) if one.check == "fsync"]
+    (finding,) = [one for one in check_directory(str(tmp_path), mounts, fsync=fail) if one.check == "fsync"]
     assert finding.result is Result.FAILURE
     assert "Input/output error" in finding.detail
 
@@ -59,9 +66,28 @@ def test_a_disk_that_fails_is_a_failure(tmp_path: Path, mounts: Path) -> None:
 def test_fsync_is_measured_several_times(tmp_path: Path, mounts: Path) -> None:
     flushed: list[int] = []
     (finding,) = [
-        one for one in check_directory(str(tmp_path), mounts, flushed.append) if one.check == "fsync"
+        one for one in check_directory(str(tmp_path), mounts, fsync=flushed.append) if one.check == "fsync"
     ]
     assert (len(flushed), finding.result) == (FSYNC_COUNT, Result.OK)
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "result"),
+    [
+        (FREE_BYTES_GOOD, Result.OK),
+        (FREE_BYTES_GOOD - 1, Result.WARNING),
+        (FREE_BYTES_MIN, Result.WARNING),
+        (FREE_BYTES_MIN - 1, Result.FAILURE),
+    ],
+)
+def test_a_disk_with_little_room_is_a_warning_and_with_none_a_failure(
+    free_bytes: int, result: Result, tmp_path: Path, mounts: Path
+) -> None:
+    space = DiskSpace(1 << 40, free_bytes)
+    found = check_directory(str(tmp_path), mounts, disk_space=lambda _: space)
+    (finding,) = [one for one in found if one.check == "free space"]
+    assert (finding.result, finding.remedy is None) == (result, result is Result.OK)
+    assert "of 1,048,576 MiB" in finding.detail
 
 
 @pytest.mark.parametrize(
