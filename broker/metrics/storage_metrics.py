@@ -1,21 +1,38 @@
 """Publishes the counts of the storage layer as metrics."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from barnabas.runtime.metrics import Labelled, Metrics
 from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.filesystem import DiskSpace
 from barnabas.storage.log.partition_log import PartitionLog
 
 FLUSH_MS = "kafka_log_logflushstats_logflushrateandtimems"
+OFFLINE_LOGS = "kafka_server_replicamanager_offlinereplicacount"
 
 
 def publish_storage(metrics: Metrics, log_directory: LogDirectory) -> None:
     """Publishes all metrics of the storage layer."""
     metrics.histograms(FLUSH_MS, lambda: [({}, log_directory.flush_ms)])
+    publish_disk(metrics, log_directory)
     publish_corrupt_batches(metrics, log_directory)
     publish_cleaner(metrics, log_directory.cleaner)
     publish_share_offsets(metrics, log_directory)
+
+
+def publish_disk(metrics: Metrics, log_directory: LogDirectory) -> None:
+    """`barnabas_disk_size_bytes` and `barnabas_disk_free_bytes` of the file system of the data directory,
+    `barnabas_disk_full` (1 while writes are refused for lack of room), and the number of offline logs.
+    """
+    metrics.family(
+        "barnabas_disk_size_bytes", lambda: _disk_space(log_directory, lambda space: space.total_bytes)
+    )
+    metrics.family(
+        "barnabas_disk_free_bytes", lambda: _disk_space(log_directory, lambda space: space.usable_bytes)
+    )
+    metrics.gauge("barnabas_disk_full", lambda: int(log_directory.full_disk.is_full))
+    metrics.gauge(OFFLINE_LOGS, lambda: len(log_directory.offline_logs))
 
 
 def publish_corrupt_batches(metrics: Metrics, log_directory: LogDirectory) -> None:
@@ -40,6 +57,18 @@ def publish_share_offsets(metrics: Metrics, log_directory: LogDirectory) -> None
     """
     metrics.family("barnabas_earliest_share_offset", lambda: _earliest_share_offsets(log_directory))
     metrics.family("barnabas_share_checkpoint_offset", lambda: _share_checkpoint_offsets(log_directory))
+
+
+def _disk_space(log_directory: LogDirectory, read: Callable[[DiskSpace], int]) -> Labelled[float]:
+    """One value, or none if the file system fails.
+
+    The system answers from its memory, so it is asked on the loop's thread (decision 4).
+    """
+    try:
+        space = log_directory.filesystem.disk_space(log_directory.path)
+    except OSError:
+        return []
+    return [({}, read(space))]
 
 
 def _earliest_share_offsets(log_directory: LogDirectory) -> Labelled[float]:
