@@ -28,7 +28,7 @@ _STATE_COLUMNS: Final = {
     "timestamp_ms": "AT",
     "by": "FROM",
 }
-_CONTENT_COLUMNS: Final = {"key": "KEY", "value": "VALUE"}
+_CONTENT_COLUMNS: Final = {"record_timestamp_ms": "PRODUCED", "key": "KEY", "value": "VALUE"}
 _UNKNOWN: Final = "unknown"
 _MS_PER_SECOND: Final = 1000
 
@@ -152,6 +152,7 @@ def _record_cells(record: BrowsedRecord) -> Row:
     return {
         **_range_cells(record.group),
         "offsets": record.offset,
+        "record_timestamp_ms": record.timestamp_ms if record.timestamp_ms >= 0 else None,
         "key": as_text(record.key),
         "value": as_text(record.value) if shown else f"unreadable: {record.unreadable}",
     }

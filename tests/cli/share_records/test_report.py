@@ -107,7 +107,8 @@ def test_records_show_their_content_and_text_is_safe_to_print() -> None:
         BrowsedRecord(17, -1, None, None, (), WAITING, "its checksum does not match its bytes"),
     )
     lines = [line.strip() for line in text.splitlines()]
-    assert lines[0].split()[0] == "OFFSET"
+    assert (lines[0].split()[0], lines[0].split()[-3:]) == ("OFFSET", ["PRODUCED", "KEY", "VALUE"])
+    assert [line.count("1970-01-01T00:00:00.001Z") for line in lines] == [0, 1, 1, 1, 0]
     assert lines[1].endswith("k    plain text")
     assert lines[2].endswith(r"-    'two\nlines'")
     assert lines[3].endswith(r"-    b'\xff\x00'")
