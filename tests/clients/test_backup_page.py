@@ -19,7 +19,8 @@ from tests.clients.polling import eventually, repeatedly
 from tests.clients.test_readme import blocks
 
 PAGE = PROJECT / "docs" / "backup.md"
-COPY, RESTORE = range(2)
+COPY, TRY, RESTORE = range(3)
+PORT_OF_THE_TRIAL = "19092"
 GROUP, TOPIC = "workers", "orders"
 SAVED_COUNT, ACCEPTED_COUNT, COMMITTED_OFFSET = 10, 4, 7
 
@@ -37,13 +38,20 @@ def broker(barnabas_command: Path, tmp_path: Path, settings: Mapping[str, str]) 
 
 
 def run_commands(number: int, broker: BrokerProcess) -> str:
-    """The commands of one block of the page, beside the data directory; their output."""
+    """The commands of one block of the page, beside the data directory; their output.
+
+    A broker that they start gets the settings of this one by the environment.
+    """
+    commands = blocks(PAGE, "sh")[number].replace(PORT_OF_THE_TRIAL, str(free_port()))
+    settings = {
+        f"BARNABAS_{name.replace('.', '_').upper()}": value for name, value in broker.settings.items()
+    }
     path = f"{broker.command.parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        ["sh", "-eux", "-c", blocks(PAGE, "sh")[number]],
+        ["sh", "-eux", "-c", commands],
         check=True,
         cwd=broker.data_directory.parent,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, **settings, "BARNABAS_CLIENT_BOOTSTRAP": broker.address, "PATH": path},
         stdout=subprocess.PIPE,
         text=True,
         timeout=60,
@@ -68,6 +76,19 @@ def accept(broker: BrokerProcess, count: int) -> None:
     messages = poll_some(consumer)
     settle(consumer, messages[:count], consumer.acknowledge)
     consumer.close()
+
+
+def check_trial(printed: str) -> None:
+    """Both brokers have the same topics and groups: ids, offsets and lags."""
+    _, verified, lists = printed.partition("all is well")
+    assert verified
+    lines = lists.split("\n", 1)[1].splitlines()
+    running, trial = lines[: len(lines) // 2], lines[len(lines) // 2 :]
+    assert running == trial
+    assert any(line.split()[0] == TOPIC for line in trial)
+    assert [line.split()[-1] for line in trial if line.split()[0] == GROUP] == [
+        str(SAVED_COUNT - ACCEPTED_COUNT)
+    ]
 
 
 def check_saved_state(broker: BrokerProcess) -> None:
@@ -97,6 +118,7 @@ def test_a_restored_broker_has_the_state_of_the_backup(broker: BrokerProcess) ->
         assert broker.stop() == 0
     assert "all is well" in run_commands(COPY, broker)
     with started(broker):
+        check_trial(run_commands(TRY, broker))
         Cluster(broker.address).produce(TOPIC, ["later"])
         accept(broker, 1)
         assert broker.stop() == 0

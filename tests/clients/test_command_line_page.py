@@ -1,7 +1,5 @@
 """The commands of docs/command-line.md run one after the other, and print the output of the page.
 
-Those with a pipe run in a shell, the others in this process, which is quicker.
-
 Times, ids and measured figures may differ. The findings of `doctor` belong to the machine, so only the names
 of its checks are compared.
 """
@@ -10,56 +8,26 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from barnabas.__main__ import main
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.java_build import PROJECT
+from tests.clients.page_sessions import run, sessions, words
 
 PAGE = PROJECT / "docs" / "command-line.md"
 PORT_OF_THE_PAGE = ":9092"
-_SESSION = re.compile(r"^    \$ (.+)\n((?:^    (?!\$ ).*\n)*)", re.MULTILINE)
-_VARYING = (
-    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
-    (re.compile(r'("\w+_ms": )\d+'), r"\1MS"),
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}"), "UUID"),
-    (re.compile(r"(?<=\s)[\w-]{22}(?=\s)"), "MEMBER"),
-)
 _CHECK = re.compile(r"^(?:ok|warning|FAILURE) +([a-z ]+): ", re.MULTILINE)
 
 
-def sessions() -> list[tuple[str, str]]:
-    """Each command of the page, and its output."""
-    found = _SESSION.findall(PAGE.read_text(encoding="utf-8"))
-    return [(command, re.sub(r"^    ", "", output, flags=re.MULTILINE)) for command, output in found]
-
-
-def normal(command: str, output: str) -> list[str]:
-    """The output without the parts that may differ."""
+def normal(command: str, output: str) -> list[list[str]]:
+    """The words of each line, without the parts that may differ."""
     if "barnabas doctor" in command:
-        return _CHECK.findall(output)
+        return [_CHECK.findall(output)]
     if "barnabas bench" in command:
-        return re.sub(r"[\d,.]+", "N", output).split()
-    for pattern, word in _VARYING:
-        output = pattern.sub(word, output)
-    return output.split()
-
-
-def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code, and both outputs."""
-    if "|" in command:
-        ended = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
-        )
-        return ended.returncode, ended.stdout + ended.stderr
-    _, *arguments = shlex.split(command)
-    exit_code = main(arguments)
-    output = capsys.readouterr()
-    return exit_code, output.out + output.err
+        output = re.sub(r"[\d,.]+", "N", output)
+    return words(output)
 
 
 @pytest.mark.barnabas
@@ -73,7 +41,7 @@ def test_the_session_on_the_page(
     monkeypatch.chdir(own_broker.data_directory.parent)
     monkeypatch.setenv("BARNABAS_CLIENT_BOOTSTRAP", own_broker.address)
     monkeypatch.setenv("PATH", str(barnabas_command.parent), prepend=os.pathsep)
-    shown = sessions()
+    shown = sessions(PAGE)
     assert len(shown) > 20
     for command, output in shown:
         is_doctor = "barnabas doctor" in command

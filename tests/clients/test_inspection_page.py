@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from barnabas.__main__ import main
 from barnabas.client import ShareConsumer
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT
+from tests.clients.page_sessions import run, sessions, words
 from tests.clients.polling import eventually
 from tests.clients.test_readme import blocks, running
 
@@ -22,35 +21,11 @@ PAGE = PROJECT / "docs" / "inspection.md"
 GROUP, TOPIC = "ship-orders", "orders"
 ORDERS = 8
 HELD = 5
-VARYING = (
-    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
-    (re.compile(r"\d+\.\d s"), "LEFT"),
-    (re.compile(r'("\w+_ms": )\d+'), r"\1MS"),
-)
-
-
-def normal(line: str) -> list[str]:
-    """The words of a line, without times."""
-    for pattern, word in VARYING:
-        line = pattern.sub(word, line)
-    return line.split()
-
-
-def sessions() -> list[tuple[str, list[list[str]]]]:
-    """Each command of the page, and the lines that it prints."""
-    found: list[tuple[str, list[list[str]]]] = []
-    for block in re.findall(r"(?:^ {4}.*\n)+", PAGE.read_text(), re.MULTILINE):
-        for line in block.splitlines():
-            if line.startswith("    $ barnabas "):
-                found.append((line.removeprefix("    $ barnabas "), []))
-            elif found and block.startswith("    $ barnabas "):
-                found[-1][1].append(normal(line))
-    return found
 
 
 @asynccontextmanager
-async def story(broker: BrokerProcess) -> AsyncGenerator[None]:
-    """The state that the page describes: one consumer, which holds two of eight orders."""
+async def story(broker: BrokerProcess) -> AsyncGenerator[ShareConsumer[bytes | None, bytes | None]]:
+    """The state that the page describes: one consumer, which holds two of eight orders; yields it."""
     cluster = Cluster(broker.address)
     cluster.topic(name=TOPIC)
     cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
@@ -74,23 +49,21 @@ async def story(broker: BrokerProcess) -> AsyncGenerator[None]:
         held[2].reject()
         held[3].release()
         await consumer.commit()
-        yield
+        yield consumer
 
 
 @pytest.mark.barnabas
 async def test_the_commands_print_the_output_of_the_page(
-    own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+    own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(sessions()) >= 5
+    monkeypatch.setenv("BARNABAS_CLIENT_BOOTSTRAP", own_broker.address)
+    shown = sessions(PAGE)
+    assert len(shown) >= 5
     async with story(own_broker):
-        capsys.readouterr()
-        for command, expected in sessions():
-            arguments = [*command.split(), "--bootstrap", own_broker.address]
-            exit_code = await asyncio.to_thread(main, arguments)
-            output = capsys.readouterr()
-            printed = [normal(line) for line in (output.out + output.err).splitlines()]
-            assert printed == expected, command
-            assert bool(exit_code) == bool(output.err), command
+        for command, output in shown:
+            exit_code, printed = await asyncio.to_thread(run, command, capsys)
+            assert words(printed) == words(output), command
+            assert bool(exit_code) == output.startswith("barnabas: "), command
 
 
 @pytest.mark.barnabas

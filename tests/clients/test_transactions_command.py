@@ -15,17 +15,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, build_batch
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, unique
+from tests.clients.hanging_transaction import HANGING_PRODUCER_ID, leave_hanging
 from tests.clients.share_probe import ShareProbe, ToolResult
-from tests.clients.tools import CONSOLE_CONSUMER, run_tool
-from tests.conformance.harness import produce_fields
-from tests.conformance.socket_requests import SocketRequests
+from tests.clients.tools import CONSOLE_CONSUMER, TRANSACTIONS, run_tool
 
 pytestmark = pytest.mark.barnabas
 
-TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 FORMATTER = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
 SETTINGS = {
     **TEST_SETTINGS,
@@ -33,8 +30,6 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
 }
 SECONDS = 20.0
-STRANGER = 4_242
-"""The id of a producer that no coordinator knows."""
 LONG_AGO_MS = 1_600_000_000_000
 
 
@@ -129,11 +124,12 @@ def test_a_transaction_whose_producer_is_gone_may_be_terminated(scene: Scene) ->
 
 def test_a_hanging_transaction_is_found_and_aborted(scene: Scene) -> None:
     topic = scene.cluster.topic()
-    asyncio.run(leave_hanging(scene, topic))
+    asyncio.run(leave_hanging(scene.broker.address, topic, timestamp_ms=LONG_AGO_MS))
     hanging = scene.command("find-hanging", "--topic", topic)
     header, row = hanging.rows()
     found = dict(zip(header, row, strict=True))
-    assert (found["Topic"], found["ProducerId"], found["StartOffset"]) == (topic, str(STRANGER), "0")
+    assert (found["Topic"], found["StartOffset"]) == (topic, "0")
+    assert found["ProducerId"] == str(HANGING_PRODUCER_ID)
     aborted = scene.command("abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
     assert aborted.exit_code == 0, aborted.output
     assert scene.open_transactions(topic) == ["None"]
@@ -148,29 +144,6 @@ def test_a_transaction_that_its_producer_has_open_is_not_aborted(scene: Scene) -
     assert refused.exit_code != 0
     assert "fenced" in refused.output + refused.errors
     assert begin in scene.open_transactions(scene.topic)
-
-
-async def leave_hanging(scene: Scene, topic: str) -> None:
-    """Write to a transaction that no coordinator knows, with an old timestamp."""
-    batch = build_batch(
-        0,
-        [(None, b"x")],
-        leader_epoch=-1,
-        timestamp_ms=LONG_AGO_MS,
-        attributes=TRANSACTIONAL_FLAG,
-        producer_id=STRANGER,
-        producer_epoch=0,
-        base_sequence=0,
-    )
-    requests = await SocketRequests.connect(scene.broker.address)
-    fields = produce_fields(scene.cluster.topic_id(topic), 0, batch)
-    by_name: Any = {**fields["topic_data"][0], "name": topic}
-    del by_name["topic_id"]
-    written = await requests.ask(
-        "produce", 11, **{**fields, "transactional_id": "stranger", "topic_data": [by_name]}
-    )
-    requests.disconnect()
-    assert written.responses[0].partition_responses[0].error_code.value == 0, written
 
 
 def test_the_records_are_read_by_kafkas_formatter(scene: Scene) -> None:

@@ -13,6 +13,7 @@ VERIFIABLE_SHARE_CONSUMER = "org.apache.kafka.tools.VerifiableShareConsumer"
 CONFIGS = "kafka.admin.ConfigCommand"
 METADATA_SHELL = "org.apache.kafka.shell.MetadataShell"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 
 

@@ -32,20 +32,39 @@ def test_the_tests_on_the_page_pass(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=sum(len(re.findall(r"\bdef test_", block)) for block in tests))
 
 
-def test_the_workflow_is_valid_and_installs_parts_of_the_checkout(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
+@pytest.mark.parametrize("number", range(len(blocks("yaml"))))
+def test_the_workflows_are_valid(number: int, tmp_path: Path) -> None:
     workflow = tmp_path / "tests.yml"
-    workflow.write_text(text, encoding="utf-8")
+    workflow.write_text(blocks("yaml")[number], encoding="utf-8")
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
     checked = subprocess.run([*command, str(workflow)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
-    steps = read_yaml(text)["jobs"]["tests"]["steps"]
-    ran = [step["run"] for step in steps if "run" in step]
+
+
+def commands_of(workflow: str) -> list[str]:
+    """The command lines of its steps."""
+    steps = read_yaml(workflow)["jobs"]["tests"]["steps"]
+    return [step["run"] for step in steps if "run" in step]
+
+
+def test_the_workflow_installs_parts_of_the_checkout() -> None:
+    ran = commands_of(blocks("yaml")[0])
     assert "pip install './barnabas[testing]' -r project/requirements.txt" in ran
     assert "mvn --batch-mode -f barnabas/junit install" in ran
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "testing" in project["optional-dependencies"]
     assert (PROJECT / "junit" / "pom.xml").is_file()
+
+
+def test_the_workflow_with_containers_has_the_commands_of_their_page() -> None:
+    ran = commands_of(blocks("yaml")[1])
+    _, section = (
+        (PROJECT / "docs" / "containers.md").read_text(encoding="utf-8").split("## In your integration tests")
+    )
+    shown = re.findall(r"^    (docker .+)$", section.split("\n## ")[0], re.MULTILINE)
+    assert len(ran) == 3
+    assert set(ran) <= set(shown)
+    assert (PROJECT / "docker" / "Dockerfile").is_file()
 
 
 def test_the_page_names_every_control() -> None:
