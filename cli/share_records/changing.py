@@ -9,7 +9,7 @@ from barnabas.cli.target import Target
 from barnabas.client.inspect.share_group_admin import ShareGroupAdmin
 from barnabas.protocol.counted import counted
 
-_DONE: Final = {"release": "released", "archive": "archived", "dead-letter": "on their way to dead letters"}
+_DONE: Final = {"release": "released", "archive": "archived"}
 
 
 class Change(NamedTuple):
@@ -29,6 +29,11 @@ async def change(target: Target, group_id: str, wanted: Change, printer: Printer
         alter = {"release": admin.release, "archive": admin.archive, "dead-letter": admin.dead_letter}
         count = await alter[wanted.action](*wanted[1:])
     row = {"type": "changed", "group": group_id, **wanted._asdict(), "record_count": count}
-    printer.result(
-        row, f"{wanted.topic}-{wanted.partition}: {counted(count, 'record')} {_DONE[wanted.action]}"
-    )
+    place = f"{wanted.topic}-{wanted.partition}"
+    printer.result(row, f"{place}: {counted(count, 'record')} {_done(wanted.action, count)}")
+
+
+def _done(action: str, count: int) -> str:
+    if action in _DONE:
+        return _DONE[action]
+    return f"on {'its' if count == 1 else 'their'} way to dead letters"

@@ -94,14 +94,14 @@ def test_a_java_consumer_goes_on_after_its_records_were_taken(
 
 @pytest.mark.barnabas
 def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
-    bootstrap: str, cluster: Cluster, share: Share
+    bootstrap: str, cluster: Cluster, share: Share, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
     cluster.set_group(group, {"errors.deadletterqueue.topic.name": f"dlq.{topic}"})
-    cluster.produce(topic, numbered(3))
+    cluster.produce(topic, numbered(4))
     consumer = share_consumer(bootstrap, group, topic)
     try:
-        assert len(poll_confluent(consumer)) == 3
+        assert len(poll_confluent(consumer)) == 4
         (changed,) = share("records", "dead-letter", group, topic, 0, 1)
         assert (changed["action"], changed["record_count"]) == ("dead-letter", 1)
 
@@ -111,6 +111,9 @@ def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
             return row["state"], None if change is None else change["cause"]
 
         eventually(lambda: outcome() == ("archived", "dead letter"), awaited="the letter is written")
+        for offsets, told in (("0", "1 record on its way"), ("2-3", "2 records on their way")):
+            assert main(["records", "dead-letter", group, topic, "0", offsets, "--bootstrap", bootstrap]) == 0
+            assert capsys.readouterr().out == f"{topic}-0: {told} to dead letters\n"
     finally:
         consumer.close()
     cluster.admin.delete_topics([f"dlq.{topic}"])
