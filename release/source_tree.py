@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from release.errors import ReleaseError
@@ -16,16 +17,22 @@ def copy_tracked_files(project: Path, target: Path) -> Path:
     Links stay links, modes become 644 or 755: neither untracked files nor the umask of a checkout may change
     an artefact. Raises `ReleaseError` outside of a git checkout.
     """
-    for name in _git(project, "ls-files", "-z").split("\0"):
-        path = project / name
-        if not name or not os.path.lexists(path):  # deleted, and not committed yet
-            continue
-        copy = target / name
+    for name in tracked_files(project):
+        path, copy = project / name, target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy, follow_symlinks=False)
         if not copy.is_symlink():
             copy.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
     return target
+
+
+def tracked_files(project: Path) -> Iterator[str]:
+    """The names of the files and links that git tracks, relative to `project`. Raises `ReleaseError` outside
+    of a git checkout.
+    """
+    for name in _git(project, "ls-files", "-z").split("\0"):
+        if name and os.path.lexists(project / name):  # else it is deleted, and that is not committed yet
+            yield name
 
 
 def source_date_epoch(project: Path) -> int:

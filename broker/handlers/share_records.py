@@ -4,6 +4,7 @@ holds records of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -58,12 +59,13 @@ def held_lock(broker: Broker, leader: SharePartitionLeader, inspected: Inspected
         return None
     member = broker.groups.share.member(leader.group_id, inspected.owner)
     now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
-    remaining_ms = max(inspected.lock_deadline_ms - now_ms, 0)
+    deadline_ms = max(inspected.lock_deadline_ms, now_ms)
+    wall_of = partial(leader.core.wall_ms, ahead_ms=wall_ms - now_ms)
     return HeldLock(
         inspected.owner,
         None if member is None else member.client_id,
         None if member is None else member.client_host,
-        acquired_ms=leader.core.wall_ms(inspected.acquired_ms, wall_ms - now_ms),
-        lock_deadline_ms=wall_ms + remaining_ms,
-        lock_remaining_ms=remaining_ms,
+        acquired_ms=wall_of(inspected.acquired_ms),
+        lock_deadline_ms=wall_of(deadline_ms),
+        lock_remaining_ms=deadline_ms - now_ms,
     )

@@ -32,7 +32,7 @@ _STORAGE_ERROR = 56
 
 
 def check_health(host: str, port: int) -> list[str]:
-    """The data directories that the broker cannot write to, because the disk is full or after an error.
+    """The data directories that the broker cannot write to, because the disk is full, or cannot read.
 
     Raises OSError with the reason if no broker answers in time. A broker without DescribeLogDirs is healthy
     if it answers.

@@ -144,7 +144,8 @@ class Consumer(
         `ConsumerClosedError`.
 
         A loop that ends has processed its last record, which the close commits (if automatic). Until the
-        close the consumer keeps its partitions, and can commit.
+        close the consumer keeps its partitions, and can commit, but no longer than `max_poll_interval_ms`
+        after its last poll.
 
         Any task may call this, and the handler of a signal: `loop.add_signal_handler(signal.SIGTERM,
         consumer.stop)`. From another thread use `loop.call_soon_threadsafe(consumer.stop)`. Before the start

@@ -175,7 +175,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         self._check_topics(subscription.topics)
 
     def stop(self) -> None:
-        """End polls with `ConsumerClosedError`. The consumer keeps its partitions until it is closed."""
+        """End polls with `ConsumerClosedError`; see `Consumer.stop`."""
         self._buffer.end(ConsumerClosedError("The consumer is stopped."))
 
     async def unsubscribe(self) -> None:
@@ -267,9 +267,10 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         return work
 
     def _begin_poll(self) -> None:
+        self._settle()
+        self._buffer.check_open()
         if self.membership.subscription.is_empty:
             raise MisuseError("The consumer is subscribed to no topic.")
-        self._settle()
         self.individual.check_delivered()
 
     def _settle(self) -> None:

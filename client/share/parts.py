@@ -1,10 +1,10 @@
 """The parts of a share consumer: construction, start and close.
 
-    intake <- share_leader -> share_exchange -> connection        one share_leader for each broker that leads
-                  `-> ledger       |-> share_session
-                                   `-> record_reader -> record
-    share_leaders                                                 each partition's leader, a task for each
-    heartbeats -> membership                                      the assignment
+    intake <- leader -> exchange -> connection        one leader for each broker that leads
+                `-> ledger   |-> session
+                             `-> record_reader -> record
+    leaders                                           each partition's leader, a task for each
+    heartbeats -> membership                          the assignment
 
 Every part can be used without the others.
 """

@@ -38,8 +38,8 @@ export interface Progress {
   end_offset: number | null;
   high_watermark: number | null;
   lag: number | null;
-  /** Since the timestamp of the oldest record that is not final. */
-  oldest_record_age_ms: number | null;
+  /** Of the oldest record that is not final. */
+  oldest_record_timestamp_ms: number | null;
   in_flight_count: number | null;
   locked_count: number | null;
   waiting_count: number | null;
@@ -204,13 +204,23 @@ export async function list<Entry>(path: string, name: string, signal: AbortSigna
 }
 
 /** A page of stuck records, of one group or of all. */
+/** A record is stuck from this number of failed deliveries on, or from this time on while a member holds it. */
+export interface StuckAtLeast {
+  failedDeliveries: number;
+  heldMs: number;
+}
+
 export function stuckRecords(
   group: string | null,
-  failedDeliveries: number,
+  least: StuckAtLeast,
   cursor: string,
   signal: AbortSignal,
 ): Promise<StuckPage> {
-  const query = new URLSearchParams({ failed_deliveries: String(failedDeliveries), cursor });
+  const query = new URLSearchParams({
+    failed_deliveries: String(least.failedDeliveries),
+    held_ms: String(least.heldMs),
+    cursor,
+  });
   if (group !== null) query.set("group", group);
   return get<StuckPage>(`/stuck-records?${query}`, signal);
 }

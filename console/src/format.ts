@@ -45,6 +45,11 @@ export function duration(durationMs: number | null): string {
   return `${numbers.format(Math.floor(durationMs / DAY_MS))} d`;
 }
 
+/** The duration since a time, which a producer may set to the future. */
+export function age(timestampMs: number | null, nowMs: number): string {
+  return duration(timestampMs === null ? null : Math.max(nowMs - timestampMs, 0));
+}
+
 /** "3 minutes ago". */
 export function ago(timestampMs: number, nowMs: number): string {
   const distanceMs = timestampMs - nowMs;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ago, count, counted, duration, exactTime, isoTime, offsets, rate, seconds } from "../src/format";
+import { age, ago, count, counted, duration, exactTime, isoTime, offsets, rate, seconds } from "../src/format";
 
 test("an unknown number is a dash", () => {
   for (const unknown of [null, undefined, -1]) assert.equal(count(unknown), "–");
@@ -32,6 +32,12 @@ test("a duration has its largest unit only", () => {
   assert.equal(duration(5 * 3_600_000), "5 h");
   assert.equal(duration(86_400_000), "1 d");
   assert.equal(duration(1_500 * 86_400_000), "1,500 d");
+});
+
+test("the age of a record is never negative", () => {
+  assert.equal(age(null, 5_000), "–");
+  assert.equal(age(5_000, 66_000), "1 min");
+  assert.equal(age(66_000, 5_000), "0 s");
 });
 
 test("times are relative, with the exact one beside", () => {

@@ -26,12 +26,11 @@ LOOK_UP_AGAIN_MS: Final = 60_000
 """After this time a timestamp that could not be read is looked up again."""
 
 
-def oldest_record_age_ms(backlog: Backlog, now_ms: int) -> int | None:
-    """The age at the wall-clock time `now_ms`, read from the log: 0 without a lag, None if it is unknown."""
-    if not backlog.lag:
-        return 0
-    timestamp_ms = _timestamp_at(backlog.log, _oldest_offset(backlog))
-    return None if timestamp_ms is None else _age_ms(timestamp_ms, now_ms)
+def oldest_record_timestamp_ms(backlog: Backlog) -> int | None:
+    """The timestamp of the oldest record, read from the log now. None without a lag, if only markers of
+    transactions are left, or if the log cannot be read there or has no timestamps.
+    """
+    return _timestamp_at(backlog.log, _oldest_offset(backlog)) if backlog.lag else None
 
 
 class _LookUp(NamedTuple):
@@ -65,7 +64,7 @@ class OldestRecords:
             if not backlog.lag:
                 yield backlog, 0
             elif found is not None and found.timestamp_ms is not None and backlog.log.offline is None:
-                yield backlog, _age_ms(found.timestamp_ms, now_ms)
+                yield backlog, max(now_ms - found.timestamp_ms, 0)
 
     def _look_up_moved(self, backlogs: Iterable[Backlog]) -> None:
         """Looks up new oldest records, and forgets share-partitions without a backlog."""
@@ -87,11 +86,6 @@ class OldestRecords:
             self._look_ups[backlog.group_id, backlog.log] = look_up
 
 
-def _age_ms(timestamp_ms: int, now_ms: int) -> int:
-    """A producer may give a record a time in the future."""
-    return max(now_ms - timestamp_ms, 0)
-
-
 def _oldest_offset(backlog: Backlog) -> int:
     """Records may be deleted from the start offset on, before the group has noticed it."""
     return max(backlog.start_offset, backlog.log.log_start_offset)
@@ -108,7 +102,7 @@ def _at_ms(moved: tuple[int, Backlog]) -> int:
 
 
 def _timestamp_at(log: PartitionLog, offset: int) -> int | None:
-    """None if the log cannot be read there, or if the records have no timestamps."""
+    """None if the log cannot be read there, has no record there, or if the records have no timestamps."""
     try:
         return log.timestamp_at(offset)
     except (StorageError, ApiError):

@@ -173,12 +173,13 @@ def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterato
 
 
 def _pieces(order: KeyOrder, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
-    """An offset without a record belongs to the piece before it. Records whose keys are not known yet do not
-    wait for one.
+    """An offset without a record belongs to the piece before it. Records whose keys are not known yet wait
+    only if the first of them are in a batch that is delivered alone, after all records before it.
     """
+    waits_for_all_before = order.waits_until_empty and not order.is_empty
     piece_first, is_waiting = first_offset, False
     for offset in range(first_offset, last_offset + 1):
-        waits = order.is_waiting(offset) if offset < order.known_until else False
+        waits = order.is_waiting(offset) if offset < order.known_until else waits_for_all_before
         if waits is None or waits == is_waiting:
             continue
         if piece_first < offset:

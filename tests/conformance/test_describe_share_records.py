@@ -71,6 +71,17 @@ async def test_a_holder_is_told_since_when_also_after_a_renewal(stage: Stage) ->
     assert first.holder.acquired_ms == stage.lab.clock.wall_ms()
 
 
+async def test_the_times_of_a_lock_do_not_change_with_the_moments_at_which_both_clocks_are_read(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = await begun(stage, 1)
+    await member.take(1)
+    (held,) = (await describe(stage.lab, stage.partition)).response.ranges
+    wall_ms = stage.lab.clock.wall_ms()
+    monkeypatch.setattr(stage.lab.clock, "wall_ms", lambda: wall_ms + 1)
+    assert (await describe(stage.lab, stage.partition)).response.ranges == (held,)
+
+
 async def test_nothing_is_acquired_or_changed_by_a_look(stage: Stage) -> None:
     member = await begun(stage, 1)
     await member.take()

@@ -20,14 +20,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from release.source_tree import copy_tracked_files
+from release.source_tree import copy_tracked_files, tracked_files
 from tests.clients.java_build import PROJECT
 
 CACHE: Final = PROJECT / ".cache" / "cluster"
 
 
 def built_wheel() -> Path:
-    """The wheel of the project as it lies here."""
+    """The wheel of the files that git tracks, with their present contents."""
     with _locked():
         newest = max(path.stat().st_mtime for path in _sources())
         wheels = sorted((CACHE / "wheel").glob("*.whl"))
@@ -81,12 +81,11 @@ def _locked() -> Generator[None]:
 
 def _sources() -> Iterator[Path]:
     """The files that a wheel is made of; those of a package lie in the folder behind its link."""
-    yield PROJECT / "pyproject.toml"
-    yield from (PROJECT / "src").rglob("*.py")
-    for package in (PROJECT / "src" / "barnabas").iterdir():
-        if package.is_symlink():
-            for pattern in ("*.py", "*.pyx", "*.pxd", "*.properties"):
-                yield from package.resolve().rglob(pattern)
+    packages = {one.resolve().name for one in (PROJECT / "src" / "barnabas").iterdir() if one.is_symlink()}
+    for name in tracked_files(PROJECT):
+        folder, _, rest = name.partition("/")
+        if not rest or folder in {"src", *packages}:
+            yield PROJECT / name
 
 
 def _dependencies() -> Sequence[str]:

@@ -82,7 +82,7 @@ class LiveRoutes:
         leader = await find_leader(self._broker, path)
         page = page_of(self._broker, leader, leader.core.spso, limit, with_changes=False)
         return LiveState(
-            progress=progress_of(leader, self._broker.clock.wall_ms()),
+            progress=progress_of(leader),
             ranges=page.ranges,
             lock_duration_ms=self._broker.group_configs.of(leader.group_id).limits.lock_duration_ms,
             archived_total=leader.counts.archived_records,

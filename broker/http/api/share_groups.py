@@ -16,7 +16,7 @@ from barnabas.broker.http.routes import Call, Operation, with_query, without_par
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.share.leader.oldest_records import oldest_record_age_ms
+from barnabas.share.leader.oldest_records import oldest_record_timestamp_ms
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ class ShareProgress(Struct, kw_only=True):
     """The group has acquired nothing from here on."""
     high_watermark: int | None = None
     lag: int | None = None
-    oldest_record_age_ms: int | None = None
-    """The time since the timestamp of the oldest record that is not final; 0 without a lag. Null if it is
-    unknown: the group has not begun, or the log cannot be read there."""
+    oldest_record_timestamp_ms: int | None = None
+    """The timestamp of the oldest record that is not final. Null without such a record, also if only markers
+    of transactions are left; while the group has not begun; and if the log cannot be read there, or has no
+    timestamps."""
     in_flight_count: int | None = None
     locked_count: int | None = None
     waiting_count: int | None = None
@@ -136,7 +137,7 @@ class ShareGroupRoutes:
             leader = await self._broker.load_leader(SharePartitionKey(group_id, topic_id, partition))
         except (ApiError, StorageError) as error:
             return ShareProgress(topic=topic, partition=partition, error=str(error))
-        return progress_of(leader, self._broker.clock.wall_ms())
+        return progress_of(leader)
 
 
 def places_of(broker: Broker, group_id: str) -> dict[Place, UUID]:
@@ -150,8 +151,8 @@ def places_of(broker: Broker, group_id: str) -> dict[Place, UUID]:
     }
 
 
-def progress_of(leader: SharePartitionLeader, now_ms: int) -> ShareProgress:
-    """The progress now; `now_ms` is the wall-clock time."""
+def progress_of(leader: SharePartitionLeader) -> ShareProgress:
+    """The progress now."""
     topic, partition = leader.log.topic_partition
     core = leader.core
     return ShareProgress(
@@ -161,7 +162,9 @@ def progress_of(leader: SharePartitionLeader, now_ms: int) -> ShareProgress:
         end_offset=core.speo,
         high_watermark=leader.log.high_watermark,
         lag=leader.lag(),
-        oldest_record_age_ms=oldest_record_age_ms(leader.backlog(), now_ms) if core.is_initialised else None,
+        oldest_record_timestamp_ms=(
+            oldest_record_timestamp_ms(leader.backlog()) if core.is_initialised else None
+        ),
         in_flight_count=core.in_flight_count,
         locked_count=sum(lock.record_count for lock in core.held_locks()),
         waiting_count=core.waiting_count,

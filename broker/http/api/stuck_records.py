@@ -38,7 +38,7 @@ PARTITIONS_MAX: Final = 100
 
 
 HELD_MS: Final = 300_000
-"""Five minutes. Locks last for 30 s by default, so the member has renewed its lock since."""
+"""Five minutes. Locks last for 30 s by default, and then the member has renewed its lock since."""
 HELD_MS_MAX: Final = 7 * 86_400_000
 
 
@@ -183,7 +183,7 @@ class StuckRecordRoutes:
 def _is_stuck(query: StuckQuery, now_ms: int, one: InspectedRange) -> bool:
     if one.state is DescribedState.ARCHIVING or failed_delivery_count(one) >= query.failed_deliveries:
         return True
-    return one.state is DescribedState.ACQUIRED and now_ms - one.acquired_ms >= query.held_ms
+    return one.owner is not None and now_ms - one.acquired_ms >= query.held_ms
 
 
 def _unreadable(position: _Position, error: Exception) -> UnreadablePartition:

@@ -14,7 +14,7 @@ import {
   type Progress,
 } from "../api";
 import { groupDeletion } from "../changes";
-import { count, counted, duration, rate } from "../format";
+import { age, count, counted, rate } from "../format";
 import { ChangeButton } from "../parts/actions";
 import { Chart } from "../parts/chart";
 import { Cut, Empty, Figure, PageHead, WhenLoaded } from "../parts/notices";
@@ -80,10 +80,10 @@ function sum(partitions: Progress[], value: (one: Progress) => number | null): n
   return partitions.reduce((total, one) => total + Math.max(value(one) ?? 0, 0), 0);
 }
 
-/** The age of the oldest record in all partitions, in ms; null if none is known. */
-function oldestAge(partitions: Progress[]): number | null {
-  const known = partitions.flatMap((one) => one.oldest_record_age_ms ?? []);
-  return known.length === 0 ? null : Math.max(...known);
+/** The timestamp of the oldest record in all partitions; null if none is known. */
+function oldest(partitions: Progress[]): number | null {
+  const known = partitions.flatMap((one) => one.oldest_record_timestamp_ms ?? []);
+  return known.length === 0 ? null : Math.min(...known);
 }
 
 function ShareGroup({ group, list: { entries: partitions, isCut } }: { group: string; list: List<Progress> }) {
@@ -99,7 +99,7 @@ function ShareGroup({ group, list: { entries: partitions, isCut } }: { group: st
     <>
       <dl class="figures">
         <Figure label="Lag" value={count(sum(partitions, (one) => one.lag))} hint="records not final" />
-        <Figure label="Oldest" value={duration(oldestAge(partitions))} hint="age of the first of them" />
+        <Figure label="Oldest" value={age(oldest(partitions), Date.now())} hint="age of the first of them" />
         <Figure label="Locked" value={count(sum(partitions, (one) => one.locked_count))} hint="held by members" />
         <Figure label="Waiting" value={count(sum(partitions, (one) => one.waiting_count))} hint="released, not due" />
         <Figure label="Finished" value={rate(last)} hint="accepted or archived" />
@@ -169,7 +169,7 @@ function Partitions({ group, partitions }: { group: string; partitions: Progress
         { title: "Start offset", isNumber: true, cell: (one) => count(one.start_offset) },
         { title: "End offset", isNumber: true, cell: (one) => count(one.end_offset) },
         { title: "Lag", isNumber: true, cell: (one) => count(one.lag) },
-        { title: "Oldest", isNumber: true, cell: (one) => duration(one.oldest_record_age_ms) },
+        { title: "Oldest", isNumber: true, cell: (one) => age(one.oldest_record_timestamp_ms, Date.now()) },
         { title: "Locked", isNumber: true, cell: (one) => count(one.locked_count) },
         { title: "Waiting", isNumber: true, cell: (one) => count(one.waiting_count) },
         ...(partitions.some((one) => one.error !== null) ? [ERROR] : []),

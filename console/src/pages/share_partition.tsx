@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { LiveState, RecordRange, SharePartition } from "../api";
-import { count, duration, offsets, rate } from "../format";
+import { age, count, offsets, rate } from "../format";
 import { LIVE_RANGES, useLive } from "../live";
 import { actionsColumn, RangeActions } from "../parts/actions";
 import { Chart } from "../parts/chart";
@@ -59,7 +59,7 @@ function Following({ place, state }: { place: SharePartition; state: LiveState }
         <Figure label="Start offset" value={count(start)} hint="all before it are final" />
         <Figure label="End offset" value={count(end)} hint="new from here on" />
         <Figure label="Lag" value={count(progress.lag)} hint="records not final" />
-        <Figure label="Oldest" value={duration(progress.oldest_record_age_ms)} hint="age of the first of them" />
+        <Figure label="Oldest" value={age(progress.oldest_record_timestamp_ms, Date.now())} hint="age of the first of them" />
         <Figure label="Locked" value={count(progress.locked_count)} hint="held by members" />
         <Figure label="Waiting" value={count(progress.waiting_count)} hint="released, not due" />
       </dl>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 
 import {
   stuckRecords,
+  type StuckAtLeast,
   type RecordRange,
   type SharePartition,
   type StuckPage as Found,
@@ -24,12 +25,14 @@ const REQUESTS_MAX = 20;
 /** A look may read many partitions, so it is rarer than others. */
 const PAUSE_MS = 5000;
 const FAILED_DELIVERIES = [1, 2, 3, 4, 5, 10];
+const MINUTE_MS = 60_000;
+const HELD_MINUTES = [1, 5, 30, 120];
 
 /** Pages of the broker, which may be empty, until there are enough ranges. */
-async function load(group: string | null, failed: number, begin: string, signal: AbortSignal): Promise<Found> {
+async function load(group: string | null, least: StuckAtLeast, begin: string, signal: AbortSignal): Promise<Found> {
   const found: Found = { records: [], unreadable: [], next_cursor: begin };
   for (let request = 0; request < REQUESTS_MAX && found.records.length < RANGES_MAX; request++) {
-    const page = await stuckRecords(group, failed, found.next_cursor ?? "", signal);
+    const page = await stuckRecords(group, least, found.next_cursor ?? "", signal);
     found.records.push(...page.records);
     found.unreadable.push(...page.unreadable);
     found.next_cursor = page.next_cursor;
@@ -39,14 +42,14 @@ async function load(group: string | null, failed: number, begin: string, signal:
 }
 
 export function StuckPage({ group }: { group: string | null }) {
-  const [failed, setFailed] = useState(1);
+  const [least, setLeast] = useState<StuckAtLeast>({ failedDeliveries: 1, heldMs: 5 * MINUTE_MS });
   const page = useState("");
   const [cursor, setCursor] = page;
-  const key = `stuck ${group ?? ""} ${failed} ${cursor}`;
-  const loaded = usePolled(key, (signal) => load(group, failed, cursor, signal), PAUSE_MS);
-  const choose = (chosen: number) => {
+  const key = `stuck ${group ?? ""} ${least.failedDeliveries} ${least.heldMs} ${cursor}`;
+  const loaded = usePolled(key, (signal) => load(group, least, cursor, signal), PAUSE_MS);
+  const choose = (chosen: Partial<StuckAtLeast>) => {
     setCursor("");
-    setFailed(chosen);
+    setLeast({ ...least, ...chosen });
   };
   const crumbs =
     group === null
@@ -58,20 +61,22 @@ export function StuckPage({ group }: { group: string | null }) {
   return (
     <>
       <PageHead crumbs={crumbs} title="Stuck records">
-        <label class="check">
-          Failed deliveries, at least
-          <select value={failed} onChange={(event) => choose(Number(event.currentTarget.value))}>
-            {FAILED_DELIVERIES.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="Failed deliveries, at least"
+          values={FAILED_DELIVERIES}
+          chosen={least.failedDeliveries}
+          choose={(failedDeliveries) => choose({ failedDeliveries })}
+        />
+        <Choice
+          label="or held for minutes, at least"
+          values={HELD_MINUTES}
+          chosen={least.heldMs / MINUTE_MS}
+          choose={(minutes) => choose({ heldMs: minutes * MINUTE_MS })}
+        />
       </PageHead>
       <p class="lead">
         Records {group === null ? "of all share groups " : ""}whose deliveries have failed and that are not final, records
-        that a member has held for five minutes, and records that wait for their dead letter.
+        that a member holds for a long time, and records that wait for their dead letter.
       </p>
       <WhenLoaded loaded={loaded}>
         {(found) => (
@@ -83,6 +88,26 @@ export function StuckPage({ group }: { group: string | null }) {
         )}
       </WhenLoaded>
     </>
+  );
+}
+
+function Choice({ label, values, chosen, choose }: {
+  label: string;
+  values: number[];
+  chosen: number;
+  choose: (value: number) => void;
+}) {
+  return (
+    <label class="check">
+      {label}
+      <select value={chosen} onChange={(event) => choose(Number(event.currentTarget.value))}>
+        {values.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -108,7 +133,7 @@ function Records({ found, isOneGroup, isFirst, done }: {
     return (
       <Empty title={isAll ? "No record is stuck" : "No record on this page is stuck"}>
         {isAll
-          ? "A record appears here when a member releases it, loses its lock, or holds it for five minutes."
+          ? "A record appears here when a member releases it, loses its lock, or holds it for long."
           : "Go on with the buttons below."}
       </Empty>
     );

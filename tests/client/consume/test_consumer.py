@@ -9,6 +9,7 @@ from collections.abc import Collection
 import pytest
 
 from barnabas.client import (
+    CommitFailedError,
     ConsumerClosedError,
     MisuseError,
     NoOffsetError,
@@ -99,6 +100,32 @@ async def test_a_stop_does_not_wait_for_a_rebalance(world: World) -> None:
             await one.poll()
         assert revoked == []
     assert revoked == [FIRST]
+
+
+@virtually
+async def test_a_loop_ends_after_a_stop_also_if_it_was_woken_or_reads_no_topic(world: World) -> None:
+    await world.topic(TOPIC, "a")
+    async with consumer(world) as one:
+        one.wakeup()
+        one.stop()
+        assert [record async for record in one] == []
+    async with consumer(world) as other:
+        await other.unsubscribe()
+        other.stop()
+        assert [records async for records in other.batches()] == []
+
+
+@virtually
+async def test_a_stopped_consumer_that_is_not_closed_loses_its_partitions_as_if_it_did_not_poll(
+    world: World,
+) -> None:
+    await world.topic(TOPIC, "a")
+    async with consumer(world, max_poll_interval_ms=10_000, enable_auto_commit=False) as one:
+        await take(one, 1)
+        one.stop()
+        await asyncio.sleep(25)
+        with pytest.raises(CommitFailedError):
+            await one.commit()
 
 
 @virtually

@@ -9,16 +9,20 @@ from tests.share.partition.leader import BATCH_OPTIMIZED, LIMITS, Leader
 
 
 class OrderedLeader(Leader):
-    """Its log is one batch of three records of one key; without hashes it is delivered alone. It begins with
-    the recorded `states`.
+    """Its log is one batch of three records of one key; without hashes it is delivered alone. Those of
+    `others` follow. It begins with the recorded `states`.
     """
 
     def __init__(
-        self, keys: KeyHashes | None, *, key_run_max: int = 3, states: tuple[StateRange, ...] = ()
+        self,
+        keys: KeyHashes | None,
+        *others: BatchKeys,
+        key_run_max: int = 3,
+        states: tuple[StateRange, ...] = (),
     ) -> None:
         super().__init__(limits=LIMITS._replace(key_run_max=key_run_max), states=states)
-        self.produce(3)
-        self._keys = [BatchKeys(0, 2, keys)]
+        self._keys = [BatchKeys(0, 2, keys), *others]
+        self.produce(*(one.last_offset - one.base_offset + 1 for one in self._keys))
 
     def take(self, member_id: str) -> dict[int, int]:
         """The delivery count of each acquired record."""

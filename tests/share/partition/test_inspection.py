@@ -8,6 +8,7 @@ from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.record_inspection import DescribedState, Wait
 from barnabas.protocol.record_keys import KeyHashes
 from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, failed_delivery_count
+from barnabas.share.partition.key_order import BatchKeys
 from tests.share.partition.leader import ACCEPT, LIMITS, REJECT, RELEASE, Leader
 from tests.share.partition.ordered_leader import OrderedLeader
 
@@ -119,6 +120,15 @@ def test_a_record_whose_key_is_not_known_yet_does_not_wait_for_it() -> None:
         (1, 2, Wait.KEY),
         (3, 3, Wait.NOTHING),
     ]
+
+
+def test_records_behind_a_batch_that_is_delivered_alone_wait_for_all_before_them() -> None:
+    released = StateRange(0, 7, RecordState.AVAILABLE, 1)
+    alone = BatchKeys(3, 5, None)
+    leader = OrderedLeader(KeyHashes([0, 1, 2], [7, 7, 7]), alone, key_run_max=1, states=(released,))
+    assert leader.take("member-1") == {0: 2}
+    leader.produce(2)
+    assert [(*one[:2], one.wait) for one in inspected(leader)] == [(0, 0, Wait.NOTHING), (1, 7, Wait.KEY)]
 
 
 def test_only_the_ranges_that_are_taken_are_computed() -> None:

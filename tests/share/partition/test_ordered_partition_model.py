@@ -140,6 +140,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
             for one in self.partition.inspect(self.limits, bounds)
             if one.wait is Wait.KEY
             for offset in self.naive.data(one.first_offset, one.last_offset)
+            if offset < self.naive.known_until
         }
         available = {one for one in known if self.naive.records[one].may_be_taken()}
         assert waiting == available.difference(may_go)

@@ -22,6 +22,7 @@ from tests.storage.log_building import (
     values_read,
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
+from tests.storage.transactions import Producer
 
 LARGE = 2**30
 
@@ -258,6 +259,16 @@ async def test_the_time_at_an_offset_is_that_of_the_batch_that_holds_or_follows_
     for offset in range(log.log_end_offset):
         following = (time for batch, time in zip(model.batches, times, strict=True) if batch[1] >= offset)
         assert log.timestamp_at(offset) == next(following, None)
+
+
+async def test_the_time_is_that_of_records_and_not_of_markers() -> None:
+    log = await open_log(MemoryFileSystem())
+    producer = Producer(log, 1)
+    producer.send()
+    producer.commit()
+    assert log.timestamp_at(1) is None
+    append(log, timestamp_ms=NOW_MS + 1)
+    assert [log.timestamp_at(offset) for offset in range(3)] == [NOW_MS, NOW_MS + 1, NOW_MS + 1]
 
 
 async def test_there_is_no_time_without_a_batch_or_a_timestamp() -> None:

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from tests.broker.http.api.working_group import GROUP_PATH, WorkingGroup, working_group
-from tests.conformance.share_member import ACCEPT
+from tests.conformance.acknowledging_in_transactions import initialised
+from tests.conformance.share_member import ACCEPT, RELEASE
+from tests.conformance.transacting import OK
 
 STORES = pytest.mark.parametrize("store", ["log", "topic"])
 
@@ -47,7 +49,7 @@ async def test_each_partition_has_its_progress() -> None:
             "end_offset": progress["end_offset"],
             "high_watermark": 5,
             "lag": 5,
-            "oldest_record_age_ms": 0,
+            "oldest_record_timestamp_ms": group.http.lab.clock.wall_ms(),
             "in_flight_count": progress["locked_count"],
             "locked_count": progress["locked_count"],
             "waiting_count": 0,
@@ -60,23 +62,47 @@ async def test_each_partition_has_its_progress() -> None:
         assert second["next_cursor"] is None
 
 
-async def test_the_age_of_the_oldest_record_is_that_of_the_record_at_the_start_offset() -> None:
+async def test_the_oldest_record_is_the_one_at_the_start_offset() -> None:
     async with working_group(1) as group:
-        lab = group.http.lab
+        lab, begin_ms = group.http.lab, group.http.lab.clock.wall_ms()
         await lab.advance(1_000)
         await lab.produce(group.partition.topic_id, 1)
         await group.member.take(2)
         await lab.advance(500)
-        assert await ages_of(group) == [1_500, 0]
+        assert await oldest_of(group) == [begin_ms, None]
         await group.member.accept(0, 0)
-        assert await ages_of(group) == [500, 0]
+        assert await oldest_of(group) == [begin_ms + 1_000, None]
         await lab.delete_records("t", 2)
-        assert await ages_of(group) == [0, 0]
+        assert await oldest_of(group) == [None, None]
 
 
-async def test_a_group_that_has_not_begun_has_no_age() -> None:
+async def test_a_marker_of_a_transaction_is_no_oldest_record() -> None:
+    async with working_group() as group:
+        lab = group.http.lab
+        producer = await initialised(lab.client("producer"))
+        assert await producer.write(records=1) is OK
+        await group.member.take(1)
+        assert await producer.end(commit=True) is OK
+        await group.member.accept(0, 0)
+        assert (await group.http.json(f"{GROUP_PATH}/lag"))["lag"] == 1
+        assert await oldest_of(group) == [None, None]
+        await lab.produce(group.partition.topic_id, 1)
+        assert await oldest_of(group) == [lab.clock.wall_ms(), None]
+
+
+async def test_a_group_that_has_not_begun_has_no_oldest_record() -> None:
     async with working_group(1) as group:
-        assert await ages_of(group) == [None, None]
+        assert await oldest_of(group) == [None, None]
+
+
+async def test_the_progress_of_a_group_at_rest_does_not_change_with_the_time() -> None:
+    """A console that follows it gets nothing then."""
+    async with working_group(2) as group:
+        await group.member.take(2)
+        await group.member.acknowledge([(0, 1, RELEASE)])
+        before = await group.http.json(f"{GROUP_PATH}/partitions")
+        await group.http.lab.advance(60_000)
+        assert await group.http.json(f"{GROUP_PATH}/partitions") == before
 
 
 async def test_an_unknown_share_group_is_not_found() -> None:
@@ -108,10 +134,10 @@ async def test_other_work_runs_between_the_partitions_of_a_page() -> None:
         assert turns[0] < turns[1] <= turns_before
 
 
-async def ages_of(group: WorkingGroup) -> list[int | None]:
-    """The age of the oldest record in each partition."""
+async def oldest_of(group: WorkingGroup) -> list[int | None]:
+    """The timestamp of the oldest record in each partition."""
     page = await group.http.json(f"{GROUP_PATH}/partitions")
-    return [one["oldest_record_age_ms"] for one in page["partitions"]]
+    return [one["oldest_record_timestamp_ms"] for one in page["partitions"]]
 
 
 async def turns_of(group: WorkingGroup, path: str) -> int:

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from barnabas.broker.http.api import stuck_records
+from barnabas.broker.http.api.stuck_records import HELD_MS
 from barnabas.protocol.identity import TopicIdPartition
 from tests.broker.http.api.working_group import WorkingGroup, working_group
+from tests.conformance.acknowledging_in_transactions import acknowledge, initialised
 from tests.conformance.share_member import ACCEPT, RELEASE, RENEW, ShareMember
 from tests.conformance.test_share_version import set_share_version
+from tests.conformance.transacting import OK
 
 PATH = "/api/v1/stuck-records"
 STORES = pytest.mark.parametrize("store", ["log", "topic"])
@@ -80,6 +83,17 @@ async def test_a_record_that_a_member_has_held_for_minutes_is_stuck() -> None:
         assert await stuck(group, "held_ms=300001") == []
         assert await stuck(group) == [("group", 0, 0, 0, "acquired")]
         await group.member.acknowledge([(0, 0, ACCEPT)])
+        assert await stuck(group) == []
+
+
+async def test_a_record_in_a_transaction_is_held_by_no_member() -> None:
+    async with working_group(1) as group:
+        lab = group.http.lab
+        await lab.advance(HELD_MS)
+        await group.member.take(1)
+        producer = await initialised(lab.client("producer"))
+        assert await acknowledge(group.member.client, group.member, producer, 0, 0, ACCEPT) is OK
+        assert [one[2] for one in await group.ranges()] == ["acquired"]
         assert await stuck(group) == []
 
 
