@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -20,12 +21,16 @@ from barnabas.broker.handlers.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.share_version import require_share_groups
-from barnabas.coordinator.share_group.heartbeat import HeartbeatRequest, HeartbeatResult
+from barnabas.coordinator.share_group.heartbeat import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import i32
+from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+
+
+log = get_logger("share_groups")
 
 
 def _topic_partitions(_: HeartbeatResult, topic_id: UUID, partitions: tuple[i32, ...]) -> TopicPartitions:
@@ -54,4 +59,18 @@ def handle_share_group_heartbeat(
     )
     clock = broker.clock
     reply = broker.groups.share.heartbeat(heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms())
-    return respond_when_done(reply, _MESSAGES.respond, _MESSAGES.refuse)
+    joins = request.member_epoch == JOIN_EPOCH
+    respond = partial(_respond_to_join, heartbeat) if joins else _MESSAGES.respond
+    return respond_when_done(reply, respond, _MESSAGES.refuse)
+
+
+def _respond_to_join(heartbeat: HeartbeatRequest, result: HeartbeatResult) -> ShareGroupHeartbeatResponse:
+    """The log tells later which program had the member id that an audit names."""
+    log.info(
+        "a member joins a share group",
+        group=heartbeat.group_id,
+        member_id=result.member_id,
+        client_id=heartbeat.client_id,
+        client=heartbeat.client_host,
+    )
+    return _MESSAGES.respond(result)

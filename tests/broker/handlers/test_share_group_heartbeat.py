@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage, make_stage
@@ -23,6 +24,23 @@ async def test_rack_client_id_and_host_reach_the_group(stage: Stage) -> None:
     described = await stage.lab.admin.ask("share_group_describe", group_ids=[GROUP])
     (member,) = described.groups[0].members
     assert (member.rack_id, member.client_id, member.client_host) == ("rack-9", "client", "/127.0.0.1")
+
+
+async def test_the_log_tells_which_client_has_joined_with_a_member_id(stage: Stage) -> None:
+    with capture_logs() as lines:
+        await stage.member(2).join("t")
+        await stage.member(2).heartbeat(1)
+        await stage.member(7).heartbeat(3)
+    (line,) = [one for one in lines if one["event"] == "a member joins a share group"]
+    assert line == {
+        "event": "a member joins a share group",
+        "log_level": "info",
+        "group": GROUP,
+        "member_id": "member-2",
+        "client_id": "client",
+        "client": "/127.0.0.1",
+        "subject": "share_groups",
+    }
 
 
 async def test_a_steady_heartbeat_is_answered_immediately_and_appends_nothing(stage: Stage) -> None:
