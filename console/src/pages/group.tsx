@@ -99,7 +99,7 @@ function ShareGroup({ group, list: { entries: partitions, isCut } }: { group: st
     <>
       <dl class="figures">
         <Figure label="Lag" value={count(sum(partitions, (one) => one.lag))} hint="records not final" />
-        <Figure label="Oldest" value={age(oldest(partitions), Date.now())} hint="age of the first of them" />
+        <Figure label="Oldest" value={age(oldest(partitions), Date.now())} hint="its age" />
         <Figure label="Locked" value={count(sum(partitions, (one) => one.locked_count))} hint="held by members" />
         <Figure label="Waiting" value={count(sum(partitions, (one) => one.waiting_count))} hint="released, not due" />
         <Figure label="Finished" value={rate(last)} hint="accepted or archived" />

@@ -59,7 +59,7 @@ function Following({ place, state }: { place: SharePartition; state: LiveState }
         <Figure label="Start offset" value={count(start)} hint="all before it are final" />
         <Figure label="End offset" value={count(end)} hint="new from here on" />
         <Figure label="Lag" value={count(progress.lag)} hint="records not final" />
-        <Figure label="Oldest" value={age(progress.oldest_record_timestamp_ms, Date.now())} hint="age of the first of them" />
+        <Figure label="Oldest" value={age(progress.oldest_record_timestamp_ms, Date.now())} hint="its age" />
         <Figure label="Locked" value={count(progress.locked_count)} hint="held by members" />
         <Figure label="Waiting" value={count(progress.waiting_count)} hint="released, not due" />
       </dl>

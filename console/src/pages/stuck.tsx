@@ -61,18 +61,20 @@ export function StuckPage({ group }: { group: string | null }) {
   return (
     <>
       <PageHead crumbs={crumbs} title="Stuck records">
-        <Choice
-          label="Failed deliveries, at least"
-          values={FAILED_DELIVERIES}
-          chosen={least.failedDeliveries}
-          choose={(failedDeliveries) => choose({ failedDeliveries })}
-        />
-        <Choice
-          label="or held for minutes, at least"
-          values={HELD_MINUTES}
-          chosen={least.heldMs / MINUTE_MS}
-          choose={(minutes) => choose({ heldMs: minutes * MINUTE_MS })}
-        />
+        <span class="end buttons">
+          <Choice
+            label="Failed deliveries, at least"
+            values={FAILED_DELIVERIES}
+            chosen={least.failedDeliveries}
+            choose={(failedDeliveries) => choose({ failedDeliveries })}
+          />
+          <Choice
+            label="or minutes held, at least"
+            values={HELD_MINUTES}
+            chosen={least.heldMs / MINUTE_MS}
+            choose={(minutes) => choose({ heldMs: minutes * MINUTE_MS })}
+          />
+        </span>
       </PageHead>
       <p class="lead">
         Records {group === null ? "of all share groups " : ""}whose deliveries have failed and that are not final, records
