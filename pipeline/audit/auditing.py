@@ -156,6 +156,8 @@ class Audit:
     def close(self) -> None:
         """Frees the data that Spark keeps of the audit; a later use of a table computes it again."""
         self._findings.unpersist()
+        if "latencies" in vars(self):  # they are costly, and made only if a caller asks for them
+            self.latencies.unpersist()
 
     def planned(self) -> dict[str, int]:
         """The number of partitions and segments to read, and their size."""
@@ -209,7 +211,8 @@ class Audit:
     def latencies(self) -> DataFrame:
         """By topic, group and member, the time in ms from a record's timestamp to its final outcome.
 
-        Reads the records, too, and makes a row of each offset, so the log must still have its data.
+        Reads the records, too, and makes a row of each offset, so the log must still have its data. Spark
+        keeps the result, for a report and a table.
         """
         topics = sorted({task.topic_partition[0] for task in self.tasks})
         log = self.spark.read.format("kafka-log").options(topics=",".join(topics), columns=_LATENCY_COLUMNS)
@@ -219,12 +222,13 @@ class Audit:
             records, ["topic", "partition", "offset"]
         )
         took_ms = F.unix_millis("decidedAt") - F.unix_millis("timestamp")
-        return joined.groupBy("topic", "group", "member").agg(
+        summed = joined.groupBy("topic", "group", "member").agg(
             F.count("*").alias("recordCount"),
             F.percentile_approx(took_ms, 0.5).alias("medianMs"),
             F.percentile_approx(took_ms, 0.99).alias("p99Ms"),
             F.max(took_ms).alias("maxMs"),
         )
+        return summed.persist(StorageLevel.MEMORY_AND_DISK)
 
     @property
     def _done(self) -> DataFrame:

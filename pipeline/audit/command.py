@@ -35,6 +35,8 @@ TABLES: Final = (
     "share_partitions",
     "poison",
 )
+LATENCIES: Final = "latencies"
+"""The table that only `--latencies` writes, because it needs the records."""
 
 _ARGUMENTS: Final = {"topics": "--topics", "groups": "--groups"}
 
@@ -128,7 +130,7 @@ def _write(audited: Audit, options: Namespace) -> Summary:
     if options.report is not None:
         Path(options.report).write_text(render(summary), encoding="utf-8")
     if options.tables is not None:
-        for table in TABLES:
+        for table in (*TABLES, LATENCIES) if options.latencies else TABLES:
             getattr(audited, table).write.parquet(f"{options.tables}/{table}")
     return summary
 

@@ -1,4 +1,7 @@
-"""The programs in the pages of the asyncio clients run unchanged, except for the broker's address."""
+"""The programs in the pages of the asyncio clients run unchanged, except for the broker's address.
+
+Each gets a name as its argument, which those with transactions use as their id.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,8 @@ def test_records_are_produced_copied_and_consumed_by_the_programs(
     outputs = {name: tmp_path / name for name in ("producing", "copying", "consuming", "copies")}
     programs = (producing, copying, consuming, reading_copies)
     with ExitStack() as stack:
-        for output, program in zip(outputs.values(), programs, strict=True):
-            stack.enter_context(running(program, own_broker, output))
+        for (name, output), program in zip(outputs.items(), programs, strict=True):
+            stack.enter_context(running(program, own_broker, output, name))
         eventually(
             lambda: all(len(values_in(outputs[name])) == RECORD_COUNT for name in ("consuming", "copies")),
             awaited="both readers get all records",
@@ -73,14 +76,14 @@ def test_programs_that_share_a_partition_consume_and_copy_each_record_once(
         "sharing-1": sharing,
         "sharing-2": sharing,
         "copying-1": copying,
-        "copying-2": copying.replace("sharer-1", "sharer-2"),
+        "copying-2": copying,
         "copies": reading_copies,
         "producing": producing,
     }
     outputs = {name: tmp_path / name for name in programs}
     with ExitStack() as stack:
         for name, program in programs.items():
-            stack.enter_context(running(program, own_broker, outputs[name]))
+            stack.enter_context(running(program, own_broker, outputs[name], name))
 
         def shared() -> list[str]:
             return values_in(outputs["sharing-1"]) + values_in(outputs["sharing-2"])
@@ -108,14 +111,14 @@ def test_a_share_group_copies_each_record_once(own_broker: BrokerProcess, tmp_pa
     reading_copies = consuming.replace('"orders"', '"copies"').replace("auto_offset_reset", _COMMITTED)
     programs = {
         "copying-1": copying,
-        "copying-2": copying.replace("copier-1", "copier-2"),
+        "copying-2": copying,
         "copies": reading_copies,
         "producing": producing,
     }
     outputs = {name: tmp_path / name for name in programs}
     with ExitStack() as stack:
         for name, program in programs.items():
-            stack.enter_context(running(program, own_broker, outputs[name]))
+            stack.enter_context(running(program, own_broker, outputs[name], name))
         eventually(
             lambda: len(values_in(outputs["copies"])) >= RECORD_COUNT,
             awaited="all records are copied",

@@ -180,6 +180,36 @@ class TestSink:
         assert set(sink.rows()) == {f"order-{number}" for number in range(20)}
 
 
+class TestBilling:
+    def test_a_worker_accepts_its_order_and_leaves_the_group_on_sigterm(
+        self, bootstrap: str, cluster: Cluster, topic: str, group: str, tmp_path: Path
+    ) -> None:
+        cluster.produce(topic, ['{"id": "a", "cents": 999}'])
+        options = [
+            "--bootstrap",
+            bootstrap,
+            "--orders",
+            topic,
+            "--invoices",
+            cluster.topic(),
+            "--group",
+            group,
+        ]
+        command = [sys.executable, str(EXAMPLES / "orders" / "python" / "billing.py"), *options]
+        output = tmp_path / "output"
+        with output.open("wb") as file:
+            worker = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        try:
+            eventually(lambda: "charged" in output.read_text(), awaited="the order is charged")
+            worker.terminate()
+            assert worker.wait(STOP_SECONDS) == 0
+        finally:
+            worker.kill()
+            worker.wait()
+        assert output.read_text() == "charged 9.99 for order a\n"
+        assert lag(bootstrap, group) == 0
+
+
 class LagServer:
     """The program behind KEDA's scaler, and its HTTP interface."""
 

@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import installed_barnabas
-from tests.clients.java_build import JAVA_PROJECT, PROJECT, require, run_quietly
+from tests.clients.broker_process import BrokerProcess, installed_barnabas
+from tests.clients.cluster import Cluster
+from tests.clients.java_build import JAVA_PROJECT, PROJECT, java_classpath, require, run_quietly
+from tests.clients.polling import eventually
 from tests.clients.test_readme import blocks
+from tests.clients.test_stopping_programs import description, printed_by, started_program
 
 PAGE = PROJECT / "docs" / "testing.md"
 EXAMPLE = PROJECT / "examples" / "orders" / "java"
@@ -55,6 +59,25 @@ def assert_one_test_passed(project: Path) -> None:
 
 def test_the_tests_of_the_example_pass() -> None:
     run_quietly(maven(EXAMPLE, f"-Dbarnabas.command={installed_barnabas()}", "test"))
+
+
+def test_the_worker_of_the_example_leaves_its_group_on_sigterm(
+    own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_quietly(maven(EXAMPLE, "compile"))
+    cluster = Cluster(own_broker.address)
+    for name in ("orders", "invoices"):
+        cluster.topic(name=name)
+    cluster.set_group("billing", {"share.auto.offset.reset": "earliest"})
+    cluster.produce("orders", ["a 999"])
+    classes = EXAMPLE / "target" / "classes"
+    command = [require("java"), "-cp", f"{classes}:{java_classpath()}", "orders.Billing", own_broker.address]
+    with started_program(command, tmp_path) as worker:
+        eventually(lambda: printed_by(tmp_path) != "", awaited="the order is charged", deadline_seconds=60)
+        worker.terminate()
+        assert worker.wait(30) == 128 + signal.SIGTERM
+    assert printed_by(tmp_path) == "charged 999 cents for order a\n"
+    assert description(own_broker, "billing", capsys).startswith("billing  (share group, empty,")
 
 
 def test_the_test_of_the_page_passes(project_of_the_page: Path) -> None:

@@ -27,12 +27,12 @@ def blocks(document: Path, language: str) -> list[str]:
 
 
 @contextmanager
-def running(program: str, broker: BrokerProcess, output: Path) -> Generator[None]:
+def running(program: str, broker: BrokerProcess, output: Path, *arguments: str) -> Generator[None]:
     """The program in a process of its own; its output goes to the file `output`."""
     assert ADDRESS in program
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)],
+            [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address), *arguments],
             stdout=file,
             stderr=subprocess.DEVNULL,
         )

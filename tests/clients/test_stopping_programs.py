@@ -57,7 +57,7 @@ def test_a_worker_closes_its_consumer_on_sigterm(
     topic, group = _names(program)
     _prepare(own_broker, topic, group, "7" if page == "from-redis-lists" else JOB)
     _terminate_when_printed(program, own_broker, tmp_path, "7")
-    assert _description(own_broker, group, capsys).startswith(f"{group}  (share group, empty,")
+    assert description(own_broker, group, capsys).startswith(f"{group}  (share group, empty,")
 
 
 @pytest.mark.barnabas
@@ -69,7 +69,7 @@ def test_a_copier_closes_its_consumer_on_sigterm(
     _prepare(own_broker, topic, group, JOB)
     run_commands(PROJECT / "docs" / f"{page}.md", own_broker)
     _terminate_when_printed(program, own_broker, tmp_path, "1 records copied")
-    assert " group, empty" in _description(own_broker, group, capsys).splitlines()[0]
+    assert " group, empty" in description(own_broker, group, capsys).splitlines()[0]
 
 
 @pytest.mark.barnabas
@@ -80,7 +80,7 @@ def test_a_reader_commits_and_closes_its_consumer_on_sigterm(
     topic, group = _names(program)
     _prepare(own_broker, topic, group, JOB)
     _terminate_when_printed(program, own_broker, tmp_path, JOB)
-    described = _description(own_broker, group, capsys).splitlines()
+    described = description(own_broker, group, capsys).splitlines()
     assert " group, empty" in described[0]
     assert described[2].split()[:5] == [topic, "0", "1", "1", "0"], "the record is committed"
 
@@ -95,11 +95,11 @@ def test_the_java_worker_closes_its_consumer_on_sigterm(
     source = tmp_path / "Workers.java"
     source.write_text(program.replace(ADDRESS, own_broker.address))
     command = [require("java"), "-cp", java_classpath(), str(source)]
-    with _started(command, tmp_path) as worker:
-        eventually(lambda: JOB in _output(tmp_path), awaited="the job is done", deadline_seconds=60)
+    with started_program(command, tmp_path) as worker:
+        eventually(lambda: JOB in printed_by(tmp_path), awaited="the job is done", deadline_seconds=60)
         worker.terminate()
         assert worker.wait(30) == 128 + signal.SIGTERM, _errors(tmp_path)
-    assert _description(own_broker, "workers", capsys).startswith("workers  (share group, empty,")
+    assert description(own_broker, "workers", capsys).startswith("workers  (share group, empty,")
 
 
 @pytest.mark.barnabas
@@ -114,8 +114,8 @@ def test_a_handler_that_runs_finishes_its_work_on_sigterm(
     topic, group = _names(program)
     _prepare(own_broker, topic, group, JOB)
     _terminate_when_printed(slow_program, own_broker, tmp_path, "begun")
-    assert _output(tmp_path).split() == ["begun", "done"]
-    assert _description(own_broker, group, capsys).splitlines()[2].split() == [topic, "0", "1", "1", "0", "-"]
+    assert printed_by(tmp_path).split() == ["begun", "done"]
+    assert description(own_broker, group, capsys).splitlines()[2].split() == [topic, "0", "1", "1", "0", "-"]
 
 
 @pytest.mark.barnabas
@@ -128,8 +128,8 @@ def test_a_consumer_that_accepts_with_each_poll_accepts_those_of_the_last_one_on
     topic, group = _names(program)
     _prepare(own_broker, topic, group, *(str(number) for number in range(4)))
     _terminate_when_printed(slow_program, own_broker, tmp_path, "b'0'")
-    assert [line.split()[2] for line in _output(tmp_path).splitlines()] == ["b'0'", "b'1'", "b'2'", "b'3'"]
-    assert _description(own_broker, group, capsys).splitlines()[2].split()[:5] == [topic, "0", "4", "4", "0"]
+    assert [line.split()[2] for line in printed_by(tmp_path).splitlines()] == ["b'0'", "b'1'", "b'2'", "b'3'"]
+    assert description(own_broker, group, capsys).splitlines()[2].split()[:5] == [topic, "0", "4", "4", "0"]
 
 
 def _names(program: str) -> tuple[str, str]:
@@ -147,17 +147,19 @@ def _prepare(broker: BrokerProcess, topic: str, group: str, *jobs: str) -> None:
 
 
 def _terminate_when_printed(program: str, broker: BrokerProcess, folder: Path, text: str) -> None:
-    """Runs the program, and sends SIGTERM once it has printed the text; it ends in order."""
-    command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address)]
-    with _started(command, folder) as worker:
-        eventually(lambda: text in _output(folder), awaited=f"{text!r} is printed", deadline_seconds=40)
+    """Runs the program, and sends SIGTERM once it has printed the text; it ends in order. Its argument is the
+    transactional id of a copier.
+    """
+    command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address), "copier-1"]
+    with started_program(command, folder) as worker:
+        eventually(lambda: text in printed_by(folder), awaited=f"{text!r} is printed", deadline_seconds=40)
         worker.terminate()
         assert worker.wait(30) == 0, _errors(folder)
     assert "Traceback" not in _errors(folder)
 
 
 @contextmanager
-def _started(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[bytes]]:
+def started_program(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[bytes]]:
     """The command in a process of its own; the files `output` and `errors` have its streams."""
     with (folder / "output").open("wb") as out, (folder / "errors").open("wb") as err:
         worker = subprocess.Popen(command, stdout=out, stderr=err)
@@ -168,7 +170,7 @@ def _started(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen
         worker.wait(30)
 
 
-def _output(folder: Path) -> str:
+def printed_by(folder: Path) -> str:
     return (folder / "output").read_text()
 
 
@@ -176,7 +178,7 @@ def _errors(folder: Path) -> str:
     return (folder / "errors").read_text()
 
 
-def _description(broker: BrokerProcess, group: str, capsys: pytest.CaptureFixture[str]) -> str:
+def description(broker: BrokerProcess, group: str, capsys: pytest.CaptureFixture[str]) -> str:
     """The lines of `barnabas groups describe`."""
     capsys.readouterr()
     assert main(["groups", "describe", group, "--bootstrap", broker.address]) == 0

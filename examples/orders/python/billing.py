@@ -3,8 +3,10 @@
     python examples/orders/python/billing.py --bootstrap 127.0.0.1:9092
 
 Any number of workers share the orders. An order that is no JSON object with an id and an amount is rejected.
-If the payment service is down, the order is released, and delivered again. A worker that dies loses nothing:
-its locks expire. `test_billing.py` tests all of that with `barnabas.testing`.
+If the payment service is down, the order is released, and delivered again. On SIGTERM a worker finishes the
+order in work. A worker that dies loses nothing: its connection breaks, and the others get its order at once.
+If it hangs, they get the order when its lock expires. `test_billing.py` tests the work with
+`barnabas.testing`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple, cast
@@ -53,28 +56,37 @@ def read_order(value: bytes | None) -> Order:
     return Order(order_id, cents)
 
 
-async def bill(bootstrap: str, *, orders: str, invoices: str, group: str, charge: Charge) -> None:
-    """Bill orders until the task is cancelled."""
+def order_consumer(bootstrap: str, *, orders: str, group: str) -> ShareConsumer[bytes | None, bytes | None]:
+    """The consumer of a worker, which takes one order at a time."""
+    return ShareConsumer(bootstrap, group=group, topics=[orders], max_records=1, client_id="billing")
+
+
+async def bill(
+    consumer: ShareConsumer[bytes | None, bytes | None], producer: Producer, *, invoices: str, charge: Charge
+) -> None:
+    """Bill orders until the consumer is stopped."""
+    async for record in consumer:
+        try:
+            order = read_order(record.value)
+            await charge(order)
+        except InvalidOrder:
+            record.reject()
+        except PaymentServiceDown:
+            record.release()
+        else:
+            invoice = {"order": order.order_id, "cents": order.cents}
+            await producer.send_and_wait(invoices, json.dumps(invoice).encode(), key=order.order_id.encode())
+            record.accept()
+
+
+async def work(options: argparse.Namespace) -> None:
+    """Bill orders until SIGTERM."""
     async with (
-        Producer(bootstrap) as producer,
-        ShareConsumer(
-            bootstrap, group=group, topics=[orders], max_records=1, client_id="billing"
-        ) as consumer,
+        Producer(options.bootstrap) as producer,
+        order_consumer(options.bootstrap, orders=options.orders, group=options.group) as consumer,
     ):
-        async for record in consumer:
-            try:
-                order = read_order(record.value)
-                await charge(order)
-            except InvalidOrder:
-                record.reject()
-            except PaymentServiceDown:
-                record.release()
-            else:
-                invoice = {"order": order.order_id, "cents": order.cents}
-                await producer.send_and_wait(
-                    invoices, json.dumps(invoice).encode(), key=order.order_id.encode()
-                )
-                record.accept()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, consumer.stop)
+        await bill(consumer, producer, invoices=options.invoices, charge=_charge)
 
 
 async def _charge(order: Order) -> None:
@@ -87,16 +99,8 @@ def main() -> None:
     parser.add_argument("--orders", default="orders", help="the topic to read (default: %(default)s)")
     parser.add_argument("--invoices", default="invoices", help="the topic to write (default: %(default)s)")
     parser.add_argument("--group", default="billing", help="the share group (default: %(default)s)")
-    options = parser.parse_args()
-    work = bill(
-        options.bootstrap,
-        orders=options.orders,
-        invoices=options.invoices,
-        group=options.group,
-        charge=_charge,
-    )
     with suppress(KeyboardInterrupt):
-        asyncio.run(work)
+        asyncio.run(work(parser.parse_args()))
 
 
 if __name__ == "__main__":

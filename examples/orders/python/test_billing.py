@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
-from billing import Charge, Order, PaymentServiceDown, bill
+from billing import Charge, Order, PaymentServiceDown, bill, order_consumer
 
 from barnabas.client import Producer
 from barnabas.pytest_plugin import MakeTopic
@@ -43,13 +43,12 @@ class Shop:
                 await producer.send(self.orders, value)
 
     async def work(self, charge: Charge) -> None:
-        await bill(
-            self.broker.bootstrap_servers,
-            orders=self.orders,
-            invoices=self.invoices,
-            group=self.group,
-            charge=charge,
-        )
+        servers = self.broker.bootstrap_servers
+        async with (
+            Producer(servers) as producer,
+            order_consumer(servers, orders=self.orders, group=self.group) as consumer,
+        ):
+            await bill(consumer, producer, invoices=self.invoices, charge=charge)
 
     @asynccontextmanager
     async def worker(self, charge: Charge | None = None) -> AsyncGenerator[None]:

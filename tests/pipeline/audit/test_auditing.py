@@ -261,6 +261,19 @@ def test_the_command_writes_report_and_tables(
     assert report.exists()
     assert spark.read.parquet(str(tables / "deliveries")).count() == 7
     assert spark.read.parquet(str(tables / "violations")).count() == 1
+    assert {path.name for path in tables.iterdir()} == set(command.TABLES)
+
+
+def test_the_command_writes_the_table_of_latencies_only_with_its_option(
+    spark: SparkSession, data: Path, audited: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = tmp_path / "tables"
+    arguments = [str(data), "--tables", str(tables), "--latencies", "--quiet"]
+    assert run_command(spark, monkeypatch, arguments) == 1
+    assert {path.name for path in tables.iterdir()} == {*command.TABLES, command.LATENCIES}
+    written = spark.read.parquet(str(tables / command.LATENCIES))
+    assert written.count() > 0
+    assert sorted(written.collect()) == sorted(audited.latencies.collect())
 
 
 @pytest.fixture

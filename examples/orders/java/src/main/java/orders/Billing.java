@@ -17,7 +17,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * A worker of a share group that writes an invoice for each order. Any number of workers share the orders.
  *
  * <p>An order is the text "ID CENTS". Any other record is rejected. If the payment service is down, the order is
- * released, and delivered again. BillingTest tests all of that with a real broker.
+ * released, and delivered again. BillingTest tests all of that with a real broker. SIGTERM and Ctrl-C end the
+ * program after the orders of the last poll.
  */
 public final class Billing implements Runnable {
     /** Charges a customer. Charging an order twice must have no effect. */
@@ -46,6 +47,25 @@ public final class Billing implements Runnable {
             Map.of("bootstrap.servers", bootstrap, "group.id", group, "share.acknowledgement.mode", "explicit"),
             new StringDeserializer(), new StringDeserializer());
         consumer.subscribe(List.of(orders));
+    }
+
+    /** A worker on the topics `orders` and `invoices`; the argument is the address of the broker. */
+    public static void main(String[] arguments) {
+        Billing billing = new Billing(arguments[0], "orders", "invoices", "billing", Billing::print);
+        Thread worker = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            billing.stop();
+            try {
+                worker.join();
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
+        }));
+        billing.run();
+    }
+
+    private static void print(String orderId, long cents) {
+        System.out.println("charged " + cents + " cents for order " + orderId);
     }
 
     /** Bills orders until {@link #stop}. */
