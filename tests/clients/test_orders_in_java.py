@@ -17,7 +17,7 @@ from tests.clients.cluster import Cluster
 from tests.clients.java_build import JAVA_PROJECT, PROJECT, java_classpath, require, run_quietly
 from tests.clients.polling import eventually
 from tests.clients.test_readme import blocks
-from tests.clients.test_stopping_programs import description, printed_by, started_program
+from tests.clients.worker_programs import description, printed_by, started_program
 
 PAGE = PROJECT / "docs" / "testing.md"
 EXAMPLE = PROJECT / "examples" / "orders" / "java"

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from barnabas.__main__ import main
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT, java_classpath, require
 from tests.clients.page_commands import run_commands
 from tests.clients.polling import eventually
 from tests.clients.test_readme import ADDRESS, blocks
+from tests.clients.worker_programs import description, errors_of, printed_by, started_program
 
 PAGES = ("asyncio-client", "getting-started", "from-rabbitmq", "from-sqs", "from-celery", "from-redis-lists")
 PROGRAMS = [
@@ -98,7 +95,7 @@ def test_the_java_worker_closes_its_consumer_on_sigterm(
     with started_program(command, tmp_path) as worker:
         eventually(lambda: JOB in printed_by(tmp_path), awaited="the job is done", deadline_seconds=60)
         worker.terminate()
-        assert worker.wait(30) == 128 + signal.SIGTERM, _errors(tmp_path)
+        assert worker.wait(30) == 128 + signal.SIGTERM, errors_of(tmp_path)
     assert description(own_broker, "workers", capsys).startswith("workers  (share group, empty,")
 
 
@@ -154,32 +151,5 @@ def _terminate_when_printed(program: str, broker: BrokerProcess, folder: Path, t
     with started_program(command, folder) as worker:
         eventually(lambda: text in printed_by(folder), awaited=f"{text!r} is printed", deadline_seconds=40)
         worker.terminate()
-        assert worker.wait(30) == 0, _errors(folder)
-    assert "Traceback" not in _errors(folder)
-
-
-@contextmanager
-def started_program(command: Sequence[str], folder: Path) -> Generator[subprocess.Popen[bytes]]:
-    """The command in a process of its own; the files `output` and `errors` have its streams."""
-    with (folder / "output").open("wb") as out, (folder / "errors").open("wb") as err:
-        worker = subprocess.Popen(command, stdout=out, stderr=err)
-    try:
-        yield worker
-    finally:
-        worker.kill()
-        worker.wait(30)
-
-
-def printed_by(folder: Path) -> str:
-    return (folder / "output").read_text()
-
-
-def _errors(folder: Path) -> str:
-    return (folder / "errors").read_text()
-
-
-def description(broker: BrokerProcess, group: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """The lines of `barnabas groups describe`."""
-    capsys.readouterr()
-    assert main(["groups", "describe", group, "--bootstrap", broker.address]) == 0
-    return capsys.readouterr().out
+        assert worker.wait(30) == 0, errors_of(folder)
+    assert "Traceback" not in errors_of(folder)

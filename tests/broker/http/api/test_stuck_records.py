@@ -92,7 +92,7 @@ async def test_a_record_in_a_transaction_is_held_by_no_member() -> None:
         await lab.advance(HELD_MS)
         await group.member.take(1)
         producer = await initialised(lab.client("producer"))
-        assert await acknowledge(group.member.client, group.member, producer, 0, 0, ACCEPT) is OK
+        assert await acknowledge(lab.client("worker"), group.member, producer, 0, 0, ACCEPT) is OK
         assert [one[2] for one in await group.ranges()] == ["acquired"]
         assert await stuck(group) == []
 
