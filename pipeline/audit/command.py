@@ -182,8 +182,14 @@ def _skipped(row: Mapping[str, Any]) -> str:
 def _letters(row: Mapping[str, Any]) -> str:
     """The counts of dead letters, if there are any."""
     from barnabas.pipeline.audit.summary import LETTER_NAMES
+    from barnabas.protocol.counted import counted
 
-    return "".join(f", {row[count]:,} {name}" for count, name in LETTER_NAMES.items() if row[count])
+    told = {name: name.removeprefix("dead letters ") for name in LETTER_NAMES.values()}
+    return "".join(
+        f", {counted(row[count], 'dead letter')} {told[name]}"
+        for count, name in LETTER_NAMES.items()
+        if row[count]
+    )
 
 
 def _verdict(summary: Summary) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
 
-from barnabas.pipeline.audit.due_letters import DUE, FAILED, LETTERS, UNKNOWN_LETTER, WRITTEN
+from barnabas.pipeline.audit.due_letters import DUE, FAILED, UNKNOWN_LETTER, WRITTEN
 from barnabas.pipeline.audit.tables import CAUSES, OPEN_OUTCOMES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.protocol.delivery_state import Cause, RecordState
 
@@ -101,7 +101,7 @@ def _groups(audited: Audit) -> DataFrame:
     attempts = audited.outcomes.groupBy("topic", "group").agg(
         _records(F.col("outcome") == ACKNOWLEDGED).alias("acknowledgedCount"),
         *[_records(_archived_by(cause)).alias(f"{name}Count") for name, cause in _ARCHIVED_BY.items()],
-        _records((F.col("outcome") == ARCHIVED) & _is_without_reason()).alias(UNTOLD_ARCHIVED),
+        _records((F.col("outcome") == ARCHIVED) & ~_is_archived_by_any_cause()).alias(UNTOLD_ARCHIVED),
         *[_records(F.col("letter") == letter).alias(name) for name, letter in LETTER_COUNTS.items()],
         _records(F.col("outcome") == UNKNOWN_OUTCOME).alias("unknownCount"),
         _records(F.col("outcome") == AVAILABLE).alias("failedDeliveryCount"),
@@ -138,7 +138,9 @@ _ARCHIVED_BY: Final = {
     "logStart": Cause.LOG_START,
     "transactionAborted": Cause.TRANSACTION_ABORTED,
     "expired": Cause.EXPIRED,
+    "admin": Cause.ADMIN,
 }
+"""Each archived record counts under its cause, or without one: the counts add up to all archived records."""
 
 
 UNTOLD_ARCHIVED: Final = "archivedWithoutCauseCount"
@@ -226,9 +228,10 @@ def _is_done() -> Column:
     return ~F.col("outcome").isin(*OPEN_OUTCOMES)
 
 
-def _is_without_reason() -> Column:
-    """Whether the cause is not recorded, or only tells the end of a dead letter."""
-    return F.col("cause").isNull() | F.col("cause").isin(*[CAUSES[cause] for cause in LETTERS])
+def _is_archived_by_any_cause() -> Column:
+    """False if the cause is not recorded, or only tells the end of a dead letter."""
+    causes = [CAUSES[cause] for cause in _ARCHIVED_BY.values()]
+    return F.coalesce(F.col("cause").isin(*causes), F.lit(False))
 
 
 def _is_cause(cause: Cause) -> Column:

@@ -146,7 +146,7 @@ class Checks:
             world.ledger = self._recovered(broker, world.ledger)
             world.orders = self._recovered(broker, world.orders)
             world.results = self._recovered(broker, world.results)
-        for partition, model in world.model.partitions.items():
+        for partition, model in list(world.model.partitions.items()):
             await self._check_recovered(broker, partition, model, may_lose=may_lose)
         self._power_losses_seen = power_losses
 

@@ -208,6 +208,8 @@ class _Run:
         faults.end()
         await self._until(*changing)
         await self._until(self._start(administrator.settle_limits()))
+        # A power failure may have brought a deleted topic back.
+        await self._until(self._start(administrator.settle_topics()))
         await self._until(self._start(ordinary.settle()))
         await self._until(self._start(letters.settle()))
         await self._until(self._start(give_letters_up(world, administrator, letters)))

@@ -28,6 +28,7 @@ def group_row(number: int, group: str) -> Row:
         "logStartCount": 0,
         "transactionAbortedCount": 12 * number,
         "expiredCount": 4 * number,
+        "adminCount": number,
         "archivedWithoutCauseCount": 0,
         "dueLetterCount": 2 * number,
         "writtenLetterCount": 9 * number,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.pipeline.audit import Audit, audit, command, summary, write_report
 from barnabas.pipeline.audit.source import decode_plan, encode_plan
-from barnabas.pipeline.audit.summary import LETTER_COUNTS
+from barnabas.pipeline.audit.summary import ARCHIVED_COUNTS, LETTER_COUNTS
 from barnabas.pipeline.cli import session
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.protocol.delivery_state import Cause
@@ -122,6 +122,26 @@ def test_the_report_shows_dead_letters_beside_the_causes(
     assert "archived: reject, dead letter written" in page.text
     assert "archiving: delivery limit, dead letter due" in page.text
     assert {"Dead letters due", "Dead letters written", "Dead letters lost"} <= set(page.text)
+
+
+def test_every_archived_record_counts_under_its_cause(spark: SparkSession, tmp_path: Path) -> None:
+    causes = [
+        Cause.REJECT,
+        Cause.DELIVERY_LIMIT,
+        Cause.GAP,
+        Cause.TRANSACTION_ABORTED,
+        Cause.EXPIRED,
+        Cause.ADMIN,
+    ]
+    log = WrittenLog(tmp_path, "orders")
+    log.produce(len(causes))
+    WrittenGroup(log).delta(*(archived(offset, offset, cause=cause) for offset, cause in enumerate(causes)))
+    with audit(spark, [str(tmp_path)]) as audited:
+        totals = summary.summarise(audited).totals()
+    told = {name: totals[name] for name in ARCHIVED_COUNTS}
+    without_any = {"logStartCount", "archivedWithoutCauseCount"}
+    assert told == {name: int(name not in without_any) for name in ARCHIVED_COUNTS}
+    assert sum(told.values()) == len(causes)
 
 
 def test_violations_are_rows(audited: Audit) -> None:
