@@ -149,7 +149,7 @@ def _violations(summary: Summary) -> str:
 
 
 def _groups(summary: Summary) -> str:
-    """Two tables: one with all columns would be too wide."""
+    """Three tables: one with all columns would be too wide."""
     records = [
         {
             "topic": row["topic"],
@@ -158,10 +158,14 @@ def _groups(summary: Summary) -> str:
             "acknowledgedCount": row["acknowledgedCount"],
             **{name: row[name] for name in ARCHIVED_COUNTS if _is_told(name, summary.groups)},
             "unknownCount": row["unknownCount"],
-            **{name: row[name] for name in LETTER_NAMES if _is_told(name, summary.groups)},
             "openCount": row["openCount"],
         }
         for row in summary.groups
+    ]
+    letters = [
+        {"topic": row["topic"], "group": row["group"], **{name: row[name] for name in LETTER_NAMES}}
+        for row in summary.groups
+        if any(row[name] for name in LETTER_NAMES)
     ]
     deliveries = [
         {
@@ -181,8 +185,8 @@ def _groups(summary: Summary) -> str:
         _table("Outcomes of the records, by topic and group", records)
         + "<p>Counts are of records. <em>Open</em> records are not finished: new ones, released ones, those "
         "that a member holds, and those on the way to a dead letter. Records <em>skipped at the start</em> "
-        "are below the offset where the group began. Records with a dead letter also count under their "
-        "causes.</p>"
+        "are below the offset where the group began. Records with a dead letter count under their causes.</p>"
+        + _table("Their dead letters", letters)
         + _table("Their deliveries", deliveries)
         + "<p>The redelivery rate is the share of finished records that took more than one delivery. A lock "
         "that expires at the delivery limit counts as <em>delivery limit</em>.</p>"
