@@ -260,7 +260,7 @@ class Broker:
         await self.logs.close()
         if not self.failed.done():
             await self.metadata.close()
-        await self.log_directory.close()
+        await self.log_directory.close(after_loss=self.transactions.coordinator.may_lack_epochs)
 
     # Look-ups of handlers.
 

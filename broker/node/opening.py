@@ -53,7 +53,7 @@ async def open_broker(
     try:
         return await _open_over(config, clock, log_directory, call_later, new_id)
     except BaseException:
-        await log_directory.close()
+        await log_directory.close(after_loss=not log_directory.was_closed_cleanly)
         raise
 
 

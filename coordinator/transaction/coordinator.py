@@ -290,6 +290,13 @@ class TransactionCoordinator:
         """Whether every partition is loaded: only then are all producer ids with a transaction known."""
         return self._operations.all_loaded
 
+    @property
+    def may_lack_epochs(self) -> bool:
+        """Whether producers may have got newer epochs than the log has, and no producer has come since. The
+        next process has to know it, although this one ends cleanly. See `needs_new_producer_id`.
+        """
+        return bool(self._uncertain) or not (self._loads_all or self.is_loaded)
+
     def has_acknowledgements(self, key: SharePartitionKey) -> bool:
         """Whether acknowledgements of the share-partition may wait for the end of a known transaction."""
         return self._registry.has_acknowledgements(key)

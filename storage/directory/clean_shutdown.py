@@ -1,7 +1,7 @@
 """The file that marks a data directory as closed cleanly, with Kafka's name and content.
 
 A start removes it. If it is missing, the last process died, or the power failed: the newest answers may be
-lost, depending on `log.flush`.
+lost, depending on `log.flush`. A process that ends while such a loss still matters adds a field of ours.
 """
 
 from typing import Final
@@ -11,17 +11,23 @@ from barnabas.storage.filesystem import FileSystem
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 
 _CONTENT: Final = b'{"version":0,"brokerEpoch":-1}'
+_CONTENT_AFTER_LOSS: Final = b'{"version":0,"brokerEpoch":-1,"afterLoss":true}'
 
 
 async def take_clean_shutdown(filesystem: FileSystem, directory: str) -> bool:
-    """Remove the file; returns whether it was there. Raises OSError."""
+    """Remove the file; returns whether it was there, and no earlier loss matters. Raises OSError."""
     path = f"{directory}/{CLEAN_SHUTDOWN_FILE}"
     if not filesystem.exists(path):
         return False
+    content = await filesystem.read_whole(path)
     await filesystem.run(filesystem.remove, path)
-    return True
+    return content != _CONTENT_AFTER_LOSS
 
 
-async def note_clean_shutdown(filesystem: FileSystem, directory: str) -> None:
-    """Write the file, after everything else is durable. Raises OSError."""
-    await filesystem.replace_whole(f"{directory}/{CLEAN_SHUTDOWN_FILE}", _CONTENT)
+async def note_clean_shutdown(filesystem: FileSystem, directory: str, *, after_loss: bool) -> None:
+    """Write the file, after everything else is durable. Raises OSError.
+
+    `after_loss`: answers may have been lost before this process, and the next one has to know it.
+    """
+    content = _CONTENT_AFTER_LOSS if after_loss else _CONTENT
+    await filesystem.replace_whole(f"{directory}/{CLEAN_SHUTDOWN_FILE}", content)

@@ -77,7 +77,9 @@ class LogDirectory:
         """The settings of all logs."""
         self._lock = lock
         self.was_closed_cleanly = False
-        """Whether the last process flushed all logs at its end. If not, the power may have failed."""
+        """Whether the last process flushed all logs at its end, and knew of no earlier loss that matters. If
+        not, the power may have failed.
+        """
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._shared = SharedParts.make(filesystem, path, storage.open_files_max)
@@ -144,8 +146,11 @@ class LogDirectory:
         self._removal = loop.create_task(self._remove_deleted())
         self._maintenance = loop.create_task(self._maintain())
 
-    async def close(self, *, clean: bool = True) -> None:
-        """Closes all logs and unlocks the directory. A clean close flushes and writes the checkpoints."""
+    async def close(self, *, clean: bool = True, after_loss: bool = False) -> None:
+        """Closes all logs and unlocks the directory. A clean close flushes and writes the checkpoints.
+
+        `after_loss`: this process was not closed cleanly before, and the next one has to know that, too.
+        """
         self._closing = True
         self._flush_due.set()
         try:
@@ -158,7 +163,7 @@ class LogDirectory:
             if clean:
                 await self._checkpoints.write(self._open_logs(), high_watermarks=True)
                 if is_flushed:
-                    await note_clean_shutdown(self.filesystem, self.path)
+                    await note_clean_shutdown(self.filesystem, self.path, after_loss=after_loss)
         finally:
             self._logs.clear()
             self._lock.release()

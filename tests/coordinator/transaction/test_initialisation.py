@@ -163,6 +163,25 @@ class TestAnIdWhoseNewestEpochsMayBeLost:
         assert bench.init() == ProducerIdentity(1_001, 0)
         assert bench.init() == ProducerIdentity(1_001, 1)
 
+    def test_is_known_after_clean_ends_until_its_next_producer(self) -> None:
+        bench = Bench()
+        bench.init()
+        bench.was_closed_cleanly = False
+        for _ in range(2):
+            bench.restart()
+            assert bench.coordinator.may_lack_epochs
+            bench.was_closed_cleanly = not bench.coordinator.may_lack_epochs
+        assert bench.init() == ProducerIdentity(1_001, 0)
+        assert not bench.coordinator.may_lack_epochs
+
+    def test_is_known_after_an_end_before_its_log_is_loaded_anew(self) -> None:
+        bench = Bench()
+        bench.init()
+        assert not bench.coordinator.may_lack_epochs
+        for partition in range(bench.coordinator.partition_count):
+            bench.coordinator.unload(partition)
+        assert bench.coordinator.may_lack_epochs
+
     def test_keeps_its_producer_id_after_a_clean_end(self) -> None:
         bench = Bench()
         bench.init()
