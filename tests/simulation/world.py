@@ -345,9 +345,11 @@ class World:
         return _UNKNOWN_END if log is None else log.log_end_offset
 
     def log_start_offset(self, partition: TopicIdPartition) -> int:
-        """The present start of the partition's log; 0 if no broker serves it."""
+        """The present start of the partition's log; infinite if no broker serves it: then no order of records
+        can be checked, because they may have been deleted.
+        """
         log = self.log(partition)
-        return 0 if log is None else log.log_start_offset
+        return _UNKNOWN_END if log is None else log.log_start_offset
 
     def group_start_offset(self, group_id: str, partition: TopicIdPartition) -> int:
         """The present start offset of the group; infinite if no leader serves."""
