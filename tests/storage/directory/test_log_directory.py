@@ -416,18 +416,6 @@ async def test_one_log_that_fails_does_not_keep_the_others_from_their_flush(
     assert f"{PATH}/.kafka_cleanshutdown" not in filesystem.files
 
 
-@pytest.mark.parametrize("after_loss", [False, True])
-async def test_a_loss_that_still_matters_is_known_after_a_clean_close(
-    filesystem: MemoryFileSystem, after_loss: bool
-) -> None:
-    directory = await open_directory(filesystem)
-    assert not directory.was_closed_cleanly
-    await directory.close(after_loss=after_loss)
-    directory = await open_directory(filesystem)
-    assert directory.was_closed_cleanly is not after_loss
-    await directory.close()
-
-
 async def test_expired_segments_are_removed_by_the_retention_check(filesystem: MemoryFileSystem) -> None:
     directory = await open_directory(filesystem)
     config = LogConfig(segment_bytes=200, retention_bytes=400)
