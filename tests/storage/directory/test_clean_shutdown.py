@@ -9,9 +9,7 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 
 
 @pytest.mark.parametrize("after_loss", [False, True])
-async def test_a_loss_that_still_matters_is_known_after_a_clean_close(
-    after_loss: bool,
-) -> None:
+async def test_a_loss_that_still_matters_is_known_after_a_clean_close(after_loss: bool) -> None:
     filesystem = MemoryFileSystem()
     directory = await open_directory(filesystem)
     assert not directory.was_closed_cleanly
