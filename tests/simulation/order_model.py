@@ -79,12 +79,16 @@ class OrderModel:
         group: GroupModel,
         keys: KeyedRecords,
         log_start_offset: Callable[[], int],
+        group_start_offset: Callable[[], int],
         *,
         may_expire: bool = False,
     ) -> None:
-        """No member holds a record below the log's present start. `may_expire`: records may expire."""
+        """No member holds a record below the present start of the log, or of the group, although a renewal
+        of such a record succeeds. `may_expire`: records may expire.
+        """
         self._may_expire = may_expire
         self._log_start_offset = log_start_offset
+        self._group_start_offset = group_start_offset
         self._share = share
         self._group = group
         self._keys = keys
@@ -234,11 +238,11 @@ class OrderModel:
 
     def _check_held(self, answer: Answer) -> None:
         """No other member holds a record of a key that came with this answer."""
-        log_start_offset = self._log_start_offset()
+        start_offset = max(self._log_start_offset(), self._group_start_offset())
         in_force = {
             offset: lease
             for offset, lease in self._share.leases.items()
-            if offset >= log_start_offset and answer.answered_ms < lease.until_ms and lease.is_in_force()
+            if offset >= start_offset and answer.answered_ms < lease.until_ms and lease.is_in_force()
         }
         run_max = max(self._group.key_run_max.values_since(answer.sent_ms))
         got = [one for one in answer.offsets if one in in_force]

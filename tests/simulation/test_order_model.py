@@ -25,7 +25,7 @@ class Stage:
         group = GroupModel(5, LOCK_MS)
         group.key_run_max.change(run_max)
         group.key_run_max.settle(run_max, -1)
-        self.order = OrderModel(self.share, group, keys, lambda: 0)
+        self.order = OrderModel(self.share, group, keys, lambda: 0, lambda: 0)
 
     def take(self, member_id: str, *offsets: int, at_ms: int) -> None:
         """A member gets records with the answer to a request that it sends at this time."""

@@ -327,6 +327,7 @@ class World:
                 group,
                 self.keys,
                 lambda: self.log_start_offset(partition),
+                lambda: self.group_start_offset(group_id, partition),
                 may_expire=bool(timing.ttl_ms) and group_id in timing.group_ids,
             )
         return self.orders_of_keys[key]
