@@ -12,6 +12,7 @@ import pytest
 
 from tests.clients.java_build import PROJECT
 from tests.clients.share_probe import ShareProbe
+from tests.clients.transcripts.normal_form import normal_form
 from tests.clients.transcripts.record import play_here, play_on_kafka
 from tests.clients.transcripts.running import MAIN_CLASSES, run_alone
 from tests.clients.transcripts.transcript import Step, names, read
@@ -90,6 +91,22 @@ def test_the_transcript_is_their_output_on_kafka(name: str, jvm: ShareProbe, tmp
         if printed == expected:
             break
     compare(steps, expected, printed)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Call(callName=topicMetadata, deadlineMs=1764322931000) timed out at 1764322931000 after 7 tries",
+        "Timed out waiting for a node assignment. Call: topicMetadata",
+        "Timed out waiting to send the call. Call: topicMetadata",
+    ],
+)
+def test_a_deadline_reads_the_same_wherever_it_finds_the_call(reason: str) -> None:
+    """KafkaAdminClient's call waits for a node, or to be sent, or has been answered when its time is up."""
+    line = f"Failed to describe producers for partition missing-0 on leader: {reason}. Enable debug logging."
+    assert normal_form(line, secrets=(), is_measurement=False) == [
+        "Failed to describe producers for partition missing-0 on leader: <timed out>"
+    ]
 
 
 @pytest.mark.clients

@@ -25,7 +25,7 @@ _REPLACED = [
     (re.compile(r"\b(crc|FinalizedVersionLevel: (?:UNKNOWN )?\S+ +Epoch): \d+"), r"\1: <n>"),
     (re.compile(r"(?<!\S)(?=\S*[A-Z])(?=\S*\d)[A-Za-z0-9+/_-]{22}(?=[\s.]|$)"), "<id>"),
     (re.compile(r"(TimeoutException: ).*(timed out|Timed out).*"), r"\1<timed out>"),
-    (re.compile(r"(on leader: )Call.*timed out.*"), r"\1<timed out>"),
+    (re.compile(r"(on leader: )(Call.*timed out|Timed out waiting ).*"), r"\1<timed out>"),
 ]
 _CHOICES = re.compile(r"^(Option|Invalid state list)\b")
 _CHOICE = re.compile(r"\[\[.*\]\]|(?<=: )[\w\[].*")
