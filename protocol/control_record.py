@@ -51,7 +51,7 @@ from barnabas.protocol.varint import (
 )
 
 VALUE_VERSION = 2
-"""The newest version that this broker understands."""
+"""The newest version that this broker understands. Version 2 added conditions."""
 
 
 class ControlType(IntEnum):
@@ -92,9 +92,10 @@ class ShareDelta(NamedTuple):
 
 _KEY = struct.Struct(">hh")
 _GUARD = b"\x01\x00\x00"
-_PLAIN_START = (1).to_bytes(2, "big") + _GUARD
-_CONDITION_START = (2).to_bytes(2, "big") + _GUARD
-"""The starts of values of version 1 and of version 2, which may have conditions."""
+_CONDITIONS_VERSION = 2
+_STARTS = {version: version.to_bytes(2, "big") + _GUARD for version in range(1, VALUE_VERSION + 1)}
+"""The starts of the values of each version."""
+_PLAIN_START, _CONDITION_START = _STARTS[1], _STARTS[_CONDITIONS_VERSION]
 VALUE_START_BYTES = len(_PLAIN_START)
 _CHECKPOINT = struct.Struct(">qiqbiiqqi")
 _DELTA = struct.Struct(">qiqq")
@@ -146,11 +147,11 @@ def _value(group_id: str, fixed: bytes, states: Sequence[StateRange]) -> bytes:
         members, body = _one_state(states[0])
     else:
         members, body = _many_states(states)
-    start = _CONDITION_START if any(map(_needs_version_2, states)) else _PLAIN_START
+    start = _CONDITION_START if any(map(_needs_conditions, states)) else _PLAIN_START
     return b"".join((start, _string(group_id), fixed, members, body, _NO_TAGS))
 
 
-def _needs_version_2(state: StateRange) -> bool:
+def _needs_conditions(state: StateRange) -> bool:
     return state.condition is not None or state.cause > _PLAIN_CAUSE_MAX
 
 
@@ -224,7 +225,7 @@ def decode_control_record(key: Buffer | None, value: Buffer | None) -> ShareChec
         raise RecordFormatError(f"A share control record is malformed: {error}") from error
 
 
-def check_version(value: bytes) -> None:
+def read_version(value: bytes) -> int:
     """Raises NewerVersion for a value of a newer broker, and RecordFormatError for an invalid start."""
     version = int.from_bytes(value[:2], "big", signed=True)
     if version > VALUE_VERSION:
@@ -232,29 +233,33 @@ def check_version(value: bytes) -> None:
             f"The share state has version {version}, and this broker understands version {VALUE_VERSION}: "
             "start a newer one."
         )
-    if value[:VALUE_START_BYTES] not in (_PLAIN_START, _CONDITION_START):
-        raise RecordFormatError(f"A share control record begins with {value[:5].hex()}, not version 1 or 2.")
+    if value[:VALUE_START_BYTES] != _STARTS.get(version):
+        start = value[:VALUE_START_BYTES].hex()
+        raise RecordFormatError(
+            f"A share control record begins with {start}, not with a version from 1 to {VALUE_VERSION}."
+        )
+    return version
 
 
 def _decode_value(control_type: int, value: bytes) -> ShareCheckpoint | ShareDelta:
-    check_version(value)
+    version = read_version(value)
     group_id, position = _read_string(value, VALUE_START_BYTES)
     if control_type == ControlType.SHARE_DELTA:
         incarnation, checkpoint_epoch, decided_at_ms, back_offset = _DELTA.unpack_from(value, position)
-        states = _read_states(value, position + _DELTA.size)
+        states = _read_states(value, position + _DELTA.size, version)
         return ShareDelta(group_id, incarnation, checkpoint_epoch, decided_at_ms, back_offset, states)
     incarnation, checkpoint_epoch, decided_at_ms, flags, *fixed = _CHECKPOINT.unpack_from(value, position)
-    states = _read_states(value, position + _CHECKPOINT.size)
+    states = _read_states(value, position + _CHECKPOINT.size, version)
     deleted = bool(flags & _DELETED_FLAG)
     return ShareCheckpoint._make(
         (group_id, incarnation, checkpoint_epoch, decided_at_ms, *fixed, states, deleted)
     )
 
 
-def _read_states(value: bytes, position: int) -> tuple[StateRange, ...]:
+def _read_states(value: bytes, position: int, version: int) -> tuple[StateRange, ...]:
     members, position = _read_members(value, position)
     count, position = _read_count(value, position)
-    has_conditions = value.startswith(_CONDITION_START)
+    has_conditions = version >= _CONDITIONS_VERSION
     cause_max = max(Cause) if has_conditions else _PLAIN_CAUSE_MAX
     states: list[StateRange] = []
     unpack_from = _STATE.unpack_from

@@ -231,7 +231,7 @@ cdef class _Filling:
         self.record_members = []
 
     cdef int add_delta(self, const uint8_t* data, Py_ssize_t start, Py_ssize_t end) except -1:
-        """Decodes one delta into the next row; 0 if it is malformed, and then no range is added."""
+        """Decodes one delta of version 1 into the next row; 0 if it is malformed, and then no range is added."""
         cdef Py_ssize_t position = start + 5
         cdef Py_ssize_t count, index
         cdef Py_ssize_t row = self.record_count
@@ -383,7 +383,7 @@ def fill_columns(columns):
         states_before = filling.state_count
         filling.value_starts.data.as_longlongs[row] = start
         filling.value_ends.data.as_longlongs[row] = position
-        if kind == DELTA and position - start > 1 and data[start] == 0 and data[start + 1] == 2:
+        if kind == DELTA and position - start > 1 and not (data[start] == 0 and data[start + 1] == 1):
             is_read = filling.add_decoded(decode_delta(payload[start:position]))
         else:
             is_read = kind == DELTA and filling.add_delta(data, start, position)

@@ -13,9 +13,9 @@ from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
     ShareDelta,
-    check_version,
     decode_control_record,
     read_control_type,
+    read_version,
 )
 from barnabas.protocol.record_batch import CONTROL_FLAG, HEADER_BYTES, BatchHeader, read_header
 from barnabas.protocol.records import iterate_records
@@ -81,7 +81,7 @@ def read_group_id(batch: bytes) -> str:
 
 def _group_id_span(value: bytes, offset: int) -> tuple[int, int]:
     """(start, end) of the group id in the value of the record at `offset`."""
-    check_version(value)
+    read_version(value)
     length, start = read_unsigned_varint(value, VALUE_START_BYTES)
     end = start + length - 1
     if not start <= end < len(value) - _FLAGS_DISTANCE:

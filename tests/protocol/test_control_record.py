@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.control_record import (
+    VALUE_VERSION,
     ControlType,
     ShareCheckpoint,
     ShareDelta,
@@ -287,8 +288,13 @@ def test_a_value_that_is_cut_short_or_too_long_is_refused(record: tuple[bytes, b
 @pytest.mark.parametrize(
     ("position", "data", "complaint"),
     [
-        (0, b"\x00\x03", "has version 3, and this broker understands version 2"),
-        (2, b"\x00", "not version 1"),
+        (
+            0,
+            (VALUE_VERSION + 1).to_bytes(2, "big"),
+            f"has version {VALUE_VERSION + 1}, and this broker understands version {VALUE_VERSION}",
+        ),
+        (0, b"\x00\x00", "not with a version from 1 to"),
+        (2, b"\x00", "not with a version from 1 to"),
         (6, b"\xff", "can't decode"),
         (56, b"\x01", "the state 1"),
         (56, b"\x03", "the state 3"),

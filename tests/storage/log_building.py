@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.protocol.control_record import (
+    VALUE_VERSION,
     ControlType,
     ShareCheckpoint,
     ShareDelta,
@@ -103,6 +104,21 @@ def checkpoint_batch(
     key, value = encode_checkpoint(checkpoint)
     data = build_control_batch(offset, leader_epoch, NOW_MS, key, value)
     return ControlBatch(data, 0, group_id, ControlType.SHARE_CHECKPOINT, deleted)
+
+
+def of_newer_version(value: bytes) -> bytes:
+    """A control record's value as the next version of this broker would write it."""
+    return (VALUE_VERSION + 1).to_bytes(2, "big") + value[2:]
+
+
+def newer_checkpoint_batch(offset: int, leader_epoch: int) -> ControlBatch:
+    control = checkpoint_batch(offset, leader_epoch)
+    (record,) = iterate_records(control.data)
+    assert record.key is not None and record.value is not None
+    data = build_control_batch(
+        offset, leader_epoch, NOW_MS, record.key, of_newer_version(bytes(record.value))
+    )
+    return control._replace(data=data)
 
 
 Encode = Callable[[int, int], ControlBatch | Sequence[ControlBatch]]

@@ -4,19 +4,16 @@ import errno
 
 import pytest
 
-from barnabas.protocol.control_record import build_control_batch
-from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.segments.control_batch import ControlBatch
 from tests.storage.log_building import (
     NOW_MS,
     TOPIC_ID,
     append,
     append_control,
-    checkpoint_batch,
+    newer_checkpoint_batch,
     open_log,
     small_storage,
 )
@@ -26,7 +23,7 @@ from tests.storage.transactions import Producer
 SMALL = LogConfig(segment_bytes=300)
 
 
-async def killed_with_many_segments(*, version_2: bool = False) -> MemoryFileSystem:
+async def killed_with_many_segments(*, newer_state: bool = False) -> MemoryFileSystem:
     """The log of a killed process: more segments than recovery keeps open, with an aborted transaction and a
     snapshot of its producer; or with unreadable share state at the end.
     """
@@ -38,22 +35,14 @@ async def killed_with_many_segments(*, version_2: bool = False) -> MemoryFileSys
     producer.abort()
     for _ in range(12):
         append(log, value=b"v" * 150)
-    if version_2:
-        append_control(log, lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
+    if newer_state:
+        append_control(log, newer_checkpoint_batch)
     assert log.segment_count > 12
     return filesystem.copy()
 
 
-def of_version_2(control: ControlBatch) -> ControlBatch:
-    record = next(iterate_records(control.data))
-    assert record.key is not None
-    assert record.value is not None
-    value = b"\x00\x03" + record.value[2:]
-    return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
-
-
 async def test_unreadable_share_state() -> None:
-    filesystem = await killed_with_many_segments(version_2=True)
+    filesystem = await killed_with_many_segments(newer_state=True)
     with pytest.raises(RecordFormatError):
         await open_log(filesystem, config=SMALL)
     assert filesystem.open_count == 0
@@ -80,7 +69,7 @@ async def test_no_room_for_an_index_that_is_made_again(suffix: str) -> None:
 
 
 async def test_a_directory_that_tries_to_open_the_log_repeatedly() -> None:
-    filesystem = await killed_with_many_segments(version_2=True)
+    filesystem = await killed_with_many_segments(newer_state=True)
     directory = await LogDirectory.open(
         filesystem,
         "/data",

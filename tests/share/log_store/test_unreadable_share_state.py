@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from structlog.typing import EventDict
 
-from barnabas.protocol.control_record import build_control_batch
+from barnabas.protocol.control_record import VALUE_VERSION, build_control_batch
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import NewerVersion
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
@@ -20,6 +20,7 @@ from tests.storage.log_building import (
     append_control,
     checkpoint_batch,
     delta_batch,
+    of_newer_version,
     open_log,
     values_read,
 )
@@ -45,10 +46,6 @@ def without_end(value: bytes) -> bytes:
 
 def without_group(value: bytes) -> bytes:
     return value.replace(b"stopped", b"stop\xff\xff\xff")
-
-
-def of_version_2(value: bytes) -> bytes:
-    return b"\x00\x03" + value[2:]
 
 
 def cut_short(value: bytes) -> bytes:
@@ -107,10 +104,10 @@ async def test_a_new_checkpoint_ends_it() -> None:
 
 
 async def test_state_of_a_newer_broker_is_refused_with_both_versions_and_the_file() -> None:
-    filesystem = await log_with(checkpoint_batch, of_version_2, flushed=False)
+    filesystem = await log_with(checkpoint_batch, of_newer_version, flushed=False)
     with pytest.raises(NewerVersion) as raised:
         await open_log(filesystem)
     assert str(raised.value) == (
-        f"{LOG_PATH}, offset 3: The share state has version 3, and this broker understands version 2: "
-        "start a newer one."
+        f"{LOG_PATH}, offset 3: The share state has version {VALUE_VERSION + 1}, "
+        f"and this broker understands version {VALUE_VERSION}: start a newer one."
     )

@@ -8,15 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.typing import EventDict
 
-from barnabas.protocol.control_record import build_control_batch
 from barnabas.protocol.record_batch import build_batch
-from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import InconsistentTopicId, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import find_duplicate
-from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import (
     DIRECTORY,
@@ -26,8 +23,8 @@ from tests.storage.log_building import (
     append_control,
     append_deltas,
     base_offsets_read,
-    checkpoint_batch,
     max_timestamp,
+    newer_checkpoint_batch,
     offset_for_timestamp,
     open_log,
     outcomes,
@@ -364,16 +361,9 @@ async def test_damaged_partition_metadata_is_written_again() -> None:
 async def test_share_state_of_an_unknown_version_is_an_error() -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
-    append_control(log, lambda offset, epoch: of_version_2(checkpoint_batch(offset, epoch)), NOW_MS)
+    append_control(log, newer_checkpoint_batch)
     with pytest.raises(RecordFormatError):
         await open_log(filesystem, recovery_point=log.log_end_offset)
-
-
-def of_version_2(control: ControlBatch) -> ControlBatch:
-    record = next(iterate_records(control.data))
-    assert record.key is not None and record.value is not None
-    value = b"\x00\x03" + record.value[2:]
-    return control._replace(data=build_control_batch(record.offset, 0, NOW_MS, record.key, value))
 
 
 async def test_producers_are_known_again_after_a_crash() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from barnabas.protocol.control_record import VALUE_VERSION
 from barnabas.protocol.record_batch import CONTROL_FLAG, build_batch, read_header
-from barnabas.protocol.varint import RecordFormatError
+from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.share.share_state import (
     decode_share_record,
@@ -11,7 +12,7 @@ from barnabas.storage.share.share_state import (
     read_control_batch,
     read_group_id,
 )
-from tests.storage.log_building import checkpoint_batch, delta_batch, produced
+from tests.storage.log_building import checkpoint_batch, delta_batch, newer_checkpoint_batch, produced
 
 MARKER_KEY = b"\x00\x00\x00\x01"
 
@@ -49,11 +50,11 @@ def test_control_batch_of_another_type_is_not_share_state() -> None:
 
 
 def test_share_state_of_another_version_is_refused() -> None:
-    key, value = b"\x00\x00\x00\x05", b"\x00\x03\x01\x00\x00\x02g"
-    batch = build_batch(0, [(key, value)], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
-    with pytest.raises(RecordFormatError, match="has version 3, and this broker understands version 2"):
+    batch = newer_checkpoint_batch(0, 0).data
+    complaint = f"has version {VALUE_VERSION + 1}, and this broker understands version {VALUE_VERSION}"
+    with pytest.raises(NewerVersion, match=complaint):
         read_control_batch(memoryview(batch), read_header(batch))
-    with pytest.raises(RecordFormatError, match="has version 3, and this broker understands version 2"):
+    with pytest.raises(NewerVersion, match=complaint):
         read_group_id(batch)
 
 
