@@ -6,6 +6,7 @@ import gc
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
+import hypothesis
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
@@ -102,6 +103,11 @@ def _add_further_tests(group: pytest.OptionGroup) -> None:
         action="store_true",
         help="Run also the tests marked `images`: they build the container images, and run them in chroots.",
     )
+
+
+hypothesis.settings.register_profile("barnabas", deadline=None)
+# No test measures time: the processors may be busy with other tests.
+hypothesis.settings.load_profile("barnabas")
 
 
 def pytest_configure(config: pytest.Config) -> None:

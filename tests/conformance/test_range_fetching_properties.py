@@ -122,7 +122,7 @@ async def take(step: Batch | Send | End | Fetch, history: History, members: list
         await member.fetch(partition_max_bytes=step.partition_max_bytes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps, st.integers(1, 8), st.sampled_from((UNCOMMITTED, COMMITTED)))
 def test_each_record_is_kept_by_exactly_one_sharer_and_all_positions_reach_the_end(
     given_steps: list[Batch | Send | End | Fetch], sharer_count: int, isolation_level: int

@@ -15,7 +15,6 @@ def test_any_bytes_give_a_value_or_the_declared_error(name: str) -> None:
         max_examples=EXAMPLES,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow],
     )

@@ -84,7 +84,7 @@ def test_unknown_tagged_fields_are_skipped(decoder: Decoder, version: int) -> No
 
 
 @each_decoder
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(version=st.sampled_from(VERSIONS), topics=TOPICS, is_newer=st.booleans(), data=st.data())
 def test_damaged_requests_are_decoded_like_kio_or_refused(
     decoder: Decoder, version: int, topics: Any, is_newer: bool, data: st.DataObject

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
@@ -103,7 +103,6 @@ def test_recorded_requests_are_decoded_like_kio(recorded: RecordedFrame) -> None
     assert body == as_body(recorded.version, read(request_class(recorded.version), recorded.body))
 
 
-@settings(deadline=None)
 @given(
     version=st.sampled_from(VERSIONS),
     topics=st.lists(st.tuples(NAMES_AND_IDS, st.lists(PARTITIONS, max_size=3)), max_size=3),

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import APIS, ApiKey
@@ -47,7 +47,6 @@ def test_recorded_requests_are_decoded_like_kio(recorded: RecordedFrame) -> None
     assert body == as_body(recorded.version, own)
 
 
-@settings(deadline=None)
 @given(
     version=st.sampled_from(VERSIONS),
     transactional_id=st.none() | st.text(max_size=200),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -23,7 +23,6 @@ from tests.protocol.acknowledgement_requests import (
 from tests.protocol.filled_messages import filled, made, written
 
 
-@settings(deadline=None)
 @given(
     version=st.sampled_from(VERSIONS),
     topics=TOPICS,

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -28,7 +28,6 @@ from tests.protocol.acknowledgement_requests import (
 from tests.protocol.filled_messages import filled, made, written
 
 
-@settings(deadline=None)
 @given(
     version=st.sampled_from(VERSIONS),
     topics=TOPICS,

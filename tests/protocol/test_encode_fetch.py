@@ -144,7 +144,7 @@ topic_lists = st.lists(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     throttle_time_ms=numbers(31),
     error_code=error_codes,

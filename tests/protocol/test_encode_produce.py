@@ -122,7 +122,7 @@ topic_lists = st.lists(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(topics=topic_lists, throttle_time_ms=numbers(31))
 def test_responses_equal_those_of_kio(
     version: int, topics: list[ProduceTopicResult], throttle_time_ms: int

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -83,7 +83,6 @@ def test_recorded_responses_are_written_byte_by_byte(encoder: Encoder, recorded:
 
 
 @each_encoder
-@settings(deadline=None)
 @given(
     data=st.data(),
     version=st.sampled_from([1, 2]),

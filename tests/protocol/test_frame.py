@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.errors import FrameError
@@ -192,7 +192,6 @@ sizes = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(sizes, max_size=8), st.lists(st.integers(1, RECEIVE_BUFFER_BYTES), min_size=1, max_size=50))
 def test_frames_do_not_depend_on_how_the_stream_is_cut(body_sizes: list[int], cuts: list[int]) -> None:
     bodies = [bytes([number + 1]) * size for number, size in enumerate(body_sizes)]
@@ -207,7 +206,6 @@ def test_frames_do_not_depend_on_how_the_stream_is_cut(body_sizes: list[int], cu
     assert frames == bodies
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_the_same_result_whole_and_byte_by_byte(stream: bytes) -> None:
     def outcome(most: int) -> tuple[list[bytes | memoryview], bool]:

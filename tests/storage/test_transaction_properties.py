@@ -220,7 +220,7 @@ class History:
         return producer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), config=CONFIGS, flush=st.sampled_from(FlushPolicy))
 async def test_any_history_is_read_as_it_was_written(
     seed: int, config: LogConfig, flush: FlushPolicy
@@ -229,7 +229,7 @@ async def test_any_history_is_read_as_it_was_written(
     await history.run(50)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), config=CONFIGS)
 async def test_a_crash_at_any_operation_of_a_flush_leaves_all_written_records(
     seed: int, config: LogConfig
@@ -262,7 +262,7 @@ async def test_a_crash_at_any_operation_of_a_flush_leaves_all_written_records(
         await log.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @example(seed=2, config=LogConfig(segment_bytes=700, index_interval_bytes=100))
 @example(seed=8, config=LogConfig(segment_bytes=150, index_interval_bytes=100))
 @given(seed=st.integers(0, 2**32), config=CONFIGS)

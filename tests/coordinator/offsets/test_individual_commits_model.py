@@ -140,4 +140,4 @@ class IndividualCommits(RuleBasedStateMachine):
 
 
 TestIndividualCommits = IndividualCommits.TestCase
-TestIndividualCommits.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestIndividualCommits.settings = settings(max_examples=60, stateful_step_count=25)

@@ -277,7 +277,7 @@ class Story:
         self.group_epoch = group.group_epoch
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(actions=st.lists(ACTION, max_size=40))
 def test_replaying_the_log_gives_the_live_state_and_epochs_never_go_back(
     actions: list[tuple[str, Any, Any]],
@@ -288,7 +288,7 @@ def test_replaying_the_log_gives_the_live_state_and_epochs_never_go_back(
         story.check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(actions=st.lists(ACTION, max_size=25))
 def test_when_all_is_calm_members_hold_all_partitions_of_their_topics(
     actions: list[tuple[str, Any, Any]],

@@ -265,7 +265,7 @@ _CHANGES: dict[str, Callable[[int, int], StateRange]] = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_every_record_has_one_outcome_of_its_last_delivery(steps: Steps) -> None:
     with TemporaryDirectory() as directory:

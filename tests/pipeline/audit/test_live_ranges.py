@@ -122,7 +122,7 @@ def written(directory: Path, outcomes: Sequence[tuple[int, int, str]]) -> Writte
     return group
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(OUTCOMES)
 def test_the_end_of_an_audit_is_the_brokers_image(outcomes: list[tuple[int, int, str]]) -> None:
     with TemporaryDirectory() as directory:

@@ -133,7 +133,7 @@ EVENTS = st.sampled_from(
 
 @given(st.lists(EVENTS, max_size=25), st.integers(1, 12))
 @example(["trigger", "trigger", "trigger", "locks end", "trigger", "trigger", "locks end"], 3)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_each_record_is_in_one_batch_and_in_another_if_released_after_any_loss(
     events: list[str], count_max: int
 ) -> None:

@@ -137,7 +137,7 @@ def events_of(*kinds: str) -> st.SearchStrategy[list[tuple[int, str]]]:
 
 
 @given(st.integers(2, 4), events_of(*CLEAN_STOPS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_with_clean_stops_no_record_is_lost_or_repeated(count: int, events: list[tuple[int, str]]) -> None:
     queries = run(count, events)
     assert sum((one.written for one in queries), Counter[int]()) == Counter(range(RECORDS))
@@ -145,7 +145,7 @@ def test_with_clean_stops_no_record_is_lost_or_repeated(count: int, events: list
 
 
 @given(st.integers(2, 4), events_of(*CLEAN_STOPS, *KILLS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_with_kills_no_record_is_lost_and_only_written_unacknowledged_ones_are_repeated(
     count: int, events: list[tuple[int, str]]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -42,7 +42,6 @@ def encoded(reply: ShareAcknowledgeReply, version: int = 2) -> bytes:
     return b"".join(with_throttle_time(ApiKey.SHARE_ACKNOWLEDGE, version, buffers, reply.throttle_time_ms))
 
 
-@settings(deadline=None)
 @given(REPLIES)
 def test_a_response_survives_encoding_and_decoding(reply: ShareAcknowledgeReply) -> None:
     assert decode_share_acknowledge_response(2, encoded(reply), 0) == reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -55,7 +55,6 @@ def encoded(reply: ShareFetchReply, version: int = 2) -> bytes:
     return b"".join(with_throttle_time(ApiKey.SHARE_FETCH, version, buffers, reply.throttle_time_ms))
 
 
-@settings(deadline=None)
 @given(REPLIES, st.sampled_from([1, 2]))
 def test_a_response_survives_encoding_and_decoding(reply: ShareFetchReply, version: int) -> None:
     assert decode_share_fetch_response(version, encoded(reply, version), 0) == reply

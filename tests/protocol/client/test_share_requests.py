@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey
@@ -40,7 +40,6 @@ TRANSACTIONS = st.builds(
 FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_size=3)
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         ShareFetchBody,
@@ -61,7 +60,6 @@ def test_a_fetch_survives_encoding_and_decoding(body: ShareFetchBody) -> None:
     assert _without_encoding(decode_share_fetch(1, encode_share_fetch_request(1, body), 0)) == older
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         ShareAcknowledgeBody,

@@ -172,6 +172,5 @@ TestOrderedPartitionModel.settings = settings(
     max_examples=600,
     derandomize=True,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -145,6 +145,5 @@ TestPrioritisedPartitionModel.settings = settings(
     max_examples=300,
     derandomize=True,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

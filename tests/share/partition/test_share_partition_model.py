@@ -484,6 +484,5 @@ TestSharePartitionModel.settings = settings(
     max_examples=400,
     derandomize=True,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -105,6 +105,5 @@ TestTopicProjection.settings = settings(
     max_examples=150,
     derandomize=True,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -238,7 +238,7 @@ async def _compare(steps: list[tuple[str, Any]], config: LogConfig) -> None:
         await history.log.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=_STEPS, compacted=st.booleans())
 def test_cleaning_changes_nothing_visible(steps: list[tuple[str, Any]], compacted: bool) -> None:
     config = replace(COMPACTED, segment_bytes=600, compact_enabled=compacted)

@@ -205,7 +205,7 @@ async def test_a_crash_at_any_operation_leaves_aborted_records_unread() -> None:
     await log.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), keys_max=st.sampled_from([1, 2, 1000]))
 async def test_cleaning_changes_nothing_for_committed_readers(seed: int, keys_max: int) -> None:
     random = Random(seed)

@@ -64,7 +64,7 @@ LOGS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(**LOGS, bytes_max=st.sampled_from([1, 100, 1000, LARGE]))
 async def test_fetching_to_the_end_sees_all_data_once(seed: int, config: LogConfig, bytes_max: int) -> None:
     log, model = await filled(Random(seed), 60, config)
@@ -72,7 +72,7 @@ async def test_fetching_to_the_end_sees_all_data_once(seed: int, config: LogConf
     assert base_offsets_read(log, 0, bytes_max) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(**LOGS, data=st.data())
 async def test_read_returns_the_result_of_a_naive_reader(
     seed: int, config: LogConfig, data: st.DataObject
@@ -95,7 +95,7 @@ async def test_read_returns_the_result_of_a_naive_reader(
             assert read.size_bytes <= max(bytes_max, expected[0][2])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(**LOGS, data=st.data())
 async def test_read_batches_returns_the_result_of_a_naive_reader(
     seed: int, config: LogConfig, data: st.DataObject
@@ -128,7 +128,7 @@ async def test_read_batches_returns_the_result_of_a_naive_reader(
         ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(**LOGS, records_max=st.sampled_from([1, 7, 500]), bytes_max=st.sampled_from([1, 700, LARGE]))
 async def test_continuing_share_reader_sees_all_data_once(
     seed: int, config: LogConfig, records_max: int, bytes_max: int
@@ -245,7 +245,7 @@ async def test_reading_inside_a_batch_begins_with_it() -> None:
     assert log.read_batches(7, records_max=3, bytes_max=LARGE).batches[0].base_offset == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(**LOGS, is_reopened=st.booleans())
 async def test_the_time_at_an_offset_is_that_of_the_batch_that_holds_or_follows_it(
     seed: int, config: LogConfig, is_reopened: bool

@@ -60,7 +60,7 @@ async def fill(log: PartitionLog, random: Random, count: int) -> list[tuple[int,
     return appended
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), kept=st.floats(0, 1), garbage=st.binary(max_size=80))
 @example(seed=0, kept=0.99999, garbage=b"\x00")
 async def test_exactly_the_whole_batches_survive_a_cut_at_any_byte(
@@ -90,7 +90,7 @@ async def test_exactly_the_whole_batches_survive_a_cut_at_any_byte(
     assert append(reopened).result().base_offset == end_offset
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), flushed=st.integers(0, 30), position=st.floats(0, 1))
 async def test_one_flipped_bit_beyond_the_recovery_point_cuts_there(
     seed: int, flushed: int, position: float
@@ -118,7 +118,7 @@ async def test_one_flipped_bit_beyond_the_recovery_point_cuts_there(
     assert reopened.log_end_offset in allowed
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), flushes=st.sets(st.integers(0, 39), max_size=4))
 async def test_log_opened_after_a_crash_equals_the_one_before(seed: int, flushes: set[int]) -> None:
     filesystem = MemoryFileSystem()

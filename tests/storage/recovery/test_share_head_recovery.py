@@ -208,7 +208,7 @@ async def test_a_possible_but_wrong_snapshot_is_detected_before_anything_is_remo
     assert snapshot_in(filesystem).checkpoint_offsets == heads
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 2**16),
     data=st.one_of(
