@@ -21,7 +21,7 @@ from barnabas.protocol.lean_import import import_kio_without_hypothesis
 import_kio_without_hypothesis()
 
 from barnabas.broker.config.loading import load_config  # noqa: E402
-from barnabas.broker.network.dispatch import LazyHandlers  # noqa: E402
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers  # noqa: E402
 from barnabas.broker.network.handler import Handler, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.node.broker import Broker  # noqa: E402
@@ -83,7 +83,7 @@ async def serve(port: str, directory: str) -> None:
     settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
     broker = await open_broker(config, clock=SystemClock())
-    handlers = LazyHandlers[Broker]()
+    handlers = LazyHandlers()
     handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
     await Server(broker, config, handlers).start()
     await asyncio.Event().wait()

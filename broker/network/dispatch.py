@@ -1,15 +1,13 @@
 """Brings a request from its frame to its handler, and its response into the frame of the answer.
 
-Handlers (see `handler`), and with them the message classes, are imported at first use, because all of them
-together take longer than the whole start of a broker. APIs and versions that are not served are answered as
-in Kafka: an ApiVersions request of an unknown version (KIP-511) gets the versions of ApiVersions itself; any
-other unknown API or version closes the connection.
+The handlers (see `handler`) come from the caller, by API key. APIs and versions that are not served are
+answered as in Kafka: an ApiVersions request of an unknown version (KIP-511) gets the versions of ApiVersions
+itself; any other unknown API or version closes the connection.
 """
 
-import importlib
 import struct
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from barnabas.broker.network.handler import (
     NO_RESPONSE,
@@ -64,17 +62,6 @@ class PendingAnswer(NamedTuple):
     """Monotonic: when the handler was called, and when it returned."""
     meter: Meter | None
     """Measures the cost of the request for its client; None without quotas."""
-
-
-class LazyHandlers(dict[int, Handler[BrokerT]], Generic[BrokerT]):
-    """The handlers by API key. Each is imported at its first use."""
-
-    def __missing__(self, api_key: int) -> Handler[BrokerT]:
-        name = APIS[ApiKey(api_key)].name
-        module = importlib.import_module(f"barnabas.broker.handlers.{name}")
-        handler = cast("Handler[BrokerT]", getattr(module, f"handle_{name}"))
-        self[api_key] = handler
-        return handler
 
 
 class Dispatcher:

@@ -5,20 +5,20 @@ waits early, waits until started requests are answered, and then closes each con
 read its answers by then is cut off. `connection.py` handles each single connection. If a listener fails,
 `failed` is set, and the process must end, because the broker can accept no clients.
 
-One coarse timer checks for idle connections. The handlers for producers and consumers are loaded one by one
+One coarse timer checks for idle connections. Another loads the handlers that most clients need, one by one
 while no requests arrive: the port opens without them, and the first client still finds most of them ready.
 """
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.connection import Connection, ConnectionLimits
-from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
+from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.handler import Handler, Response
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
@@ -45,35 +45,6 @@ _IDLE_SWEEPS = 4
 
 _WARM_STEP_SECONDS = 0.02
 """The pause between loading two handlers, in which requests come first."""
-
-_WARMED_APIS: Final = (
-    ApiKey.API_VERSIONS,
-    ApiKey.METADATA,
-    ApiKey.PRODUCE,
-    ApiKey.FIND_COORDINATOR,
-    ApiKey.SHARE_GROUP_HEARTBEAT,
-    ApiKey.SHARE_FETCH,
-    ApiKey.SHARE_ACKNOWLEDGE,
-    ApiKey.INIT_PRODUCER_ID,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.LIST_OFFSETS,
-    ApiKey.FETCH,
-    ApiKey.OFFSET_FETCH,
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.JOIN_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.HEARTBEAT,
-    ApiKey.LEAVE_GROUP,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.ADD_OFFSETS_TO_TXN,
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.END_TXN,
-)
-"""The APIs of producers and consumers, those of the first requests first. The APIs of administrators and of
-other brokers wait for their first request, which then takes a few milliseconds: few brokers get requests for
-most of them, and all together would take 5 MiB and a quarter of a second of each start.
-"""
 
 
 class ServedBroker(Protocol):
@@ -123,15 +94,17 @@ class Server:
         self,
         broker: BrokerT,
         config: BrokerConfig,
-        handlers: Mapping[int, Handler[BrokerT]] | None = None,
+        handlers: Mapping[int, Handler[BrokerT]],
+        *,
+        warmed_apis: Sequence[ApiKey] = (),
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
         connections_max: int = sys.maxsize,
         make_measures: MakeMeasures = plain_measures,
     ) -> None:
-        """By default, `handlers` (by API key) are the broker's own, and `open_port` opens ports of the
-        system.
+        """`handlers` are by API key; those of `warmed_apis` are loaded while no requests arrive.
 
-        `open_port` is called with host, port and the length of the queue of connections to accept.
+        `open_port` is called with host, port and the length of the queue of connections to accept. By default
+        it opens ports of the system.
         `connections_max` is the number of connections for which the process has descriptors.
         """
         self.listeners: tuple[Listener, ...] = ()
@@ -148,7 +121,7 @@ class Server:
         self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
             broker,
-            LazyHandlers[BrokerT]() if handlers is None else handlers,
+            handlers,
             broker.metrics,
             broker.clock,
             broker.quotas,
@@ -156,7 +129,7 @@ class Server:
             default_partition_count=config.integer("num.partitions"),
             make_measures=make_measures,
         )
-        self._unwarmed = list(_WARMED_APIS) if handlers is None or isinstance(handlers, LazyHandlers) else []
+        self._unwarmed = list(warmed_apis)
         self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
         """Every connection, with the number of consecutive checks at which it was idle."""

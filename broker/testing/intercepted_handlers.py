@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.network.dispatch import LazyHandlers
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
 from barnabas.broker.network.handler import Handler, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
 from barnabas.broker.testing.connected_members import ConnectedMembers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MS_PER_SECOND = 1000
 
 
-class InterceptedHandlers(LazyHandlers["Broker"]):
+class InterceptedHandlers(LazyHandlers):
     """The handlers by API key, each behind the faults that a test has planned."""
 
     def __init__(self, faults: Faults, members: ConnectedMembers) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers
 from barnabas.broker.http.opening import open_http
 from barnabas.broker.network.request_metrics import plain_measures
 from barnabas.broker.network.server import Server
@@ -82,7 +83,14 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
     try:
         tracing = _open_tracing(config)
         measures = plain_measures if tracing is None else tracing.make_measures
-        server = Server(broker, config, connections_max=shares.connections, make_measures=measures)
+        server = Server(
+            broker,
+            config,
+            LazyHandlers(),
+            warmed_apis=WARMED_APIS,
+            connections_max=shares.connections,
+            make_measures=measures,
+        )
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         http = await open_http(broker, config.http)

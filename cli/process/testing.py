@@ -13,6 +13,7 @@ import signal
 from typing import Final, NamedTuple
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.handlers.lazy_handlers import WARMED_APIS
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.opening import open_broker
 from barnabas.broker.testing.clock_control import ClockControl, read_shift_ns
@@ -72,7 +73,7 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: Co
     broker = await open_broker(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
     try:
         handlers = InterceptedHandlers(faults, members)
-        server = Server(broker, config, handlers, connections_max=shares.connections)
+        server = Server(broker, config, handlers, warmed_apis=WARMED_APIS, connections_max=shares.connections)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)
         port = ControlPort(Routes(Controls(broker, server, clock, faults)), token)

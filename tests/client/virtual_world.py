@@ -16,9 +16,9 @@ from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
+from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.server import Server
-from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
 from barnabas.client import Outcome, ShareConsumer, ShareRecord
 from barnabas.protocol.errors import ErrorCode
@@ -159,10 +159,8 @@ class World(Lab):
 
     async def _serve(self) -> None:
         self.broker = await open_broker(self._config, clock=self.clock, filesystem=self.filesystem)
-        self.dispatcher = Dispatcher(
-            self.broker, LazyHandlers[Broker](), self.broker.metrics, self.broker.clock
-        )
-        self._server = Server(self.broker, self._config, open_port=self.network.open_port)
+        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics, self.broker.clock)
+        self._server = Server(self.broker, self._config, LazyHandlers(), open_port=self.network.open_port)
         await self._server.start()
         self.broker.idle_logs.begin_to_open()
 

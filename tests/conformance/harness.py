@@ -18,7 +18,8 @@ from uuid import UUID
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.listener import Listener
-from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
+from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
 from barnabas.protocol.api import APIS
@@ -197,7 +198,7 @@ class Lab:
         broker = self.broker
         self.dispatcher = Dispatcher(
             broker,
-            LazyHandlers[Broker](),
+            LazyHandlers(),
             broker.metrics,
             broker.clock,
             broker.quotas,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barnabas.broker.config.loading import load_config
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
 from barnabas.broker.network.server import Server
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import Lab, open_lab
@@ -31,6 +32,7 @@ async def test_the_end_of_a_transaction_does_not_overtake_its_partitions() -> No
 
 
 async def serve(lab: Lab) -> Server:
-    server = Server(lab.broker, load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0",)))
+    config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0",))
+    server = Server(lab.broker, config, LazyHandlers())
     await server.start()
     return server

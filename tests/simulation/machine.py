@@ -13,6 +13,7 @@ from random import Random
 from uuid import UUID
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
 from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
@@ -166,7 +167,7 @@ class Machine:
             new_id=self._new_id,
         )
         await self._on_opened(broker)
-        server = Server(broker, self._config, open_port=self._network.open_port)
+        server = Server(broker, self._config, LazyHandlers(), open_port=self._network.open_port)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         broker.idle_logs.begin_to_open()

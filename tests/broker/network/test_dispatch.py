@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.config.listener import Listener
-from barnabas.broker.handlers.api_versions import handle_api_versions
-from barnabas.broker.network.dispatch import Answer, Dispatcher, LazyHandlers, PendingAnswer
+from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.handler import NO_RESPONSE, Handler, RequestContext
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
@@ -93,16 +92,3 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0_with_its_ow
 def test_anything_else_that_is_not_served_closes_the_connection(api_key: int, version: int) -> None:
     with pytest.raises(FrameError, match="not served"):
         start(always(NO_RESPONSE), request_frame(api_key, 7, version, body=b"\0"))
-
-
-def test_handlers_are_loaded_at_first_use() -> None:
-    handlers = LazyHandlers[object]()
-    assert not handlers
-    handler = handlers[ApiKey.API_VERSIONS]
-    assert handler is handle_api_versions
-    assert dict(handlers) == {ApiKey.API_VERSIONS: handler}
-
-
-@pytest.mark.parametrize("api_key", APIS)
-def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
-    assert callable(LazyHandlers[object]()[api_key])

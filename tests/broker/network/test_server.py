@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,13 +11,12 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.network import server as server_module
-from barnabas.broker.network.dispatch import LazyHandlers
 from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
-from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.api import ApiKey
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from tests.broker.network.edge_fakes import PLAIN_API, WAITING_API, FakeBroker, always, body, request_frame
@@ -82,11 +81,14 @@ class Bench:
 
 @asynccontextmanager
 async def serve(
-    handlers: Mapping[int, Handler[BudgetedBroker]] | None = None, *settings: str
+    handlers: Mapping[int, Handler[BudgetedBroker]] | None = None,
+    *settings: str,
+    warmed_apis: Sequence[ApiKey] = (),
 ) -> AsyncGenerator[Bench]:
     broker = BudgetedBroker()
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0", *settings))
-    server = Server(broker, config, {PLAIN_API: _plain} if handlers is None else handlers)
+    plain: dict[int, Handler[BudgetedBroker]] = {PLAIN_API: _plain}
+    server = Server(broker, config, plain if handlers is None else handlers, warmed_apis=warmed_apis)
     await server.start()
     bench = Bench(server, broker)
     try:
@@ -358,29 +360,26 @@ async def test_closing_cuts_off_clients_that_do_not_finish(monkeypatch: pytest.M
         assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["connections cut off"]
 
 
-class NotedHandlers(LazyHandlers[BudgetedBroker]):
-    """The handlers of a broker; `last` is done when the one of EndTxn, which is warmed last, is loaded."""
+class NotedHandlers(dict[int, Handler[BudgetedBroker]]):
+    """Each handler is loaded at its first use; `last` is done when that of EndTxn is."""
 
     def __init__(self) -> None:
         super().__init__()
         self.last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def __missing__(self, api_key: int) -> Handler[BudgetedBroker]:
-        handler = super().__missing__(api_key)
+        self[api_key] = _plain
         if api_key == ApiKey.END_TXN:
             self.last.set_result(None)
-        return handler
+        return _plain
 
 
-async def test_the_handlers_for_producers_and_consumers_are_loaded_before_they_are_used(
+async def test_the_handlers_of_warmed_apis_are_loaded_in_their_order_before_they_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server_module, "_WARM_STEP_SECONDS", 0)
     handlers = NotedHandlers()
-    async with serve(handlers):
+    warmed = [ApiKey.METADATA, ApiKey.SHARE_FETCH, ApiKey.END_TXN]
+    async with serve(handlers, warmed_apis=warmed):
         await handlers.last
-        loaded = {ApiKey(key) for key in handlers}
-    assert {ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH} <= loaded
-    of_administrators = {ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_QUORUM, ApiKey.SHARE_GROUP_DESCRIBE}
-    of_brokers = {spec.key for spec in APIS.values() if spec.inter_broker}
-    assert not loaded & (of_administrators | of_brokers)
+    assert list(handlers) == warmed

@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from barnabas.broker.network.dispatch import Dispatcher, LazyHandlers
-from barnabas.broker.node.broker import Broker
+from barnabas.broker.handlers.lazy_handlers import LazyHandlers
+from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.tracing.opening import RequestTracing, open_tracing
 from tests.conformance.harness import Lab, open_lab
 
@@ -29,7 +29,7 @@ def trace_requests(lab: Lab) -> InMemorySpanExporter:
     broker = lab.broker
     lab.dispatcher = Dispatcher(
         broker,
-        LazyHandlers[Broker](),
+        LazyHandlers(),
         broker.metrics,
         broker.clock,
         broker.quotas,

@@ -1,0 +1,27 @@
+"""The table of the broker's handlers."""
+
+import pytest
+
+from barnabas.broker.handlers.api_versions import handle_api_versions
+from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers
+from barnabas.protocol.api import APIS, ApiKey
+
+
+def test_a_handler_is_loaded_at_its_first_use() -> None:
+    handlers = LazyHandlers()
+    assert not handlers
+    handler = handlers[ApiKey.API_VERSIONS]
+    assert handler is handle_api_versions
+    assert dict(handlers) == {ApiKey.API_VERSIONS: handler}
+
+
+@pytest.mark.parametrize("api_key", APIS)
+def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
+    assert callable(LazyHandlers()[api_key])
+
+
+def test_the_apis_of_producers_and_consumers_are_warmed_and_no_others() -> None:
+    assert {ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH} <= set(WARMED_APIS)
+    of_administrators = {ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_QUORUM, ApiKey.SHARE_GROUP_DESCRIBE}
+    of_brokers = {spec.key for spec in APIS.values() if spec.inter_broker}
+    assert not set(WARMED_APIS) & (of_administrators | of_brokers)
