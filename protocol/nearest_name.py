@@ -1,4 +1,4 @@
-"""The known name that is most similar to a misspelt one (pure)."""
+"""The known name that is most similar to a misspelt one. Pure."""
 
 from collections.abc import Iterable
 

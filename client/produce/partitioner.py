@@ -1,4 +1,4 @@
-"""Chooses the partition of a record: the same one as Java's producer for the same key (pure).
+"""Chooses the partition of a record: the same one as Java's producer for the same key. Pure.
 
 The murmur2 hash of a key chooses the partition, so a topic that both producers write to keeps the order of
 each key. Records without a key go to one partition until its batch is full, then to the next, which makes

@@ -1,4 +1,4 @@
-"""The choice of locks to renew, and the interpretation of refused renewals (pure, KIP-1222).
+"""The choice of locks to renew, and the interpretation of refused renewals (KIP-1222). Pure.
 
 `ShareLeader` checks the locks at intervals; a check renews each lock that is more than half over. A refusal
 means:

@@ -1,4 +1,4 @@
-"""A classic group: its members, its generation, its state (pure).
+"""A classic group: its members, its generation, its state. Pure.
 
 The log keeps the last generation that became stable or empty, and `replay` alone takes that over. Everything
 in between is kept in memory only: who joins, who is awaited, a generation that has begun and waits for its
