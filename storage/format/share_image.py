@@ -255,7 +255,7 @@ def overlay_range(ranges: list[StateRange], change: StateRange) -> None:
 
 
 def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
-    """Merges adjoining ranges that are equal in state, count, cause and member. The ranges must ascend."""
+    """Merges adjoining ranges that are equal in everything else. The ranges must ascend."""
     merged: list[StateRange] = []
     for one in ranges:
         if merged and one.base_offset == merged[-1].last_offset + 1 and one[2:] == merged[-1][2:]:
