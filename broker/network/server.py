@@ -5,8 +5,7 @@ waits early, waits until started requests are answered, and then closes each con
 read its answers by then is cut off. `connection.py` handles each single connection. If a listener fails,
 `failed` is set, and the process must end, because the broker can accept no clients.
 
-One coarse timer checks for idle connections. Another loads the handlers that most clients need, one by one
-while no requests arrive: the port opens without them, and the first client still finds most of them ready.
+One coarse timer checks for idle connections.
 """
 
 import asyncio
@@ -23,11 +22,11 @@ from barnabas.broker.network.handler import Handler, Response
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.request_metrics import MakeMeasures, plain_measures
+from barnabas.broker.network.warming import Warming
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.protocol.api import ApiKey
 from barnabas.runtime.clock import Clock
-from barnabas.runtime.collector import keep_out_of_collections
 from barnabas.runtime.counted_line import CountedLines
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
@@ -42,9 +41,6 @@ SHUTDOWN_GRACE_SECONDS = 5.0
 
 _IDLE_SWEEPS = 4
 """The checks of each connection per `connections.max.idle.ms`; the first check after that time closes it."""
-
-_WARM_STEP_SECONDS = 0.02
-"""The pause between loading two handlers, in which requests come first."""
 
 
 class ServedBroker(Protocol):
@@ -103,9 +99,8 @@ class Server:
     ) -> None:
         """`handlers` are by API key; those of `warmed_apis` are loaded while no requests arrive.
 
-        `open_port` is called with host, port and the length of the queue of connections to accept. By default
-        it opens ports of the system.
-        `connections_max` is the number of connections for which the process has descriptors.
+        `open_port` gets host, port and the length of the queue of connections to accept; by default it opens
+        ports of the system. `connections_max` is the number for which the process has descriptors.
         """
         self.listeners: tuple[Listener, ...] = ()
         """The open listeners, with their actual ports."""
@@ -129,13 +124,13 @@ class Server:
             default_partition_count=config.integer("num.partitions"),
             make_measures=make_measures,
         )
-        self._unwarmed = list(warmed_apis)
+        self._warming = Warming(self._dispatcher, warmed_apis)
         self._ports: list[Port] = []
         self._silent_sweeps: dict[Connection, int] = {}
         """Every connection, with the number of consecutive checks at which it was idle."""
         self._unfinished: set[asyncio.Future[Response]] = set()
         self._next_connection_id = 0
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._next_sweep: asyncio.TimerHandle | None = None
         self._ended: asyncio.Event | None = None
         broker.metrics.gauge("barnabas_connections", lambda: len(self._silent_sweeps))
         self._lines = CountedLines(broker.clock, broker.deadlines)
@@ -154,15 +149,16 @@ class Server:
             raise
         if self._config.integer("connections.max.idle.ms") > 0:
             self._sweep_later()
-        self._warm_later(self._dispatcher.started_count)
+        self._warming.begin()
         return self.listeners
 
     async def close(self) -> None:
         """Finish started requests within `SHUTDOWN_GRACE_SECONDS`, and close every connection."""
         for port in self._ports:
             port.close()
-        for timer in self._timers.values():
-            timer.cancel()
+        if self._next_sweep is not None:
+            self._next_sweep.cancel()
+        self._warming.end()
         self._ended = asyncio.Event()
         for connection in list(self._silent_sweeps):
             connection.drain()
@@ -263,11 +259,11 @@ class Server:
         if not self.failed.done():
             self.failed.set_result(error)
 
-    # Timers.
+    # Idle connections
 
     def _sweep_later(self) -> None:
         seconds = self._config.integer("connections.max.idle.ms") / _IDLE_SWEEPS / 1000
-        self._timers["sweep"] = asyncio.get_running_loop().call_later(seconds, self._sweep)
+        self._next_sweep = asyncio.get_running_loop().call_later(seconds, self._sweep)
 
     def _sweep(self) -> None:
         """Close the connections that were idle for too long: they sent nothing, and waited for no answer."""
@@ -284,16 +280,3 @@ class Server:
                     "connection idle", client=connection.client_host, connection_id=connection.connection_id
                 )
                 connection.abort()
-
-    def _warm_later(self, started_count: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._timers["warm"] = loop.call_later(_WARM_STEP_SECONDS, self._warm, started_count)
-
-    def _warm(self, started_count: int) -> None:
-        """Load the next handler, unless requests have arrived since the last call."""
-        if self._unwarmed:
-            if started_count == self._dispatcher.started_count:
-                self._dispatcher.warm(self._unwarmed.pop(0))
-            self._warm_later(self._dispatcher.started_count)
-        else:
-            keep_out_of_collections()

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.network import server as server_module
+from barnabas.broker.network import warming
 from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
@@ -377,7 +378,7 @@ class NotedHandlers(dict[int, Handler[BudgetedBroker]]):
 async def test_the_handlers_of_warmed_apis_are_loaded_in_their_order_before_they_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server_module, "_WARM_STEP_SECONDS", 0)
+    monkeypatch.setattr(warming, "_STEP_SECONDS", 0)
     handlers = NotedHandlers()
     warmed = [ApiKey.METADATA, ApiKey.SHARE_FETCH, ApiKey.END_TXN]
     async with serve(handlers, warmed_apis=warmed):
