@@ -4,10 +4,9 @@ The protocol requires answers in the order of the requests. Requests also take e
 client commits an offset, or adds a partition to a transaction, and does not wait for the answer, its next
 request finds that done. Kafka handles one request at a time for that. Here, requests of the same API may run
 together, because their handlers keep their order; so records that are produced while the disk is busy are
-written together. A request of another API waits until nothing is outstanding. So does any request after a
-large one, or after a handler that is a coroutine, because it could run between that handler's steps. A long
-poll with another request of the same client behind it is hurried, so that acknowledgements do not wait for
-new records.
+written together. A request of another API waits until nothing is outstanding. So does any request after one
+that must be alone (`handler` has the rule). A long poll with another request of the same client behind it is
+hurried, so that acknowledgements do not wait for new records.
 
 An immediate answer needs no task, and is written together with the other ready answers. A waiting request is
 one future. Its answer is written at once if no other request is outstanding, else at the end of the loop's
@@ -29,13 +28,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
-from types import CoroutineType
 from typing import NamedTuple, Protocol, cast
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.handler import Response
-from barnabas.broker.network.large_request import LargeRequest
 from barnabas.broker.network.outstanding import Ended, Outstanding
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
@@ -277,8 +274,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._outstanding or isinstance(frame, FrameError):
             return False
         last = self._outstanding[-1]
-        is_alone = isinstance(last.reply, CoroutineType | LargeRequest)
-        return is_alone or last.api_key != int.from_bytes(frame[:2])
+        return last.is_alone or last.api_key != int.from_bytes(frame[:2])
 
     def _start(self, frame: bytes | memoryview | FrameError) -> None:
         if self._outstanding:

@@ -3,6 +3,12 @@
 The module `handlers/<api>.py` has the function `handle_<api>(broker, context, request) -> Reply`. A handler
 responds immediately, or returns an awaitable while an append or a wait is in flight. Errors that the protocol
 has a field for are part of the response; any exception out of a handler is a bug in Barnabas.
+
+The kind of the awaitable decides which requests of the same connection may start before it has ended:
+
+    a `Completion`, an operation or a task   requests of the same API: when the handler returned, it had taken
+                                             its place in the order of changes, or it changes nothing
+    a coroutine, a `LargeRequest`            none: it may change something after later requests have begun
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import TypeAlias
 
 from barnabas.broker.network.dispatch import Answer
 from barnabas.broker.network.handler import Response
+from barnabas.broker.network.large_request import LargeRequest
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import Waiting
 
@@ -25,6 +27,11 @@ class Outstanding:
         self.answer: Answer | None = None
         self.reply: object = None
         self.future: asyncio.Future[Response] | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other request may start before this one has ended (see `handler`)."""
+        return isinstance(self.reply, CoroutineType | LargeRequest)
 
     def wait(self, reply: Awaitable[Response], on_reply: Callable[[Ended], None]) -> None:
         """Call `on_reply` after the reply has ended, in a later callback of the loop, because it answers the
