@@ -216,24 +216,35 @@ async def _present_records(
 async def _followed_records(
     admin: AdminConnection, positions: Mapping[TopicIdPartition, int], isolation: Isolation
 ) -> AsyncGenerator[BytesRecord]:
-    """The records from these positions on, as they arrive, for ever."""
+    """The records from these positions on, as they arrive, for ever.
+
+    Raises the first error of a partition, after the records that arrived before it.
+    """
     retries = Retries(backoff_ms=FOLLOW_BACKOFF_MS, backoff_max_ms=FOLLOW_BACKOFF_MS, give_up_ms=FOLLOW_MS)
     reader = TopicReader(admin.cluster, ReadSettings(isolation=isolation, retries=retries))
-    arrived: asyncio.Queue[BytesRecord] = asyncio.Queue(QUEUED_MAX)
+    arrived: asyncio.Queue[BytesRecord | Exception] = asyncio.Queue(QUEUED_MAX)
 
     async def follow(partition: TopicIdPartition, position: int) -> None:
-        async for record in _records(admin, reader, partition, position, _OFFSET_MAX):
-            await arrived.put(record)
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(follow(*one)) for one in positions.items()]
         try:
-            while True:
-                yield await arrived.get()
-        finally:
-            for task in tasks:
-                task.cancel()
-            reader.close()
+            async with aclosing(_records(admin, reader, partition, position, _OFFSET_MAX)) as records:
+                async for record in records:
+                    await arrived.put(record)
+        except Exception as error:
+            await arrived.put(error)
+
+    # A TaskGroup would raise a group of exceptions in place of a partition's error and of GeneratorExit.
+    tasks = [asyncio.create_task(follow(*one)) for one in positions.items()]
+    try:
+        while True:
+            item = await arrived.get()
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        reader.close()
 
 
 def _records(
