@@ -36,7 +36,7 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("serve", "barnabas.cli.commands.serve", "run a broker"),
     Command("testing", "barnabas.cli.commands.testing", "run a broker for tests, which they control"),
-    Command("topics", "barnabas.cli.commands.topics", "list, describe, create and delete topics"),
+    Command("topics", "barnabas.cli.commands.topics", "list, describe, create, grow and delete topics"),
     Command("groups", "barnabas.cli.commands.groups", "list, describe, reset and delete groups"),
     Command(
         "config", "barnabas.cli.commands.config", "show and change the settings of topics, groups and brokers"

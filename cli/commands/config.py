@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from barnabas.cli.commands.argument_types import setting
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
@@ -53,13 +53,16 @@ async def _run(options: argparse.Namespace, target: Target, printer: Printer) ->
     from barnabas.cli.administration.settings import change_settings, print_settings, resource_of
 
     resource = resource_of(options.kind, options.name)
-    match options.action:
+    action: Literal["get", "set", "delete"] = options.action
+    match action:
         case "get":
             await print_settings(target, printer, resource, options.names, with_defaults=options.all)
         case "set":
             await change_settings(target, printer, resource, dict(options.settings))
-        case _:
+        case "delete":
             await change_settings(target, printer, resource, dict.fromkeys(options.names))
+        case _:
+            assert_never(action)
     return ExitCode.DONE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from barnabas.cli.commands.argument_types import duration_ms, number_from, time_ms, topic_partition
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
@@ -56,16 +56,19 @@ async def _run(options: argparse.Namespace, target: Target, printer: Printer) ->
     from barnabas.cli.administration import groups
     from barnabas.cli.administration.resetting import reset
 
-    match options.action:
+    action: Literal["list", "describe", "reset", "delete"] = options.action
+    match action:
         case "list":
             await groups.list_all(target, printer, options.type, with_lag=options.lag)
         case "describe":
             await groups.describe(target, printer, options.groups)
         case "delete":
             await groups.delete(target, printer, options.groups)
-        case _:
+        case "reset":
             goal = _goal(options)
             await reset(target, printer, options.group, options.topic, goal, dry_run=options.dry_run)
+        case _:
+            assert_never(action)
     return ExitCode.DONE
 
 

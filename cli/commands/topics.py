@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from barnabas.cli.commands.argument_types import number_from, setting
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from barnabas.cli.printing import Printer
     from barnabas.cli.target import Target
 
-_DESCRIPTION: Final = "List, describe, create and delete topics. Works with Apache Kafka, too."
+_DESCRIPTION: Final = "List, describe, create, grow and delete topics. Works with Apache Kafka, too."
 _EXAMPLES: Final = """\
 examples:
   barnabas topics list
@@ -51,7 +51,8 @@ async def _run(options: argparse.Namespace, target: Target, printer: Printer) ->
     from barnabas.cli.administration import topics
     from barnabas.client.admin.topics import BROKERS_DEFAULT
 
-    match options.action:
+    action: Literal["list", "describe", "create", "grow", "delete"] = options.action
+    match action:
         case "list":
             await topics.list_topics(target, printer, with_internal=options.internal)
         case "describe":
@@ -69,8 +70,10 @@ async def _run(options: argparse.Namespace, target: Target, printer: Printer) ->
             )
         case "grow":
             await topics.grow(target, printer, options.topic, options.partitions)
-        case _:
+        case "delete":
             await topics.delete(target, printer, options.topics)
+        case _:
+            assert_never(action)
     return ExitCode.DONE
 
 

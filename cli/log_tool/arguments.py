@@ -9,6 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING, Literal, assert_never
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.cli.log_tool.places import Place
+    from barnabas.cli.printing import Printer
 
 EXIT_WRONG = 1
 EXIT_UNREADABLE = 2
@@ -82,31 +89,42 @@ def run(options: argparse.Namespace) -> int:
 def _run_action(options: argparse.Namespace) -> int:
     from barnabas.cli.log_tool.describe import describe
     from barnabas.cli.log_tool.drop_damaged import drop_damaged
-    from barnabas.cli.log_tool.dump import DumpOptions, dump
     from barnabas.cli.log_tool.places import find_place
     from barnabas.cli.log_tool.verify import verify
     from barnabas.cli.printing import Printer
     from barnabas.storage.filesystem import RealFileSystem
 
+    action: Literal["dump", "describe", "verify", "drop-damaged"] = options.action
     places = [find_place(path) for path in options.paths]
     printer = Printer(as_json=options.json)
-    if options.action == "verify":
-        findings = [verify(place, printer, with_records=options.records) for place in places]
-        return EXIT_WRONG if any(findings) else 0
+    match action:
+        case "dump":
+            _dump(options, places, printer)
+        case "describe":
+            for place in places:
+                describe(place, printer)
+        case "verify":
+            findings = [verify(place, printer, with_records=options.records) for place in places]
+            return EXIT_WRONG if any(findings) else 0
+        case "drop-damaged":
+            for place in places:
+                drop_damaged(place, printer, RealFileSystem())
+        case _:
+            assert_never(action)
+    return 0
+
+
+def _dump(options: argparse.Namespace, places: Sequence[Place], printer: Printer) -> None:
+    from barnabas.cli.log_tool.dump import DumpOptions, dump
+
+    chosen = DumpOptions(
+        options.records, options.indexes, options.from_offset, options.to_offset, options.group
+    )
     groups: set[str] = set()
     for place in places:
-        if options.action == "describe":
-            describe(place, printer)
-        elif options.action == "drop-damaged":
-            drop_damaged(place, printer, RealFileSystem())
-        else:
-            chosen = DumpOptions(
-                options.records, options.indexes, options.from_offset, options.to_offset, options.group
-            )
-            groups |= dump(place, printer, chosen)
-    if options.action == "dump" and options.group is not None:
+        groups |= dump(place, printer, chosen)
+    if options.group is not None:
         _check_group(options.group, groups)
-    return 0
 
 
 def _check_group(group_id: str, groups: set[str]) -> None:

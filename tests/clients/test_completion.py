@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.__main__ import main
+from barnabas.__main__ import command_parser, main
+from tests.cli.commands.parsers import parsers_in
 from tests.clients.cluster import Cluster, unique
 
 pytestmark = pytest.mark.barnabas
@@ -40,7 +41,6 @@ def completions(line: str, command: Path, bootstrap: str = "127.0.0.1:1") -> lis
     ("line", "words"),
     [
         ("barnabas gro", ["groups"]),
-        ("barnabas groups re", ["reset"]),
         ("barnabas groups reset g --to-e", ["--to-earliest"]),
         ("barnabas inspect g t --state acq", ["acquired"]),
         ("barnabas config get bro", ["broker"]),
@@ -51,6 +51,16 @@ def completions(line: str, command: Path, bootstrap: str = "127.0.0.1:1") -> lis
 )
 def test_words_of_the_command_line_are_completed(line: str, words: list[str], barnabas_command: Path) -> None:
     assert completions(line, barnabas_command) == words
+
+
+@pytest.mark.parametrize("command", ["groups", "pipeline"])
+def test_all_actions_of_a_command_are_completed(command: str, barnabas_command: Path) -> None:
+    actions = list(parsers_in(parsers_in(command_parser())[command]))
+    words = completions(f"barnabas {command} ", barnabas_command)
+    assert [word for word in words if not word.startswith("-")] == actions
+    start = actions[0][:2]
+    expected = [action for action in actions if action.startswith(start)]
+    assert completions(f"barnabas {command} {start}", barnabas_command) == expected
 
 
 def test_names_of_topics_and_groups_come_from_the_broker(
