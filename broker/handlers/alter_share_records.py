@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.handlers.share_records import change_records, find_share_partition
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.alter_share_records_v0 import (
@@ -22,13 +22,10 @@ from barnabas.protocol.extended.alter_share_records_v0 import (
 )
 from barnabas.protocol.primitive import i32, milliseconds
 from barnabas.protocol.record_inspection import RecordAction
-from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
-
-log = get_logger("share")
 
 _ACTIONS = {int(action): action for action in RecordAction}
 
@@ -51,20 +48,15 @@ async def _alter(broker: Broker, context: RequestContext, request: AlterShareRec
     if action is None:
         raise ApiError(ErrorCode.invalid_request, f"There is no action {request.action}.")
     leader = await find_share_partition(broker, request.group_id, request.topic_id, request.partition_index)
-    recorded = leader.administer(action, request.first_offset, request.last_offset)
-    record_count = leader.core.record_count(request.first_offset, request.last_offset)
-    log.info(
-        "an administrator changes records of a share group",
-        action=action.name.lower(),
-        group=leader.group_id,
-        partition=leader.log.topic_partition.directory_name,
-        first_offset=request.first_offset,
-        last_offset=request.last_offset,
+    return await change_records(
+        leader,
+        action,
+        request.first_offset,
+        request.last_offset,
+        caller="an administrator",
         client_id=context.client_id,
         client_host=context.client_host,
     )
-    await recorded
-    return record_count
 
 
 def _response(code: ErrorCode, message: str | None, record_count: int = 0) -> AlterShareRecordsResponse:

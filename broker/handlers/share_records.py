@@ -1,5 +1,5 @@
-"""The share-partition that a request of DescribeShareRecords or AlterShareRecords names, and the member that
-holds records of it.
+"""The share-partition that a request names, over Kafka's protocol or HTTP, the member that holds records of
+it, and an administrator's change of its records.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from uuid import UUID
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.protocol.record_inspection import RecordAction
+from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
     from barnabas.share.partition.inspection import InspectedRange
+
+log = get_logger("share")
 
 _NO_ID = UUID(int=0)
 
@@ -38,6 +42,36 @@ async def find_share_partition(
         message = f"The share group {group_id} does not read {topic.name}-{partition_index}."
         raise ApiError(ErrorCode.resource_not_found, message)
     return await broker.load_leader(key)
+
+
+async def change_records(
+    leader: SharePartitionLeader,
+    action: RecordAction,
+    first_offset: int,
+    last_offset: int,
+    *,
+    caller: str,
+    **client: str | None,
+) -> int:
+    """An administrator's change of a range of records, both ends inclusive, with a line in the broker's log.
+
+    The line names the `caller`, such as "an administrator", and has the fields in `client`. The change is in
+    force immediately; the call returns the number of records when it is recorded. Raises ApiError, changing
+    nothing, and StorageError: then the change may still be recorded with the next one.
+    """
+    recorded = leader.administer(action, first_offset, last_offset)
+    record_count = leader.core.record_count(first_offset, last_offset)
+    log.info(
+        f"{caller} changes records of a share group",
+        action=action.name.lower(),
+        group=leader.group_id,
+        partition=leader.log.topic_partition.directory_name,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        **client,
+    )
+    await recorded
+    return record_count
 
 
 class HeldLock(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.errors import ErrorCode
@@ -53,6 +54,16 @@ async def refusal(
     assert response.record_count == 0
     assert (await describe(stage.lab, stage.partition)).ranges == before.ranges
     return response.error_code, response.error_message
+
+
+async def test_the_log_of_the_broker_names_the_client_and_the_records_that_it_changes(stage: Stage) -> None:
+    await holding(stage, 3)
+    with capture_logs() as lines:
+        await changed(stage, ARCHIVE, 1, 2)
+    (line,) = [one for one in lines if one["event"] == "an administrator changes records of a share group"]
+    assert (line["action"], line["group"], line["partition"]) == ("archive", GROUP, "t-0")
+    assert (line["first_offset"], line["last_offset"]) == (1, 2)
+    assert (line["client_id"], line["client_host"]) == ("admin", "/127.0.0.1")
 
 
 async def test_a_released_record_is_available_immediately_to_any_member(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.handlers.share_records import change_records, find_share_partition
 from barnabas.broker.http.api.pages import PAGE_ENTRIES, Cursor, Limit, Page, number_in
 from barnabas.broker.http.api.record_states import PastChange, RecordRange, StateName, past_change, range_of
 from barnabas.broker.http.api.share_groups import GROUP_PATH
@@ -19,7 +19,6 @@ from barnabas.broker.http.problem import Problem
 from barnabas.broker.http.routes import Call, Operation, with_body, with_query
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import NO_NEXT_PAGE, DescribedState, RecordAction
-from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.inspection import bounds_of, inspect_page
 from barnabas.share.log_store.history_search import FROM_NEWEST, find_history
 from barnabas.share.log_store.log_state_store import LogStateStore
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-
-log = get_logger("http")
 
 _TAG = "records of share groups"
 RECORDS_PATH = f"{GROUP_PATH}/topics/{{topic}}/partitions/{{partition}}/records"
@@ -191,20 +188,15 @@ class ShareRecordRoutes:
 
     async def _administer(self, action: RecordAction, call: Call, asked: RecordsToChange) -> ChangedRecords:
         leader = await find_leader(self._broker, call.path)
-        first_offset = asked.first_offset
-        last_offset = first_offset if asked.last_offset is None else asked.last_offset
-        recorded = leader.administer(action, first_offset, last_offset)
-        record_count = leader.core.record_count(first_offset, last_offset)
-        log.info(
-            "a client of HTTP changes records of a share group",
-            action=action.name.lower(),
-            group=leader.group_id,
-            partition=leader.log.topic_partition.directory_name,
-            first_offset=first_offset,
-            last_offset=last_offset,
+        last_offset = asked.first_offset if asked.last_offset is None else asked.last_offset
+        record_count = await change_records(
+            leader,
+            action,
+            asked.first_offset,
+            last_offset,
+            caller="a client of HTTP",
             client=call.client,
         )
-        await recorded
         return ChangedRecords(record_count=record_count)
 
 

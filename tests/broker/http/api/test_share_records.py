@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.broker.http.api.working_group import LOCK_MS, RECORDS_PATH, working_group
 from tests.conformance.harness import WALL_START_MS
@@ -193,6 +194,16 @@ async def test_an_administrator_releases_and_archives_records() -> None:
         assert archived.json() == {"record_count": 2}
         assert await group.ranges() == [(0, 0, "available"), (1, 1, "acquired"), (2, 3, "archived")]
         assert [one["cause"] for one in (await group.history(2))["changes"]] == ["admin"]
+
+
+async def test_the_log_of_the_broker_names_the_client_and_the_records_that_it_changes() -> None:
+    async with working_group(4) as group:
+        await group.member.take(4)
+        with capture_logs() as lines:
+            await group.http.change("POST", f"{RECORDS_PATH}/archive", {"first_offset": 2, "last_offset": 3})
+    (line,) = [one for one in lines if one["event"] == "a client of HTTP changes records of a share group"]
+    assert (line["action"], line["group"], line["partition"]) == ("archive", GROUP, "t-0")
+    assert (line["first_offset"], line["last_offset"], line["client"]) == (2, 3, "192.0.2.1")
 
 
 async def test_a_change_that_is_not_possible_changes_nothing_and_says_why() -> None:
