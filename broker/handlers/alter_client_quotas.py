@@ -14,7 +14,7 @@ from kio.schema.alter_client_quotas.v1.request import EntryData as RequestEntryD
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
 
 from barnabas.broker.handlers.error_fields import error_fields
-from barnabas.broker.network.replies import respond_when_done
+from barnabas.broker.network.replies import respond_to_each
 from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import milliseconds
@@ -38,7 +38,7 @@ def handle_alter_client_quotas(
         )
 
     reply = broker.metadata.alter_client_quotas(alterations, validate_only=request.validate_only)
-    return respond_when_done(reply, respond, lambda error: respond([error] * len(alterations)))
+    return respond_to_each(reply, len(alterations), respond)
 
 
 def _alteration(entry: RequestEntryData) -> QuotaAlteration:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from barnabas.broker.handlers.error_fields import error_fields
 from barnabas.broker.network.handler import Reply, Response
-from barnabas.broker.network.replies import respond_when_done
+from barnabas.broker.network.replies import respond_to_each
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import milliseconds
@@ -65,7 +65,7 @@ def answer_altered(
         ]
         return response(throttle_time=milliseconds(0), responses=tuple(results))
 
-    return respond_when_done(decide(sound), respond, lambda error: respond([error] * len(sound)))
+    return respond_to_each(decide(sound), len(sound), respond)
 
 
 def resource_key(resource: AlteredResource) -> ConfigResource:

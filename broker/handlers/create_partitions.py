@@ -14,7 +14,7 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
 from barnabas.broker.handlers.error_fields import error_fields
-from barnabas.broker.network.replies import respond_when_done
+from barnabas.broker.network.replies import respond_to_each
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -43,7 +43,7 @@ def handle_create_partitions(
     strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
     charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
     reply = broker.metadata.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
-    return respond_when_done(reply, respond, lambda error: respond([error] * len(wanted)))
+    return respond_to_each(reply, len(wanted), respond)
 
 
 def _more_partitions(topic: CreatePartitionsTopic) -> MorePartitions:

@@ -24,7 +24,7 @@ from kio.schema.delete_topics.v6.response import DeletableTopicResult as Deletab
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse as DeleteTopicsResponseById
 
 from barnabas.broker.handlers.error_fields import error_fields
-from barnabas.broker.network.replies import respond_when_done
+from barnabas.broker.network.replies import respond_to_each
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -110,7 +110,7 @@ def _delete(
     strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
     charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
     reply = broker.metadata.delete_topics([topic_id for _, topic_id in deletable], charge=charge)
-    return respond_when_done(reply, respond, lambda error: respond([error] * len(deletable)))
+    return respond_to_each(reply, len(deletable), respond)
 
 
 def _sort_out(image: MetadataImage, asked: Sequence[_Asked]) -> tuple[list[_Result], list[tuple[str, UUID]]]:

@@ -4,7 +4,7 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from kio.static.protocol import Entity
@@ -46,6 +46,18 @@ def respond_when_done(
     if reply.done:
         return _response(reply, respond, refuse)
     return _await_response(reply, respond, refuse)
+
+
+def respond_to_each(
+    reply: Completion[list[ApiError | None]],
+    count: int,
+    respond: Callable[[Sequence[ApiError | None]], _Response],
+) -> _Response | Awaitable[_Response]:
+    """The response made of one error, or None, for each of `count` entries of a request.
+
+    They are the reply's value; an error of the reply itself is that of every entry.
+    """
+    return respond_when_done(reply, respond, lambda error: respond([error] * count))
 
 
 def _response(

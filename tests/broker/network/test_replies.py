@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from barnabas.broker.network.replies import respond_when_done, settle
+from barnabas.broker.network.replies import respond_to_each, respond_when_done, settle
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
@@ -43,6 +43,16 @@ async def test_a_later_value_is_awaited(refused: bool) -> None:
     else:
         reply.complete(7)
     assert await response == body("error 42" if refused else "value 7")
+
+
+async def test_an_error_of_the_whole_reply_is_that_of_each_entry() -> None:
+    refused: Completion[list[ApiError | None]] = Completion()
+    answered: Completion[list[ApiError | None]] = Completion()
+    error = ApiError(ErrorCode.invalid_request)
+    refused.fail(error)
+    answered.complete([None, error])
+    assert respond_to_each(refused, 2, list) == [error, error]
+    assert respond_to_each(answered, 2, list) == [None, error]
 
 
 async def test_bugs_are_not_answered_as_errors() -> None:
