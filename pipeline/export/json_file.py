@@ -1,4 +1,4 @@
-"""The JSON files of an export: a dataclass with a version number, checked when it is read."""
+"""The JSON files of an export or a restore: a dataclass with a version number, checked when it is read."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ def encode(value: DataclassInstance, version: int, **heading: str) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def decode(shape: type[_Value], text: str, path: str, version: int, **heading: str) -> _Value:
+def decode(shape: type[_Value], text: str, path: str, version: int, *, kind: str, **heading: str) -> _Value:
     """The dataclass from the file's content; `version` is the newest that is read.
 
-    Raises `PipelineError`, which names the file, for another heading, version or content.
+    `kind` is the kind of the file for messages, such as "the manifest of an export". Raises `PipelineError`,
+    which names the file and its kind, for another heading, version or content.
     """
     try:
         content: Any = json.loads(text)
-        if any(content[name] != value for name, value in heading.items()):
-            raise PipelineError(f"{path} is not the manifest of an export.")
+        if any(content.get(name) != value for name, value in heading.items()):
+            raise PipelineError(f"{path} is not {kind}.")
         if content["version"] not in range(1, version + 1):
             known = f"versions 1 to {version} are" if version > 1 else f"only version {version} is"
-            raise PipelineError(f"{path} has version {content['version']}; {known} read.")
+            raise PipelineError(f"{path} is {kind} in version {content['version']}; {known} read.")
         return _build(shape, content)
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be read: {error!r}") from error
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"{path} cannot be read as {kind}: {error!r}") from error
 
 
 def _build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:

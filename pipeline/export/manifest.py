@@ -182,4 +182,4 @@ def _has_letters(manifest: Manifest) -> bool:
 
 def decode_manifest(text: str, path: str) -> Manifest:
     """The manifest from its file. Raises `PipelineError`, which names the file, for any other content."""
-    return decode(Manifest, text, path, VERSION, format=FORMAT)
+    return decode(Manifest, text, path, VERSION, kind="the manifest of an export", format=FORMAT)

@@ -61,4 +61,4 @@ def encode_state(state: RestoreState) -> str:
 
 def decode_state(text: str, path: str) -> RestoreState:
     """The state from its file. Raises `PipelineError`, which names the file, for any other content."""
-    return decode(RestoreState, text, path, VERSION)
+    return decode(RestoreState, text, path, VERSION, kind="the progress of a restore")

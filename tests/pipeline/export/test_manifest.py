@@ -99,14 +99,15 @@ def edited(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "cannot be read"),
-        ("[]", "cannot be read"),
-        ("{}", "cannot be read"),
+        ("", "cannot be read as the manifest of an export: "),
+        ("[]", "cannot be read as the manifest of an export: "),
+        ("{}", "is not the manifest of an export"),
+        (encode_state(STATE), "is not the manifest of an export"),
         (edited(format="tar"), "is not the manifest of an export"),
-        (edited(version=3), "has version 3; versions 1 to 2 are read"),
-        (edited(topics=["orders"]), "cannot be read"),
-        (edited(is_complete="yes"), "cannot be read"),
-        (edited(cluster_id=None), "cannot be read"),
+        (edited(version=3), "is the manifest of an export in version 3; versions 1 to 2 are read"),
+        (edited(topics=["orders"]), "cannot be read as the manifest of an export: "),
+        (edited(is_complete="yes"), "cannot be read as the manifest of an export: "),
+        (edited(cluster_id=None), "cannot be read as the manifest of an export: "),
     ],
 )
 def test_any_other_file_is_named(text: str, reason: str) -> None:
@@ -114,7 +115,23 @@ def test_any_other_file_is_named(text: str, reason: str) -> None:
         decode_manifest(text, "out/manifest.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[]", "cannot be read as the progress of a restore: "),
+        (encode_manifest(MANIFEST), "cannot be read as the progress of a restore: "),
+        (
+            encode_state(STATE).replace('"version": 1', '"version": 2'),
+            "is the progress of a restore in version 2; only version 1 is read",
+        ),
+    ],
+)
+def test_any_other_file_than_the_progress_of_a_restore_is_named_so(text: str, reason: str) -> None:
+    with pytest.raises(PipelineError, match=f"^out/restore.json {reason}"):
+        decode_state(text, "out/restore.json")
+
+
 def test_a_restore_is_in_a_state_that_is_known() -> None:
     text = encode_state(STATE).replace(ARRIVED, "elsewhere")
-    with pytest.raises(PipelineError, match=r"^out/restore.json cannot be read"):
+    with pytest.raises(PipelineError, match=r"^out/restore.json cannot be read as the progress of a restore"):
         decode_state(text, "out/restore.json")
