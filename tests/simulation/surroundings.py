@@ -1,4 +1,4 @@
-"""The parts that a production process has for itself and that tests share: logging and the collector.
+"""The parts that a production process has for itself and that tests share: logging, and the leaders' class.
 
 Within `surroundings` all log lines go into the trace, and a logged exception is a bug of the broker.
 """
@@ -29,11 +29,7 @@ def surroundings(trace: Trace, on_bug: OnBug, leader_class: type[SharePartitionL
         cache_logger_on_first_use=False,
     )
     try:
-        with (
-            # A run is thrown away as a whole: its objects must be collected, not kept for ever.
-            patch("barnabas.broker.network.server.keep_out_of_collections"),
-            patch("barnabas.share.leader.share_partitions.SharePartitionLeader", leader_class),
-        ):
+        with patch("barnabas.share.leader.share_partitions.SharePartitionLeader", leader_class):
             yield
     finally:
         structlog.configure(**before)
