@@ -48,8 +48,8 @@ class ProgressFiles:
 
     def done(self) -> tuple[int, int]:
         """The number of written chunks, and of their records."""
-        counts = self._done.numbers()
-        return (counts[-1], int(self._done.read(counts[-1]))) if counts else (0, 0)
+        newest = self._done.newest()
+        return (0, 0) if newest is None else (newest[0], int(newest[1]))
 
     def reach(self, chunk_count: int, record_count: int) -> None:
         """Notes these numbers. Raises `PipelineError` if another process has noted this chunk."""

@@ -17,9 +17,6 @@ from barnabas.pipeline.tables.parquet.log import DIRECTORY, SUFFIX, Snapshot, de
 VERSIONS_KEPT: Final = 10
 """For readers that have listed the log and not read it yet, and for people who inspect it."""
 
-READ_TRIES_MAX: Final = 5
-"""Tries to read the newest version: writers may have added many and removed it meanwhile."""
-
 
 class LogFiles:
     """Reads and writes the log of one table."""
@@ -30,19 +27,15 @@ class LogFiles:
 
     def latest(self) -> Snapshot:
         """The newest version. Raises `PipelineError` if ingest has not written this log."""
-        for _ in range(READ_TRIES_MAX):
-            versions = self._versions()
-            if not versions:
-                return Snapshot()
-            try:
-                text = self._numbered.read(versions[-1])
-            except FileNotFoundError:
-                continue
-            return decode(versions[-1], text, self._numbered.uri(versions[-1]))
-        raise PipelineError(f"{self._files.uri(DIRECTORY)} changes faster than it can be read.")
+        foreign = [name for name in self._numbered.names() if name.isdecimal()]
+        if foreign:
+            where = self._files.uri(f"{DIRECTORY}/{foreign[0]}")
+            raise PipelineError(f"{where} is no log of a table that ingest has written.")
+        newest = self._numbered.newest()
+        return Snapshot() if newest is None else decode(*newest, self._numbered.uri(newest[0]))
 
     def add(self, snapshot: Snapshot) -> bool:
-        """Adds a version; False if there is one of that number."""
+        """Adds a version; False if another writer has added one of that number."""
         return self._numbered.add(snapshot.version, encode(snapshot, self._files.root_uri))
 
     def change(self, changed: Callable[[Snapshot], Snapshot | None], action: str) -> None:
@@ -55,11 +48,3 @@ class LogFiles:
             if wanted is None or self.add(wanted):
                 return
         raise PipelineError(f"{self._files.root_uri}: others commit faster than {action}.")
-
-    def _versions(self) -> list[int]:
-        names = self._numbered.names()
-        foreign = [name for name in names if name.isdecimal()]
-        if foreign:
-            where = self._files.uri(f"{DIRECTORY}/{foreign[0]}")
-            raise PipelineError(f"{where} is no log of a table that ingest has written.")
-        return self._numbered.numbers(names)

@@ -1,13 +1,17 @@
 """Compaction keeps every record once for readers of the log, after a cut at any step."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.tables import CompactOptions, TableOptions, compact
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.parquet.claims import Claims
 from barnabas.pipeline.tables.parquet.compaction import compact_parquet
 from barnabas.pipeline.tables.parquet.table import committed_files
 from tests.pipeline.tables.parquet.test_table import CutError, cut_at, listed, seen, write
@@ -29,10 +33,18 @@ def options(location: str, *, dry_run: bool = False) -> CompactOptions:
     return CompactOptions(table=TableOptions(location=location), dry_run=dry_run)
 
 
-def leftovers(location: str) -> list[str]:
-    """Hidden things that should not be there, and directories that are in no version."""
-    found = [path for name in ("_staging", "_compaction") for path in (Path(location) / name).glob("*")]
-    return [path.name for path in found if not path.name.endswith(".crc")]
+def leftovers(spark: SparkSession, location: str) -> list[object]:
+    """Hidden things that should not be there, directories that are in no version, and a claim."""
+    places = {
+        unquote(urlsplit(uri).path).split("/batch=")[1].split("/")[0]
+        for uri in committed_files(spark, location)
+    }
+    staged = [path for path in (Path(location) / "_staging").glob("*") if path.suffix != ".crc"]
+    unused = [
+        path for path in Path(location).glob("batch=*") if path.name.removeprefix("batch=") not in places
+    ]
+    claim = Claims(HadoopFiles(spark, location)).current()
+    return [*staged, *unused, *([] if claim is None else [claim])]
 
 
 def test_small_files_become_one_for_each_partition(spark: SparkSession, location: str) -> None:
@@ -57,7 +69,7 @@ def test_a_cut_at_any_step_is_finished_or_undone(spark: SparkSession, location: 
     compact(spark, options(location))
     assert seen(spark, location) == listed(location) == [*RECORDS, 7, 8]
     assert len(committed_files(spark, location)) == 2
-    assert leftovers(location) == []
+    assert leftovers(spark, location) == []
 
 
 def test_readers_of_the_log_see_each_record_once_at_any_time(spark: SparkSession, location: str) -> None:
@@ -83,6 +95,46 @@ def test_a_run_that_was_taken_over_stops(spark: SparkSession, location: str, ste
         compact_parquet(spark, options(location), compact_parquet_once)
     assert seen(spark, location) == listed(location) == RECORDS
     assert len(committed_files(spark, location)) == 2
+
+
+@pytest.mark.parametrize("step", ["committed", "removed"])
+def test_a_run_that_was_taken_over_after_its_commit_leaves_the_claim_of_its_successor(
+    spark: SparkSession, location: str, step: str
+) -> None:
+    """The successor finishes the run's work, claims the table anew, and is cut short."""
+
+    def succeed() -> None:
+        write(spark, location, 3, 7, 8, partition_by=["topic"])
+        with pytest.raises(CutError):
+            compact_parquet(spark, options(location), cut_at("placed"))
+
+    ends: dict[str, AbstractContextManager[object]] = {
+        "committed": pytest.raises(PipelineError, match="another compaction has taken over"),
+        "removed": nullcontext(),  # its work is done
+    }
+    with ends[step]:
+        compact_parquet(spark, options(location), once_at(step, succeed))
+    assert seen(spark, location) == [*RECORDS, 7, 8]
+
+    compact(spark, options(location))
+    assert seen(spark, location) == listed(location) == [*RECORDS, 7, 8]
+    assert leftovers(spark, location) == []
+
+
+def test_files_that_a_run_wrote_after_it_was_taken_over_are_removed_by_a_later_run(
+    spark: SparkSession, location: str
+) -> None:
+    def succeed() -> None:
+        with pytest.raises(CutError):
+            compact_parquet(spark, options(location), cut_at("claimed"))
+
+    with pytest.raises(PipelineError, match="another compaction has taken over"):
+        compact_parquet(spark, options(location), once_at("claimed", succeed))
+    assert listed(location) == sorted([*RECORDS, *RECORDS])
+
+    compact(spark, options(location))
+    assert seen(spark, location) == listed(location) == RECORDS
+    assert leftovers(spark, location) == []
 
 
 def once_at(step: str, act: Callable[[], object]) -> Callable[[str], None]:

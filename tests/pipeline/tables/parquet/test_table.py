@@ -1,6 +1,7 @@
 """A Parquet table takes each batch once, and is right for its readers at every step in between."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.ingest import BatchWriter
 from barnabas.pipeline.tables import TableOptions
-from barnabas.pipeline.tables.batches import UNKNOWN
+from barnabas.pipeline.tables.batches import UNKNOWN, Batch
+from barnabas.pipeline.tables.hadoop_files import HadoopFiles
+from barnabas.pipeline.tables.parquet.log import Snapshot
+from barnabas.pipeline.tables.parquet.log_files import VERSIONS_KEPT, LogFiles
 from barnabas.pipeline.tables.parquet.table import ParquetTable, committed_files
 
 STEPS = ("staged", "placed", "committed", "cleaned")
@@ -248,6 +252,29 @@ def test_a_log_of_sparks_own_sink_is_not_taken_over(spark: SparkSession, tmp_pat
     (log / "0").write_text("v1\n")
     with pytest.raises(PipelineError, match="_spark_metadata/0 is no log of a table that ingest has written"):
         write(spark, str(tmp_path / "table"), 0, 1)
+
+
+def test_a_writer_that_sleeps_while_others_add_many_versions_adds_the_newest_version(
+    spark: SparkSession, location: str
+) -> None:
+    write(spark, location, 0, 1)
+    log = LogFiles(HadoopFiles(spark, location))
+    latest_versions: list[int] = []
+
+    def changed(latest: Snapshot) -> Snapshot:
+        latest_versions.append(latest.version)
+        if len(latest_versions) == 1:
+            for _ in range(VERSIONS_KEPT + 1):  # removes the version behind `latest`
+                log.change(next_version, "this writer")
+        return latest.with_batch(Batch("slow", 0), ())
+
+    log.change(changed, "this writer")
+    assert latest_versions == [0, VERSIONS_KEPT + 1]
+    assert set(log.latest().batches) == {"q", "slow"}
+
+
+def next_version(latest: Snapshot) -> Snapshot:
+    return replace(latest, version=latest.version + 1)
 
 
 def test_object_stores_are_refused_because_they_cannot_rename(
