@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 
 from barnabas.pipeline import register
 from barnabas.pipeline.audit import audit, write_report
-from barnabas.pipeline.audit.decoding import IS_NATIVE
-from barnabas.pipeline.audit.replay import FINDINGS, ReplayTask, replay
+from barnabas.pipeline.audit.control_decoder import IS_NATIVE
+from barnabas.pipeline.audit.log_replay import FINDINGS, ReplayTask, replay
 from barnabas.pipeline.log_source.directories import find_partitions
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from benchmarks.audit_logs import Shape, write_logs
 
 DELIVERIES: Final = 10_000_000
@@ -83,7 +83,7 @@ def _measure(data: Path, directory: Path, range_records: int, size_bytes: int) -
 
 def _replay_partition(data: str) -> TaskFigures:
     (folder, *_) = find_partitions([data], None)
-    task = ReplayTask(pieces=slice_partition(folder, Wanted(), 2**62), is_cut=False, log_start_offset=0)
+    task = ReplayTask(pieces=slice_partition(folder, LogBounds(), 2**62), is_cut=False, log_start_offset=0)
     began, cpu_began = time.perf_counter(), time.process_time()
     for _ in replay(task, FINDINGS):
         pass

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from barnabas.pipeline.filters import Kept
 from barnabas.pipeline.log_source.log_options import parse_log_options
 from barnabas.pipeline.log_source.planning import plan
-from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
+from barnabas.pipeline.log_source.slice_reader import LogTask, read_log_slice
 from barnabas.protocol.record_batch import Compression, patched_prefix, read_header
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.format.offset_index import OffsetIndex
@@ -125,11 +125,11 @@ def _figure(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-def _tasks(directory: Path) -> list[SliceTask]:
+def _tasks(directory: Path) -> list[LogTask]:
     return plan(parse_log_options({"path": str(directory), "columns": DATA_COLUMNS}), Kept())
 
 
-def _median_seconds(tasks: list[SliceTask], process_count: int) -> tuple[float, float]:
+def _median_seconds(tasks: list[LogTask], process_count: int) -> tuple[float, float]:
     """For reading all slices with `process_count` processes: (wall time, total CPU time)."""
     with ProcessPoolExecutor(process_count, mp_context=_spawn()) as pool:
         list(pool.map(read_whole, tasks))
@@ -141,20 +141,20 @@ def _median_seconds(tasks: list[SliceTask], process_count: int) -> tuple[float, 
         return statistics.median(wall for wall, _ in runs), statistics.median(busy for _, busy in runs)
 
 
-def read_whole(task: SliceTask) -> float:
+def read_whole(task: LogTask) -> float:
     """Reads a slice to its end. Returns the CPU time in seconds."""
     started = time.process_time()
-    for _ in read_slice(task):
+    for _ in read_log_slice(task):
         pass
     return time.process_time() - started
 
 
-def _memory_bytes(task: SliceTask) -> int:
+def _memory_bytes(task: LogTask) -> int:
     with ProcessPoolExecutor(1, mp_context=_spawn()) as pool:
         return pool.submit(grown_bytes, task).result()
 
 
-def grown_bytes(task: SliceTask) -> int:
+def grown_bytes(task: LogTask) -> int:
     """The growth of this process while it reads the slice."""
     before = _peak_bytes()
     read_whole(task)

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users wr
 from pyspark.storagelevel import StorageLevel
 
 from barnabas.pipeline.audit import tables
-from barnabas.pipeline.audit.replay import DELIVERIES, FINDINGS, ReplayTask
+from barnabas.pipeline.audit.log_replay import DELIVERIES, FINDINGS, ReplayTask
 from barnabas.pipeline.audit.source import ANSWER_OPTION, FORMAT, PLAN_OPTION, AuditSource, encode_plan
 from barnabas.pipeline.audit.state_replay import STATE_TOPIC, DataPartition, StateTask
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
 from barnabas.pipeline.log_source.errors import LogFileError
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.partition_metadata import FILE_NAME, decode_partition_metadata
 
@@ -77,7 +77,7 @@ def slice_folders(
     paths: Sequence[str], topics: Collection[str] | None, *, raise_damage: bool
 ) -> list[SlicedFolder]:
     """The partitions, and a slice for each segment that is not empty. Raises the errors of `audit`."""
-    cut = partial(slice_partition, wanted=Wanted(), slice_bytes=_WHOLE_SEGMENT, tolerant=not raise_damage)
+    cut = partial(slice_partition, wanted=LogBounds(), slice_bytes=_WHOLE_SEGMENT, tolerant=not raise_damage)
     return [(folder, cut(folder)) for folder in find_partitions(paths, topics)]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.due_letters import LETTERS, Delivery
-from barnabas.pipeline.audit.share_history import Replayed
+from barnabas.pipeline.audit.share_history import ReplayedPack
 from barnabas.pipeline.audit.tables import CAUSES, OUTCOMES, UNKNOWN_OUTCOME
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.protocol.delivery_state import Cause, RecordState
@@ -57,7 +57,7 @@ class SharePartition(NamedTuple):
 
 
 def recorded_deliveries(
-    key: SharePartition, columns: ControlColumns, replayed: Replayed, *, has_causes: bool
+    key: SharePartition, columns: ControlColumns, replayed: ReplayedPack, *, has_causes: bool
 ) -> RecordBatch:
     """The outcomes in deltas, without the ranges that are no delivery.
 

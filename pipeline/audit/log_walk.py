@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from barnabas.pipeline.audit.checks import Check, Violation
+from barnabas.pipeline.audit.control_decoder import walk
 from barnabas.pipeline.audit.control_walk import BadBatch, Found
 from barnabas.pipeline.audit.data_offsets import STRETCH_RUNS_MAX
-from barnabas.pipeline.audit.decoding import walk
 from barnabas.pipeline.log_source.errors import CorruptLog, SegmentChanged
 from barnabas.pipeline.log_source.segment_file import OpenSegment
 from barnabas.pipeline.log_source.segment_slice import UNKNOWN_OFFSET, SegmentSlice

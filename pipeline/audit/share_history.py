@@ -49,7 +49,7 @@ _NO_OFFSET: Final = -1
 _OFFSET_END: Final = 2**63
 
 
-class Replayed(NamedTuple):
+class ReplayedPack(NamedTuple):
     """The result for one pack: for each range the number of records whose outcome it is, for each control
     record how often the state was reset before it. A step of a dead letter is the outcome of none.
     """
@@ -89,7 +89,7 @@ class ShareHistory:
         self._deleted = False
         self._incarnation = self._checkpoint_epoch = 0
 
-    def take(self, columns: ControlColumns) -> Replayed:
+    def take(self, columns: ControlColumns) -> ReplayedPack:
         """Replays the control records of one pack."""
         if self.first_control_offset == _NO_OFFSET:
             self._begin(columns)
@@ -113,7 +113,7 @@ class ShareHistory:
             begin = end
         if columns.kinds[-1] == DELTA:
             self.last_decided_at_ms = columns.decided_at_ms[-1]
-        return Replayed(counts, lives)
+        return ReplayedPack(counts, lives)
 
     def finish(self) -> None:
         """At the end of the log the letters that are still due become rows."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.audit.replay import DELIVERIES, ReplayTask, replay
+from barnabas.pipeline.audit.log_replay import DELIVERIES, ReplayTask, replay
 from barnabas.pipeline.audit.state_replay import DataPartition, StateTask, replay_state_topic
 from barnabas.pipeline.audit.tables import DELIVERY_COLUMNS, FINDING_COLUMNS
 from barnabas.pipeline.columnar import RecordBatch

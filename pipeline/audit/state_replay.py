@@ -1,8 +1,8 @@
 """One task of an audit of share state in `__share_group_state`: one partition of that topic.
 
 It reads the records once, in the order of the log, and replays them as equivalent control records
-(`state_topic_records`). It reads only the ends of the topics themselves. Memory is bounded as in `replay`:
-live ranges of all share-partitions of the task, and `PACK_BYTES` of translated records.
+(`state_topic_records`). It reads only the ends of the topics themselves. Memory is bounded as in
+`log_replay`: live ranges of all share-partitions of the task, and `PACK_BYTES` of translated records.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from barnabas.pipeline.audit.control_decoder import read_columns
 from barnabas.pipeline.audit.data_offsets import DataOffsets
-from barnabas.pipeline.audit.decoding import read_columns
 from barnabas.pipeline.audit.delivery_rows import SharePartition
+from barnabas.pipeline.audit.log_replay import Answer, answer_of, bound_ranges
 from barnabas.pipeline.audit.log_walk import PACK_BYTES
-from barnabas.pipeline.audit.replay import Answer, answer_of, bound_ranges
 from barnabas.pipeline.audit.share_history import ShareHistory
 from barnabas.pipeline.audit.state_topic_records import StateTranslation
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_file import OpenSegment
 from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX, SegmentSlice
-from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
+from barnabas.pipeline.log_source.slice_reader import LogTask, read_log_slice
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.share_state_records import (
     ShareSnapshotValue,
@@ -62,10 +62,10 @@ def replay_state_topic(task: StateTask, answer: str) -> Iterator[RecordBatch]:
     """Rows of `DELIVERY_COLUMNS` or `FINDING_COLUMNS`. Raises `CorruptLog` and `SegmentChanged`."""
     replaying = _StateReplay(task, answer_of(answer))
     for piece in task.pieces:
-        wanted = SliceTask(
+        wanted = LogTask(
             piece=piece, columns=_COLUMNS, offset_range=(0, OFFSET_MAX), skips_damage=not task.raise_damage
         )
-        for rows in read_slice(wanted):
+        for rows in read_log_slice(wanted):
             for row in rows.to_pylist():
                 replaying.take(row)
                 if replaying.packed_bytes >= PACK_BYTES:

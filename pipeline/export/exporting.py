@@ -48,7 +48,7 @@ SAMPLE_OFFSETS: Final = 1_000
 
 
 @dataclass(frozen=True)
-class SliceTask:
+class ExportTask:
     """One slice, which an executor reads and writes."""
 
     request: ExportRequest
@@ -107,9 +107,9 @@ def _asked(topics: Iterable[str], choices: Choices) -> Mapping[str, str]:
     }
 
 
-def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Manifest) -> list[SliceTask]:
+def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Manifest) -> list[ExportTask]:
     """A task for each missing slice of the plan."""
-    tasks: list[SliceTask] = []
+    tasks: list[ExportTask] = []
     for topic in plan.topics:
         for one in topic.partitions:
             partition = TopicIdPartition(UUID(topic.topic_id), one.partition)
@@ -119,7 +119,7 @@ def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Man
                 aborted = (
                     transactions.aborted_between(piece.start_offset, piece.end_offset) if transactions else ()
                 )
-                tasks.append(SliceTask(request, directory, topic.name, partition, piece, aborted))
+                tasks.append(ExportTask(request, directory, topic.name, partition, piece, aborted))
     return tasks
 
 
@@ -131,7 +131,7 @@ def _transactions(request: ExportRequest, topic: str, partition: TopicIdPartitio
         return read_transactions(find_folder(request.data_directories, topic, partition))
 
 
-def export_slice(task: SliceTask) -> None:
+def export_slice(task: ExportTask) -> None:
     """Reads and writes one slice; an executor runs this.
 
     Raises `PipelineError` if records of the plan are gone, and the errors of reading.

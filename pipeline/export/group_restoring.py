@@ -13,7 +13,7 @@ from barnabas.client.errors import BrokerError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.asking import patiently
 from barnabas.pipeline.export.committed_offsets import commit, commit_ranges
-from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
+from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, WantedState
 from barnabas.pipeline.export.manifest import (
     AVAILABLE,
     CommittedOffset,
@@ -173,7 +173,7 @@ class GroupRestorer:
         group_id: str,
         partition: TopicIdPartition,
         limits: TargetLimits,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[WantedState],
         record_count: int,
     ) -> Inexact:
         connection = await patiently(lambda: self._leaders.connection(partition))
@@ -185,12 +185,12 @@ class GroupRestorer:
                 raise
         return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
 
-    def _wanted(self, position: SharePosition) -> tuple[list[Wanted], int]:
+    def _wanted(self, position: SharePosition) -> tuple[list[WantedState], int]:
         """The states by offsets of the target up to the last record that was delivered, and the number of
         records from the start offset on without those that never were.
         """
         start = self._place(position, position.start_offset)
-        wanted: list[Wanted] = []
+        wanted: list[WantedState] = []
         end, waiting_count = start, 0
         in_flight = list(position.in_flight or ())
         while in_flight and _was_never_delivered(in_flight[-1]):
@@ -199,7 +199,7 @@ class GroupRestorer:
             first = self._place(position, one.first_offset)
             behind = self._place(position, one.last_offset + 1)
             if first.position < behind.position:
-                wanted.append(Wanted(first.offset, behind.offset, one.state, one.delivery_count))
+                wanted.append(WantedState(first.offset, behind.offset, one.state, one.delivery_count))
                 end = behind
                 waiting_count += _was_never_delivered(one) * (behind.position - first.position)
         return wanted, end.position - start.position - waiting_count

@@ -61,7 +61,7 @@ _WITH_COUNT: Final = frozenset({AVAILABLE, ARCHIVING})
 """The states whose number of deliveries is seen later: by members, or in a dead letter."""
 
 
-class Wanted(NamedTuple):
+class WantedState(NamedTuple):
     """The wanted state of records of the target; `end_offset` is exclusive."""
 
     first_offset: int
@@ -94,7 +94,7 @@ class InFlightReplay:
         self._limits = limits
         self._requests = ShareRequests(group_id, str(uuid4()))
 
-    async def run(self, wanted: Sequence[Wanted], record_count: int) -> Inexact:
+    async def run(self, wanted: Sequence[WantedState], record_count: int) -> Inexact:
         """Brings `record_count` records from the start offset on into the wanted states.
 
         `wanted` ascends and is disjoint, and ends with these records, which do not count those without a
@@ -191,7 +191,7 @@ class InFlightReplay:
 class _Goals:
     """The wanted state by offset."""
 
-    def __init__(self, wanted: Sequence[Wanted], *, has_letters: bool) -> None:
+    def __init__(self, wanted: Sequence[WantedState], *, has_letters: bool) -> None:
         """`has_letters`: the target writes a dead letter for each rejected record."""
         self._wanted = wanted
         self._types = {**_FINAL, ARCHIVED: AcknowledgeType.GAP} if has_letters else _FINAL
@@ -216,7 +216,7 @@ class _Goals:
         found = self._find(offset)
         return found is not None and found.state == ARCHIVING
 
-    def _find(self, offset: int) -> Wanted | None:
+    def _find(self, offset: int) -> WantedState | None:
         slot = bisect_right(self._firsts, offset) - 1
         if slot < 0 or offset >= self._wanted[slot].end_offset:
             return None

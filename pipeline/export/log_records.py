@@ -15,8 +15,8 @@ from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.export.manifest import ExportedSlice
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
-from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
-from barnabas.pipeline.log_source.slicing import Wanted, log_end_offset, slice_partition
+from barnabas.pipeline.log_source.slice_reader import LogTask, read_log_slice
+from barnabas.pipeline.log_source.slicing import LogBounds, log_end_offset, slice_partition
 from barnabas.pipeline.log_source.transaction_index import AbortedTransaction
 from barnabas.pipeline.schema import RECORD_COLUMNS
 from barnabas.protocol.identity import TopicIdPartition
@@ -71,12 +71,12 @@ def read_log_records(
     held = range(folder.log_start_offset, log_end_offset(folder))
     if piece.start_offset not in held:
         raise RecordsGoneError(topic, partition.partition, piece.start_offset, held.start, held.stop)
-    wanted = Wanted(piece.start_offset, piece.end_offset)
+    wanted = LogBounds(piece.start_offset, piece.end_offset)
     for segment in slice_partition(folder, wanted, SEGMENT_BYTES):
-        task = SliceTask(
+        task = LogTask(
             piece=segment,
             columns=tuple(RECORD_COLUMNS),
             offset_range=(piece.start_offset, piece.end_offset - 1),
             aborted=aborted,
         )
-        yield from read_slice(task)
+        yield from read_log_slice(task)

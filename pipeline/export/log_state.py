@@ -15,7 +15,7 @@ from barnabas.pipeline.export.manifest import InFlight, SharePosition
 from barnabas.pipeline.export.share_groups import STATE_NAMES
 from barnabas.pipeline.log_source.control_batches import control_records
 from barnabas.pipeline.log_source.directories import PartitionFolder, find_partitions
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta, decode_control_record
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
@@ -44,7 +44,7 @@ def read_positions_in_logs(
 def _replay(folder: PartitionFolder) -> dict[str, ShareStateImage]:
     """By group, the image from its newest checkpoint and its deltas."""
     images: dict[str, ShareStateImage] = {}
-    for piece in slice_partition(folder, Wanted(), SLICE_BYTES):
+    for piece in slice_partition(folder, LogBounds(), SLICE_BYTES):
         for base_offset, key, value in control_records(piece):
             record = decode_control_record(key, value)
             if isinstance(record, ShareCheckpoint):

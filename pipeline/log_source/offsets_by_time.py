@@ -8,7 +8,7 @@ from __future__ import annotations
 from barnabas.pipeline.log_source.directories import PartitionFolder
 from barnabas.pipeline.log_source.errors import CorruptLog
 from barnabas.pipeline.log_source.segment_file import OpenSegment
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
@@ -21,7 +21,7 @@ def offset_for_time(folder: PartitionFolder, time_ms: int) -> int | None:
 
     Raises `CorruptLog` for an unreadable batch before it.
     """
-    wanted = Wanted(first_offset=folder.log_start_offset, time_min_ms=time_ms)
+    wanted = LogBounds(first_offset=folder.log_start_offset, time_min_ms=time_ms)
     for piece in slice_partition(folder, wanted, _WHOLE_SEGMENT):
         with OpenSegment(piece.log_path) as file:
             for position, header in file.headers(piece.start_position, piece.end_position):
@@ -33,7 +33,7 @@ def offset_for_time(folder: PartitionFolder, time_ms: int) -> int | None:
     return None
 
 
-def _first_record(file: OpenSegment, position: int, header: BatchHeader, wanted: Wanted) -> int | None:
+def _first_record(file: OpenSegment, position: int, header: BatchHeader, wanted: LogBounds) -> int | None:
     data = file.read(position, header.size_bytes)
     try:
         for record in iterate_records(data):

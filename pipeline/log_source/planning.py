@@ -11,8 +11,8 @@ from barnabas.pipeline.log_source.directories import PartitionFolder, find_parti
 from barnabas.pipeline.log_source.log_options import EARLIEST, LATEST, LogOptions, Place
 from barnabas.pipeline.log_source.offsets_by_time import offset_for_time
 from barnabas.pipeline.log_source.segment_slice import OFFSET_MAX
-from barnabas.pipeline.log_source.slice_reader import SliceTask
-from barnabas.pipeline.log_source.slicing import Wanted, log_end_offset, slice_partition
+from barnabas.pipeline.log_source.slice_reader import LogTask
+from barnabas.pipeline.log_source.slicing import LogBounds, log_end_offset, slice_partition
 from barnabas.pipeline.log_source.transactions import Transactions, read_transactions
 
 TASKS_MAX: Final = 100_000
@@ -22,7 +22,7 @@ _ALL_TIMES = (LEAST, MOST)
 _NO_TRANSACTIONS = Transactions((), OFFSET_MAX)
 
 
-def plan(options: LogOptions, kept: Kept) -> list[SliceTask]:
+def plan(options: LogOptions, kept: Kept) -> list[LogTask]:
     """The tasks, partition by partition in the log's order; none if nothing matches.
 
     Raises `OptionError` for topics, partitions and offsets that aren't there, or too small a `sliceBytes`;
@@ -31,7 +31,7 @@ def plan(options: LogOptions, kept: Kept) -> list[SliceTask]:
     folders = find_partitions(options.paths, options.topics)
     _check_named(folders, options.starting_offsets, "startingOffsets")
     _check_named(folders, options.ending_offsets, "endingOffsets")
-    tasks: list[SliceTask] = []
+    tasks: list[LogTask] = []
     for folder in folders:
         if kept.has_partition(folder.topic, folder.partition):
             tasks += _plan_partition(folder, options, kept)
@@ -49,7 +49,7 @@ def _check_named(folders: list[PartitionFolder], place: Place, option: str) -> N
             raise OptionError(option, f"there is no partition {partition} of topic {topic!r} to read")
 
 
-def _plan_partition(folder: PartitionFolder, options: LogOptions, kept: Kept) -> Iterator[SliceTask]:
+def _plan_partition(folder: PartitionFolder, options: LogOptions, kept: Kept) -> Iterator[LogTask]:
     transactions = read_transactions(folder) if options.is_committed else _NO_TRANSACTIONS
     first, end = _bounds(folder, options)
     first = max(first, kept.offset_range[0])
@@ -57,11 +57,11 @@ def _plan_partition(folder: PartitionFolder, options: LogOptions, kept: Kept) ->
     if first >= end:
         return
     times = kept.time_range_ms
-    wanted = Wanted(first, end, None if times[0] == LEAST else times[0])
+    wanted = LogBounds(first, end, None if times[0] == LEAST else times[0])
     slices = slice_partition(folder, wanted, options.slice_bytes, tolerant=options.skips_damage)
     ends = [following.first_offset for following in slices[1:]]
     for piece, slice_end in zip(slices, [*ends, end], strict=False):
-        yield SliceTask(
+        yield LogTask(
             piece=piece,
             columns=options.columns,
             offset_range=(first, min(end - 1, OFFSET_MAX)),

@@ -46,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceTask:
+class LogTask:
     """A slice, and the wanted offsets and times, with both ends inclusive; None for all times."""
 
     piece: SegmentSlice
@@ -57,7 +57,7 @@ class SliceTask:
     skips_damage: bool = False
 
 
-def read_slice(task: SliceTask, *, read_bytes: int = READ_BYTES) -> Iterator[RecordBatch]:
+def read_log_slice(task: LogTask, *, read_bytes: int = READ_BYTES) -> Iterator[RecordBatch]:
     """The wanted records. Raises `CorruptLog`, and `SegmentChanged` if the file has changed."""
     with OpenSegment(task.piece.log_path) as file:
         _check_unchanged(file, task.piece)
@@ -81,7 +81,7 @@ def _begins_with(file: OpenSegment, piece: SegmentSlice) -> bool:
 class _SliceReader:
     """One pass over a slice."""
 
-    def __init__(self, file: OpenSegment, task: SliceTask, read_bytes: int) -> None:
+    def __init__(self, file: OpenSegment, task: LogTask, read_bytes: int) -> None:
         piece = task.piece
         self._file = file
         self._task = task

@@ -29,7 +29,7 @@ CUT_TRIES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogBounds:
     """The wanted part of a partition: offsets in [first_offset, end_offset), and no earlier time."""
 
     first_offset: int = 0
@@ -38,7 +38,7 @@ class Wanted:
 
 
 def slice_partition(
-    folder: PartitionFolder, wanted: Wanted, slice_bytes: int, *, tolerant: bool = False
+    folder: PartitionFolder, wanted: LogBounds, slice_bytes: int, *, tolerant: bool = False
 ) -> list[SegmentSlice]:
     """The slices with the wanted records, and with as few others as the indexes allow, in the log's order.
 
@@ -88,7 +88,7 @@ class _Cutter:
         self._is_flushed = end is not None and end <= folder.recovery_point
         self._tolerant = tolerant
 
-    def slices(self, wanted: Wanted, slice_bytes: int) -> Iterator[SegmentSlice]:
+    def slices(self, wanted: LogBounds, slice_bytes: int) -> Iterator[SegmentSlice]:
         first_offset = self._first_offset(wanted)
         if first_offset is None or first_offset >= wanted.end_offset:
             return
@@ -101,7 +101,7 @@ class _Cutter:
             for piece in pairwise([*cuts, end]):
                 yield from self._slice(file, *piece)
 
-    def _first_offset(self, wanted: Wanted) -> int | None:
+    def _first_offset(self, wanted: LogBounds) -> int | None:
         """The offset from which on the segment can hold wanted records; None if it can't.
 
         The last entry covers the whole segment only after a flush.

@@ -16,7 +16,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.filters import Kept, take_filters
 from barnabas.pipeline.log_source.log_options import LOG_COLUMNS, LogOptions, parse_log_options
 from barnabas.pipeline.log_source.planning import plan
-from barnabas.pipeline.log_source.slice_reader import SliceTask, read_slice
+from barnabas.pipeline.log_source.slice_reader import LogTask, read_log_slice
 from barnabas.pipeline.schema import spark_schema
 
 
@@ -40,7 +40,7 @@ class LogSource(DataSource):
 class LogPartition(InputPartition):
     """A task's slice."""
 
-    def __init__(self, task: SliceTask) -> None:
+    def __init__(self, task: LogTask) -> None:
         super().__init__(task)
         self.task = task
 
@@ -57,7 +57,7 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches. With nothing to read, Spark calls it once without a slice."""
-        return read_slice(partition.task) if isinstance(partition, LogPartition) else iter(())
+        return read_log_slice(partition.task) if isinstance(partition, LogPartition) else iter(())
 
 
 class FilteringLogReader(LogReader):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.audit.replay import DELIVERIES, FINDINGS, ReplayTask, replay
+from barnabas.pipeline.audit.log_replay import DELIVERIES, FINDINGS, ReplayTask, replay
 from barnabas.pipeline.audit.tables import HISTORY, VIOLATION
 from barnabas.pipeline.log_source.directories import find_partitions
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ class Audited:
     ) -> None:
         folders = find_partitions([str(directory)], None)
         (folder,) = (one for one in folders if place in (None, (one.topic, one.partition)))
-        pieces = slice_partition(folder, Wanted(), 2**62, tolerant=not raise_damage)
+        pieces = slice_partition(folder, LogBounds(), 2**62, tolerant=not raise_damage)
         self._task = ReplayTask(
             pieces=pieces,
             is_cut=folder.segments[0].base_offset > 0,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.pipeline.audit.auditing import plan_state_tasks, slice_folders
-from barnabas.pipeline.audit.replay import DELIVERIES, FINDINGS
+from barnabas.pipeline.audit.log_replay import DELIVERIES, FINDINGS
 from barnabas.pipeline.audit.state_replay import replay_state_topic
 from tests.pipeline.audit.auditing import Row
 

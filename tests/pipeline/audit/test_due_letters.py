@@ -222,7 +222,7 @@ def test_a_record_that_leaves_its_way_has_both_outcomes(log: WrittenLog, tmp_pat
 def test_letters_count_for_the_bound_of_the_memory(
     log: WrittenLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.pipeline.audit.replay.RANGES_MAX", 2)
+    monkeypatch.setattr("barnabas.pipeline.audit.log_replay.RANGES_MAX", 2)
     group = WrittenGroup(log)
     group.delta(archiving(0, 0), archiving(1, 1, 2), archiving(2, 2, 3))
     audited = Audited(tmp_path)

@@ -16,7 +16,7 @@ from barnabas.client.network.connection import Connection
 from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export import in_flight
-from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, Wanted
+from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, WantedState
 from barnabas.pipeline.export.manifest import ACCEPTED, ARCHIVED, ARCHIVING, AVAILABLE
 from barnabas.pipeline.export.target_limits import TargetLimits
 from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
@@ -87,7 +87,7 @@ class SharePartition:
                             self.states[offset] = ARCHIVED
         return ShareAcknowledgeReply(0, 0, None, 30_000, [], [])
 
-    def run(self, wanted: list[Wanted], record_count: int) -> Inexact:
+    def run(self, wanted: list[WantedState], record_count: int) -> Inexact:
         limits = TargetLimits(self.deliveries_max, self.locks_max, has_letters=self.has_letters)
 
         async def replay() -> Inexact:
@@ -104,10 +104,10 @@ STATES = st.tuples(
 
 @given(st.lists(STATES, min_size=1, max_size=8))
 def test_every_record_gets_its_state_and_its_count(lengths: list[tuple[int, str, int]]) -> None:
-    wanted: list[Wanted] = []
+    wanted: list[WantedState] = []
     offset = START
     for length, state, count in lengths:
-        wanted.append(Wanted(offset, offset + length, state, count))
+        wanted.append(WantedState(offset, offset + length, state, count))
         offset += length
     partition = SharePartition(record_count=offset - START + 10)
 
@@ -125,10 +125,10 @@ def test_every_record_gets_its_state_and_its_count(lengths: list[tuple[int, str,
 def test_a_record_on_its_way_to_a_dead_letter_gets_it_and_no_other_record_gets_one() -> None:
     partition = SharePartition(record_count=9, has_letters=True)
     wanted = [
-        Wanted(START, START + 2, ARCHIVED, 1),
-        Wanted(START + 2, START + 3, ARCHIVING, 3),
-        Wanted(START + 3, START + 4, AVAILABLE, 2),
-        Wanted(START + 4, START + 6, ARCHIVING, 1),
+        WantedState(START, START + 2, ARCHIVED, 1),
+        WantedState(START + 2, START + 3, ARCHIVING, 3),
+        WantedState(START + 3, START + 4, AVAILABLE, 2),
+        WantedState(START + 4, START + 6, ARCHIVING, 1),
     ]
     assert partition.run(wanted, 6) == Inexact(0, 0, 0)
     assert partition.letters == {START + 2: 3, START + 4: 1, START + 5: 1}
@@ -138,28 +138,28 @@ def test_a_record_on_its_way_to_a_dead_letter_gets_it_and_no_other_record_gets_o
 
 def test_a_letter_at_the_delivery_limit_counts_one_delivery_less() -> None:
     partition = SharePartition(record_count=9, has_letters=True, deliveries_max=3)
-    assert partition.run([Wanted(START, START + 1, ARCHIVING, 3)], 1) == Inexact(0, 0, 0)
+    assert partition.run([WantedState(START, START + 1, ARCHIVING, 3)], 1) == Inexact(0, 0, 0)
     assert partition.letters == {START: 2}
 
 
 def test_letters_that_the_target_does_not_write_are_counted() -> None:
     partition = SharePartition(record_count=9)
-    wanted = [Wanted(START, START + 1, ARCHIVED, 1), Wanted(START + 1, START + 4, ARCHIVING, 2)]
+    wanted = [WantedState(START, START + 1, ARCHIVED, 1), WantedState(START + 1, START + 4, ARCHIVING, 2)]
     assert partition.run(wanted, 4) == Inexact(0, 0, 3)
     assert set(partition.states.values()) == {ARCHIVED}
 
 
 def test_a_record_without_a_state_was_delivered_once() -> None:
     partition = SharePartition(record_count=5)
-    partition.run([Wanted(START + 2, START + 3, ACCEPTED, 1)], 3)
+    partition.run([WantedState(START + 2, START + 3, ACCEPTED, 1)], 3)
     assert [partition.states[START + one] for one in range(3)] == [AVAILABLE, AVAILABLE, ACCEPTED]
     assert partition.counts[START] == 1
 
 
 WITH_A_DELAYED_ONE = [
-    Wanted(START, START + 1, ACCEPTED, 1),
-    Wanted(START + 1, START + 2, AVAILABLE, 0),
-    Wanted(START + 2, START + 3, AVAILABLE, 3),
+    WantedState(START, START + 1, ACCEPTED, 1),
+    WantedState(START + 1, START + 2, AVAILABLE, 0),
+    WantedState(START + 2, START + 3, AVAILABLE, 3),
 ]
 
 
@@ -181,13 +181,13 @@ def test_a_record_without_a_delivery_that_comes_along_is_left_to_the_end_of_the_
 def test_records_above_the_limit_of_locks_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=10, locks_max=4)
-    assert partition.run([Wanted(START, START + 10, ACCEPTED, 1)], 10) == Inexact(6, 0)
+    assert partition.run([WantedState(START, START + 10, ACCEPTED, 1)], 10) == Inexact(6, 0)
     assert list(partition.states.values()) == [ACCEPTED] * 4
 
 
 @pytest.mark.parametrize("deliveries_max", [2, 3, 4, 5])
 def test_no_record_is_archived_for_having_been_delivered_too_often(deliveries_max: int) -> None:
-    wanted = [Wanted(START + count - 1, START + count, AVAILABLE, count) for count in range(1, 6)]
+    wanted = [WantedState(START + count - 1, START + count, AVAILABLE, count) for count in range(1, 6)]
     partition = SharePartition(record_count=9, deliveries_max=deliveries_max)
 
     inexact = partition.run(wanted, 5)
@@ -203,7 +203,7 @@ def test_a_target_that_delivers_too_few_records_is_an_error(
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=4)
     with pytest.raises(PipelineError, match="delivers 4 records where there are 5"):
-        partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
+        partition.run([WantedState(START, START + 5, ACCEPTED, 1)], 5)
     assert set(partition.states.values()) == {AVAILABLE}
     assert partition.ended
 
@@ -211,7 +211,7 @@ def test_a_target_that_delivers_too_few_records_is_an_error(
 def test_records_behind_those_in_flight_are_an_error() -> None:
     partition = SharePartition(record_count=9, held_by_another=frozenset({START + 1}))
     with pytest.raises(PipelineError, match="delivers 3 records where there are 3"):
-        partition.run([Wanted(START, START + 3, ACCEPTED, 1)], 3)
+        partition.run([WantedState(START, START + 3, ACCEPTED, 1)], 3)
     assert ACCEPTED not in partition.states.values()
 
 
@@ -219,7 +219,7 @@ def test_records_that_were_released_and_do_not_come_back_are_an_error() -> None:
     partition = SharePartition(record_count=9, deliveries_max=2)
     unaware = InFlightReplay(cast("Connection", partition), "workers", PARTITION, TargetLimits(5, 1_000))
     with pytest.raises(PipelineError, match="delivers other records than the released ones"):
-        asyncio.run(unaware.run([Wanted(START, START + 2, AVAILABLE, 4)], 2))
+        asyncio.run(unaware.run([WantedState(START, START + 2, AVAILABLE, 4)], 2))
 
 
 def test_a_leader_with_an_old_state_gives_its_own_error(
@@ -228,12 +228,12 @@ def test_a_leader_with_an_old_state_gives_its_own_error(
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=2, is_stale=True)
     with pytest.raises(BrokerError, match="fenced_state_epoch"):
-        partition.run([Wanted(START, START + 5, ACCEPTED, 1)], 5)
+        partition.run([WantedState(START, START + 5, ACCEPTED, 1)], 5)
 
 
 def test_a_refusal_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "GIVE_UP_SECONDS", 0.01)
     partition = SharePartition(record_count=10, refuses=ErrorCode.group_authorization_failed)
     with pytest.raises(BrokerError, match="group_authorization_failed"):
-        partition.run([Wanted(START, START + 1, ACCEPTED, 1)], 1)
+        partition.run([WantedState(START, START + 1, ACCEPTED, 1)], 1)
     assert partition.ended

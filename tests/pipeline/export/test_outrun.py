@@ -16,7 +16,7 @@ from barnabas.pipeline.errors import OptionError, PipelineError
 from barnabas.pipeline.export import restoring
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.exporting import (
-    SliceTask,
+    ExportTask,
     export_slice,
     export_topics,
     find_or_make_plan,
@@ -56,7 +56,7 @@ def topic(broker: LocalBroker) -> str:
     return name
 
 
-def slices(broker: LocalBroker, topic: str, tmp_path: Path, *, from_logs: bool) -> list[SliceTask]:
+def slices(broker: LocalBroker, topic: str, tmp_path: Path, *, from_logs: bool) -> list[ExportTask]:
     request = export_request(broker, topic, from_logs=from_logs)
     return missing_slices(request, ExportDirectory(str(tmp_path)), asyncio.run(plan_export(request)))
 

@@ -10,7 +10,7 @@ from barnabas.pipeline.log_source import control_batches as module
 from barnabas.pipeline.log_source.control_batches import control_batches, control_records
 from barnabas.pipeline.log_source.errors import CorruptLog
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.protocol.control_record import (
     ControlType,
     ShareDelta,
@@ -87,7 +87,7 @@ def index_of(batches: list[bytes], count: int) -> bytes:
 
 
 def slices_of(written: WrittenDirectory, slice_bytes: int) -> list[SegmentSlice]:
-    return slice_partition(written.folder(), Wanted(), slice_bytes)
+    return slice_partition(written.folder(), LogBounds(), slice_bytes)
 
 
 @pytest.mark.parametrize("slice_bytes", [1, 1000, 2**40])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.log_source.errors import CorruptLog
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
-from barnabas.pipeline.log_source.slicing import Wanted, log_end_offset, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, log_end_offset, slice_partition
 from barnabas.protocol.record_batch import read_header
 from tests.pipeline.log_source.reading import plan_read, read_offsets, rows_of
 from tests.pipeline.log_source.written_directory import WrittenDirectory, batch_of
@@ -32,7 +32,7 @@ def spans(slices: list[SegmentSlice]) -> list[tuple[int, int]]:
 def test_slices_tile_a_segment_and_begin_at_batches(written: WrittenDirectory) -> None:
     batches = [batch_of(10 * number, 10) for number in range(20)]
     path = written.segment(batches)
-    slices = slice_partition(written.folder(), Wanted(), 3 * len(batches[-1]))
+    slices = slice_partition(written.folder(), LogBounds(), 3 * len(batches[-1]))
     assert slices[0].start_position == 0
     assert slices[-1].end_position == path.stat().st_size
     for one, following in pairwise(slices):
@@ -48,7 +48,7 @@ def test_slices_tile_a_segment_and_begin_at_batches(written: WrittenDirectory) -
 def test_only_the_newest_segments_last_slice_is_the_logs_end(written: WrittenDirectory) -> None:
     for base_offset in (0, 20):
         written.segment([batch_of(base_offset, 10), batch_of(base_offset + 10, 10)])
-    slices = slice_partition(written.folder(), Wanted(), 1)
+    slices = slice_partition(written.folder(), LogBounds(), 1)
     assert [one.is_log_end for one in slices] == [False, False, False, True]
 
 
@@ -56,7 +56,7 @@ def test_without_an_index_headers_are_walked(written: WrittenDirectory) -> None:
     batch = batch_of(100, 10)
     path = written.segment([batch_of(100 + 10 * number, 10) for number in range(10)])
     path.with_suffix(".index").unlink()
-    slices = slice_partition(written.folder(), Wanted(), 2 * len(batch))
+    slices = slice_partition(written.folder(), LogBounds(), 2 * len(batch))
     assert len(slices) == 5
     assert [one.first_offset for one in slices] == [100, 120, 140, 160, 180]
 
@@ -78,14 +78,14 @@ def test_an_index_of_preallocated_size_is_followed(written: WrittenDirectory) ->
     path = written.segment([batch_of(10 * number, 10) for number in range(10)])
     with path.with_suffix(".index").open("ab") as file:
         file.write(bytes(800))
-    assert len(slice_partition(written.folder(), Wanted(), 1)) == 10
+    assert len(slice_partition(written.folder(), LogBounds(), 1)) == 10
 
 
 def test_an_offset_prunes_segments_and_both_ends_of_one(written: WrittenDirectory) -> None:
     batch_bytes = len(batch_of(100, 10))
     for base_offset in (100, 200, 300):
         written.segment([batch_of(base_offset + 10 * number, 10) for number in range(10)])
-    slices = slice_partition(written.folder(), Wanted(235, 255), WHOLE)
+    slices = slice_partition(written.folder(), LogBounds(235, 255), WHOLE)
     assert [one.segment_base_offset for one in slices] == [200]
     (start, end) = spans(slices)[0]
     assert 2 * batch_bytes <= start <= 3 * batch_bytes
@@ -95,7 +95,7 @@ def test_an_offset_prunes_segments_and_both_ends_of_one(written: WrittenDirector
 def test_a_least_time_prunes_by_the_time_index(written: WrittenDirectory) -> None:
     for base_offset in (0, 100, 200):
         written.segment([batch_of(base_offset + 10 * number, 10) for number in range(10)])
-    slices = slice_partition(written.folder(), Wanted(time_min_ms=155), WHOLE)
+    slices = slice_partition(written.folder(), LogBounds(time_min_ms=155), WHOLE)
     assert [one.segment_base_offset for one in slices] == [100, 200]
     assert 130 <= slices[0].first_offset <= 150
 
@@ -105,7 +105,7 @@ def test_times_that_go_back_are_not_pruned(written: WrittenDirectory) -> None:
     written.segment([batch_of(10 * number, 10, time_ms=time) for number, time in enumerate(times)])
     written.segment([batch_of(40, 10, time_ms=50)])
     for least, expected in ((950, range(0)), (901, range(21, 30)), (505, range(20, 30))):
-        slices = slice_partition(written.folder(), Wanted(time_min_ms=least), WHOLE)
+        slices = slice_partition(written.folder(), LogBounds(time_min_ms=least), WHOLE)
         read = {offset for one in slices for offset in range(one.first_offset, 50)}
         assert read >= set(expected)
 
@@ -118,7 +118,7 @@ def test_a_segment_that_may_not_be_flushed_is_not_left_out_by_its_time_index(
     data = path.with_suffix(".timeindex").read_bytes()
     path.with_suffix(".timeindex").write_bytes(data[:0])
     written.checkpoint("recovery-point-offset-checkpoint", {("t", 0): 10})
-    slices = slice_partition(written.folder(), Wanted(time_min_ms=5000), WHOLE)
+    slices = slice_partition(written.folder(), LogBounds(time_min_ms=5000), WHOLE)
     assert [one.segment_base_offset for one in slices] == [0, 20]
 
 
@@ -126,7 +126,7 @@ def test_a_foreign_file_is_named(written: WrittenDirectory) -> None:
     path = written.segment([batch_of(0, 10)])
     path.write_bytes(b"This is a diary, and nothing of it is a batch of records. " * 10)
     with pytest.raises(CorruptLog, match=f"^{path}: at 0 is no batch"):
-        slice_partition(written.folder(), Wanted(), WHOLE)
+        slice_partition(written.folder(), LogBounds(), WHOLE)
 
 
 def test_an_old_message_format_is_named(written: WrittenDirectory) -> None:
@@ -135,7 +135,7 @@ def test_an_old_message_format_is_named(written: WrittenDirectory) -> None:
     data[16] = 1
     path.write_bytes(data)
     with pytest.raises(CorruptLog, match="message format 1, which isn't supported"):
-        slice_partition(written.folder(), Wanted(), WHOLE)
+        slice_partition(written.folder(), LogBounds(), WHOLE)
 
 
 @pytest.mark.parametrize("tail", [b"", b"\x00" * 20, b"\x00" * 500, batch_of(20, 10)[:70]])
@@ -149,7 +149,7 @@ def test_the_log_ends_behind_its_last_whole_batch(written: WrittenDirectory, tai
 def test_a_log_without_batches_ends_where_its_segment_begins(written: WrittenDirectory) -> None:
     written.segment([], base_offset=70)
     assert log_end_offset(written.folder()) == 70
-    assert slice_partition(written.folder(), Wanted(), WHOLE) == []
+    assert slice_partition(written.folder(), LogBounds(), WHOLE) == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody names it
 
 from barnabas.pipeline.log_source.control_batches import control_records
 from barnabas.pipeline.log_source.directories import find_partitions
-from barnabas.pipeline.log_source.slicing import Wanted, slice_partition
+from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.protocol.control_record import decode_control_record
 from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.polling import eventually
@@ -175,7 +175,7 @@ def test_share_state_in_the_log_is_no_records(
     assert rows == consumed(cluster, topic, 1, "read_uncommitted")
     (folder,) = find_partitions([data_directory(broker)], [topic])
     records = [
-        record for piece in slice_partition(folder, Wanted(), 2**40) for record in control_records(piece)
+        record for piece in slice_partition(folder, LogBounds(), 2**40) for record in control_records(piece)
     ]
     assert bool(records) == (broker.name == "barnabas")
     assert {getattr(decode_control_record(one.key, one.value), "group_id", None) for one in records} <= {

@@ -21,14 +21,14 @@ from zlib import crc32
 from barnabas.pipeline.audit import tables
 from barnabas.pipeline.audit.checks import Violation
 from barnabas.pipeline.audit.control_columns import ControlColumns
+from barnabas.pipeline.audit.control_decoder import read_columns
 from barnabas.pipeline.audit.control_walk import Found
 from barnabas.pipeline.audit.data_offsets import DataOffsets, offset_count, pack_runs
-from barnabas.pipeline.audit.decoding import read_columns
 from barnabas.pipeline.audit.delivery_rows import SharePartition, recorded_deliveries, told_deliveries
 from barnabas.pipeline.audit.findings import Findings, finding_rows, violation_row
 from barnabas.pipeline.audit.live_ranges import RANGES_MAX
 from barnabas.pipeline.audit.log_walk import LogWalk
-from barnabas.pipeline.audit.share_history import Replayed, ShareHistory
+from barnabas.pipeline.audit.share_history import ReplayedPack, ShareHistory
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 
@@ -65,7 +65,7 @@ class Answer(Protocol):
     """The result of a pass over one share-partition's history."""
 
     def take(
-        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+        self, history: ShareHistory, columns: ControlColumns, replayed: ReplayedPack
     ) -> Iterator[RecordBatch]: ...
     def finish(
         self, history: ShareHistory, log_start_offset: int, log_end_offset: int
@@ -79,7 +79,7 @@ class _Deliveries:
         self._key = key
 
     def take(
-        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+        self, history: ShareHistory, columns: ControlColumns, replayed: ReplayedPack
     ) -> Iterator[RecordBatch]:
         yield from _all_deliveries(self._key, history, columns, replayed)
         history.checkpoints.clear()
@@ -99,7 +99,7 @@ class _Findings:
         self._findings = Findings(key)
 
     def take(
-        self, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+        self, history: ShareHistory, columns: ControlColumns, replayed: ReplayedPack
     ) -> Iterator[RecordBatch]:
         for batch in _all_deliveries(self._key, history, columns, replayed):
             self._findings.take_deliveries(batch)
@@ -187,7 +187,7 @@ def _damage_rows(task: ReplayTask, damage: Sequence[Violation]) -> RecordBatch:
 
 
 def _all_deliveries(
-    key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: Replayed
+    key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: ReplayedPack
 ) -> Iterator[RecordBatch]:
     yield recorded_deliveries(key, columns, replayed, has_causes=history.is_in_data)
     yield from _told_deliveries(key, history)
