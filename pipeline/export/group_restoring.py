@@ -44,6 +44,7 @@ LATE_SETTINGS: Final = frozenset(
 )
 """Settings that decide which records a member gets, and when. They are set when the records in flight are
 restored, because they would keep records from the member that repeats the group's work.
+`share.delay.header` is left out: the target itself has to hold back the records that wait by their own delay.
 """
 
 
