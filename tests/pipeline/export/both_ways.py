@@ -23,6 +23,7 @@ from barnabas.pipeline.reading import PartitionRanges, read_records
 from barnabas.pipeline.schema import RECORD_COLUMNS
 from barnabas.pipeline.servers import Servers, take_servers
 from tests.clients.cluster import Cluster, unique
+from tests.clients.polling import eventually
 
 POLL_SECONDS = 3.0
 """A group that gets no records for this time has got all of them."""
@@ -186,8 +187,7 @@ def delete_topic(broker: LocalBroker, topic: str) -> None:
     cluster = Cluster(broker.address)
     (deleted,) = cluster.admin.delete_topics([topic], operation_timeout=20).values()
     deleted.result(20)
-    while topic in topic_names(broker):
-        time.sleep(0.05)
+    eventually(lambda: topic not in topic_names(broker), awaited="the topic is gone")
 
 
 def make_like(request: RestoreRequest, plan: RestorePlan) -> RestoreState:

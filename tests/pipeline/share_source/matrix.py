@@ -6,6 +6,7 @@ the sink against the produced records. `make matrix` runs each row several times
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -20,6 +21,10 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.client import ShareConsumer
+from tests.clients.cluster import Cluster
+from tests.clients.polling import DEADLINE_SECONDS
 
 RUNS_MAX = 6
 RUN_SECONDS = 250
@@ -88,6 +93,24 @@ def once(batch_id: int, fault: Callable[[], None]) -> Callable[[int], None]:
             fault()
 
     return hook
+
+
+def outlast_a_lock(cluster: Cluster, *, duration_ms: int) -> None:
+    """Return when a lock that begins now has expired: a second member gets the record of a first one."""
+    topic = cluster.topic()
+    cluster.produce(topic, ["witness"])
+    asyncio.run(_outlast_a_lock(cluster, topic, cluster.group(record_lock_duration_ms=duration_ms)))
+
+
+async def _outlast_a_lock(cluster: Cluster, topic: str, group: str) -> None:
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        ShareConsumer(cluster.bootstrap, group=group, topics=[topic]) as first,
+        ShareConsumer(cluster.bootstrap, group=group, topics=[topic]) as second,
+    ):
+        for consumer in (first, second):
+            while not await consumer.poll(timeout=1):
+                pass
 
 
 def start(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.pipeline.share_source.matrix import (
     InjectedError,
     Sink,
     once,
+    outlast_a_lock,
     run_driver,
     run_to_the_end,
     start,
@@ -108,7 +108,7 @@ def test_a_batch_that_takes_longer_than_a_lock(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink, renew: str
 ) -> None:
     options = produced(cluster, record_lock_duration_ms="1000") | {"renewLocks": renew}
-    sink.before = once(1, lambda: time.sleep(1.5))  # the work of the batch
+    sink.before = once(1, lambda: outlast_a_lock(cluster, duration_ms=1000))  # the work of the batch
     run_to_the_end(spark, options, tmp_path / "checkpoint", sink, numbered(RECORDS))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from unittest.mock import AsyncMock, create_autospec, patch
 
@@ -32,6 +32,19 @@ from tests.clients.polling import eventually
 COMMITTED = Isolation.READ_COMMITTED
 
 
+class KilledError(Exception):
+    """The driver ends here."""
+
+
+class KilledAtTasks(Transactions):
+    """Transactions of a driver that is killed when it is to end the first transaction of a task."""
+
+    async def end(self, writer: Writer, *, commit: bool) -> None:
+        if "-task-" in str(writer.transactional_id):
+            raise KilledError
+        await super().end(writer, commit=commit)
+
+
 class Query:
     """A streaming query as the sink sees it: tasks that write, a driver that commits."""
 
@@ -53,27 +66,22 @@ class Query:
         TopicStreamWriter(self.options).abort(messages, batch_id)
 
     def decide(self, batch_id: int, *messages: TaskMessage) -> None:
-        """A driver's commit that is killed after the decision, before it ends a transaction."""
+        """A driver's commit that is killed after the decision, before it ends a task's transaction."""
+        names = Job(self.id, batch_id, is_stream=True).names(self.options)
 
-        async def killed(committing: Committing) -> None:
-            with patch.object(committing, "_end", AsyncMock(side_effect=KeyboardInterrupt)):
-                await committing.commit([one.writer for one in messages if one.writer], self.topic)
-
-        with pytest.raises(KeyboardInterrupt):
-            self.run(batch_id, killed)
-
-    def run(self, batch_id: int, step: Callable[[Committing], Awaitable[None]]) -> None:
         async def go() -> None:
-            async with self.transactions() as transactions:
-                names = Job(self.id, batch_id, is_stream=True).names(self.options)
-                await step(Committing(transactions, names, batch_id))
+            async with self.transactions(KilledAtTasks) as transactions:
+                writers = [one.writer for one in messages if one.writer]
+                await Committing(transactions, names, batch_id).commit(writers, self.topic)
 
-        asyncio.run(go())
+        with pytest.raises(KilledError):
+            asyncio.run(go())
+        assert self.decided_batch() == batch_id
 
     @asynccontextmanager
-    async def transactions(self) -> AsyncGenerator[Transactions]:
+    async def transactions(self, kind: type[Transactions] = Transactions) -> AsyncGenerator[Transactions]:
         cluster = self.options.servers.cluster()
-        transactions = Transactions(cluster)
+        transactions = kind(cluster)
         try:
             yield transactions
         finally:
