@@ -1,4 +1,4 @@
-"""The manifest of an export: `manifest.json`, version 1 or 2 (pure).
+"""The manifest of an export: `manifest.json`, version 1 or 2. Pure.
 
 It is written twice: as the plan, before the first record, with `is_complete` false, and after all records. A
 run goes on with the plan of a stopped run, so the export shows topics and groups at one time, even if it was

@@ -1,4 +1,4 @@
-"""Maps offsets of the source to offsets of the target, only for the offsets of groups (pure).
+"""Maps offsets of the source to offsets of the target, only for the offsets of groups. Pure.
 
 Offsets shift when records are written again, because a log has offsets without records: transaction markers,
 state of share groups, compacted records. For a group, an offset means "the first record at or behind it". So

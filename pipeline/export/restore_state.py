@@ -1,4 +1,4 @@
-"""The progress of a restore into one cluster: `restore-<cluster id>.json`, version 1 (pure).
+"""The progress of a restore into one cluster: `restore-<cluster id>.json`, version 1. Pure.
 
 The file stands beside the manifest. It has the topics, whether the restore created them, and the offsets at
 which its records begin. It does not have the number of restored records: the target's log shows that. Only

@@ -1,4 +1,4 @@
-"""The plan of a replay: chunks that are written one after another (pure).
+"""The plan of a replay: chunks that are written one after another. Pure.
 
 A piece is a run of rows of one file, or of offsets of one partition. The plan is made once and kept: a replay
 that goes on later has the same chunks, even if the table or topic has new records.

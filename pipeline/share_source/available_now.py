@@ -1,4 +1,4 @@
-"""Decides when a query with Trigger.AvailableNow has read all records that were there at its start (pure).
+"""Decides when a query with Trigger.AvailableNow has read all records that were there at its start.
 
 A run ends when the group is done with every record below the noted end offsets, in the partitions that are
 assigned to this member. Other members may hold records that never come to this one. So a run also ends if it

@@ -1,4 +1,4 @@
-"""The ranges that one query has acquired and not settled yet (pure).
+"""The ranges that one query has acquired and not settled yet. Pure.
 
 Acquired ranges wait until a batch takes them; then they are out until that batch is done. The broker may end
 a lock at any time: then the range is removed here. A waiting range will be delivered again; a range that was

@@ -1,4 +1,4 @@
-"""Records that are done but not confirmed: when redelivered, they are settled and not emitted (pure).
+"""Records that are done but not confirmed: when redelivered, they are settled and not emitted. Pure.
 
 A broker may or may not have processed an acknowledgement that was not confirmed (a lost connection, an ended
 lock, a dead driver). The ledger has its offsets and the verdict. They leave the ledger when they are

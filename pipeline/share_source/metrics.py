@@ -1,4 +1,4 @@
-"""Counts of acquired offsets and of their outcomes, since the query's checkpoint began (pure).
+"""Counts of acquired offsets and of their outcomes, since the query's checkpoint began. Pure.
 
 The counts are in the offset, so they outlive the driver, and in the query's progress.
 """

@@ -1,4 +1,4 @@
-"""The source's offset: Spark writes it ahead of each batch, and it defines the batch (pure).
+"""The source's offset: Spark writes it ahead of each batch, and it defines the batch. Pure.
 
 An offset has the ranges of its batch, so that a replay holds the same records; the ledger of records that are
 done but not confirmed; and the member's id, under which a restarted query joins its group again.

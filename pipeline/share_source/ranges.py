@@ -1,4 +1,4 @@
-"""Arithmetic of offset ranges: acquired, new and done ones (pure).
+"""Arithmetic of offset ranges: acquired, new and done ones. Pure.
 
 A range has both ends inclusive. Lists of ranges are ascending and disjoint. Acquired ranges have a delivery
 count, which all parts cut from them keep.

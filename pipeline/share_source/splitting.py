@@ -1,4 +1,4 @@
-"""Splits a batch's ranges into tasks with similar numbers of offsets (pure).
+"""Splits a batch's ranges into tasks with similar numbers of offsets. Pure.
 
 Ranges keep their order, so a task reads few partitions and few parts of a log. There is one task for each
 partition while there are free cores. A task has a cost of some 40 ms if Spark talks to its workers over TCP,

@@ -1,4 +1,4 @@
-"""The acknowledgements of a batch that is done: accepted, except for the user's decisions (pure)."""
+"""The acknowledgements of a batch that is done: accepted, except for the user's decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifies batches, and tells whether a table has a batch already (pure).
+"""Identifies batches, and tells whether a table has a batch already. Pure.
 
 Spark numbers the micro-batches of a query. It repeats only the last one, under its number and with the same
 records. A different batch under a number that the table knows comes from a checkpoint that is older than the

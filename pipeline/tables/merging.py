@@ -1,4 +1,4 @@
-"""Plans which small files are merged together (pure)."""
+"""Plans which small files are merged together. Pure."""
 
 from __future__ import annotations
 

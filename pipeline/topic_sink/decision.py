@@ -1,4 +1,4 @@
-"""The decision that a batch is to be committed, which is written before any transaction is ended (pure).
+"""The decision that a batch is to be committed, which is written before any transaction is ended.
 
 It is kept in the committed offsets of a consumer group of the sink: the offset counts the decisions, and the
 metadata name the transactions. If they are longer than Kafka allows for one partition, they go on in the next

@@ -1,4 +1,4 @@
-"""Plans a read: the ranges of offsets, their split into tasks, and the size of a micro-batch (pure).
+"""Plans a read: the ranges of offsets, their split into tasks, and the size of a micro-batch.
 
 All results depend only on offsets and options, so a batch that Spark replays is split into the same tasks.
 """
