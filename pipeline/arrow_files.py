@@ -1,10 +1,13 @@
 """Files in one directory on any file system that PyArrow knows: local, S3, GCS, HDFS, Azure.
 
-A file has its name only once it is whole: it is written under another name and then moved.
+A file has its name only once it is whole: it is written under another name and then moved. On a local file
+system it is durable before the move, and the move before the caller goes on, so a power failure leaves no
+damaged file under its final name. Other file systems make a closed file durable themselves.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -58,10 +61,19 @@ class ArrowFiles:
         Until then its name ends in `unfinished`.
         """
         path = self.path(name)
-        self.system.create_dir(path.rpartition("/")[0], recursive=True)
+        directory = path.rpartition("/")[0]
+        is_local = self.system.type_name == "local"
+        if is_local:
+            _make_durable_directory(Path(directory))
+        else:
+            self.system.create_dir(directory, recursive=True)
         with self.system.open_output_stream(path + unfinished) as stream:
             yield stream
+        if is_local:
+            _sync(path + unfinished)
         self.system.move(path + unfinished, path)
+        if is_local:
+            _sync(directory)
 
     def remove(self, name: str) -> None:
         """Removes a file; does nothing if there is none."""
@@ -69,6 +81,23 @@ class ArrowFiles:
             self.system.delete_file(self.path(name))
         except FileNotFoundError:
             return
+
+
+def _make_durable_directory(directory: Path) -> None:
+    """Makes a local directory with its parents, each with a durable entry in the one above it."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        _sync(path.parent)
+
+
+def _sync(path: str | Path) -> None:
+    """Makes the content of a local file, or the entries of a local directory, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _pyarrow_fs() -> Any:
