@@ -9,7 +9,8 @@ from barnabas.protocol.control_record import ShareCheckpoint
 
 class CheckpointTaken(NamedTuple):
     """A checkpoint. `kind` is first, begun, regular, reset or tombstone; `delta_count` is the number of
-    deltas of the one before it; `untold_record_count` the number of records whose outcome only it has.
+    deltas of the one before it; `untold_record_count` is the number of records whose outcome is in no
+    delta, only in this checkpoint.
     """
 
     control_offset: int

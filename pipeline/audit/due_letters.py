@@ -64,10 +64,10 @@ class DueLetters:
         return len(self._due)
 
     def take(self, outcome: Delivery) -> list[Delivery] | None:
-        """The rows for this outcome, if it begins or ends letters: none as long as they are due.
+        """The rows for this outcome, if it begins or ends letters: an empty list while they are due.
 
-        None if it has to do with no letter. The rows of a later outcome are those of the letters that it
-        ends, and those of its other records. An outcome that may not follow is a row itself, too.
+        None if it neither begins nor ends a letter. The rows of a later outcome are those of the letters that
+        it ends, and those of its other records. An outcome that may not follow is a row itself, too.
         """
         first, last, state = outcome[:3]
         if state is _ARCHIVING:

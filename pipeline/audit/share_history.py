@@ -480,7 +480,7 @@ def _described(state: RecordState, delivery_count: int) -> str:
 
 
 def _broken_check(was: Range, state: int) -> Check:
-    """The check that a range fails which may not follow."""
+    """The check that is violated by a range that may not follow."""
     if is_final(was.state):
         return Check.FINAL_CHANGED
     if was.state is _ARCHIVING and state not in (_ARCHIVING, RecordState.ARCHIVED):

@@ -4,8 +4,8 @@
     records/<topic>-<partition>/<start>-<end>.parquet   records by offset, `end` exclusive
     restore-<cluster id>.json                           the progress of a restore into that cluster
 
-A file has its name only once it is whole (`arrow_files`). The driver and every executor must reach the same
-directory, so on a cluster it can't be a local one.
+A file has its name only once it is whole and, on a local disk, durable (`arrow_files`). The driver and every
+executor must reach the same directory, so on a cluster it can't be a local one.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ Four cases are not exact. A record between these without a state in the source i
 count of 1. Records above the target's limit of locks stay new to the group. A record at the target's delivery
 limit gets one delivery less and is delivered once more, because the target would archive it otherwise. A
 record on its way to a dead letter is archived without it if the target writes none. The result counts the
-last three cases. Any other behaviour of the target is an error, after which the restore can
-be repeated.
+last three cases. Any other behaviour of the target is an error, after which the restore can be repeated.
 """
 
 from __future__ import annotations
@@ -97,9 +96,9 @@ class InFlightReplay:
     async def run(self, wanted: Sequence[WantedState], record_count: int) -> Inexact:
         """Brings `record_count` records from the start offset on into the wanted states.
 
-        `wanted` ascends and is disjoint, and ends with these records, which do not count those without a
-        delivery. Raises `PipelineError` if the target
-        delivers other records, `BrokerError` and `BrokerUnavailableError`.
+        `wanted` ascends and is disjoint, and its end is that of these records. `record_count` leaves out
+        records without a delivery. Raises `PipelineError` if the target delivers other records, `BrokerError`
+        and `BrokerUnavailableError`.
         """
         goals = _Goals(wanted, has_letters=self._limits.has_letters)
         deliveries_max = self._limits.deliveries_max - 1

@@ -30,7 +30,7 @@ ARCHIVING: Final = "archiving"
 class ExportedSlice:
     """Some records of a partition, in the order of their offsets, in one Parquet file.
 
-    `sha256` is that of `record_digest`. It, counts and sizes are known when the slice is written.
+    `sha256` is that of `record_digest`. Digest, count and size are known when the slice is written.
     """
 
     path: str

@@ -1,6 +1,6 @@
 """Cuts the segments of a partition into slices that each begin at a batch.
 
-The `.index` has the position of a batch at every few kilobytes. Behind its last entry, and without a usable
+The `.index` has the position of a batch every few kilobytes. Behind its last entry, and without a usable
 index, headers are read. The `.index` and the `.timeindex` also show which segments, and which ends of a
 segment, hold no wanted records. Each position from an index is checked against the batch there.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The result. `row_count` counts all rows of the plan, with offsets without a record."""
+    """The result. `row_count` counts all rows of the plan, also offsets without a record."""
 
     row_count: int
     record_count: int

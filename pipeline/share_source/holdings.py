@@ -61,7 +61,7 @@ class Holdings:
     ) -> int:
         """Adds ranges that wait for a batch; returns the number of offsets that were already waiting.
 
-        The locks of those had ended before this clock showed it, for example on a suspended machine.
+        Their locks had ended before this clock showed it, for example on a suspended machine.
         """
         added = [_Waiting(one, lock_deadline_ms) for one in acquired]
         if not added:
