@@ -6,7 +6,7 @@ control offsets of the partition. They come in stretches, ascending and packed, 
 dropped. Below the known offsets every offset of a range counts, so its count may be too high by the control
 offsets there, but never too low.
 
-Records that compaction removed count as data, like in the broker. This module is pure.
+Records that compaction removed count as data, like in the broker. Pure.
 """
 
 from __future__ import annotations
