@@ -67,6 +67,8 @@ class OrderedCommits:
         self._steps = steps
         self._run = run
         self._partition_of = partition_of
+        self._queued = WaitingCommits()
+        """Commits whose operation has not begun, because an append to the partition is under way."""
         self._waiting = WaitingCommits()
         self._deadlines: DeadlineTable[WaitingCommit] = DeadlineTable()
         self._retried: set[str] = set()
@@ -79,11 +81,15 @@ class OrderedCommits:
     def commit(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
         """The outcome of each offset once the commit is written."""
         one = WaitingCommit(commit, _ranges_of(commit.request))
+        self._queued.add(one)
         entered = self._run(one.group_id, partial(self._entering, one))
         entered.when_done(partial(self._on_entered, one))
         return one.reply
 
     def _entering(self, one: WaitingCommit) -> Steps[None]:
+        if not self._queued.has(one):
+            return  # withdrawn meanwhile
+        self._queued.remove(one)
         stored, codes = self._steps.checked(one.commit, self._waiting.range_count)
         one.ranges = _ranges_of(stored)
         if not one.ranges:
@@ -93,23 +99,31 @@ class OrderedCommits:
         self._waiting.add(one)
         self._deadlines.restart(one, one.commit.wait_until_ms)
         yield from self._answering(one.group_id)
+        if not one.may_wait and not one.reply.done:
+            self._refuse(one, _has_request_behind())
 
     def _on_entered(self, one: WaitingCommit, entered: Completion[None]) -> None:
+        self._queued.remove(one)
         if entered.error is not None and not one.reply.done:
             self._refuse(one, entered.error)
 
     def withdraw(self, commit: TransactionalCommit) -> None:
         """The client is gone: the commit does not take place, unless it is being written."""
-        for one in self._waiting.of_group(commit.request.group_id):
-            if one.commit is commit:
-                self._remove(one)
+        queued = self._queued.find(commit)
+        if queued is not None:
+            self._queued.remove(queued)
+        waiting = self._waiting.find(commit)
+        if waiting is not None:
+            self._remove(waiting)
 
     def end_wait(self, commit: TransactionalCommit) -> None:
-        """A request waits behind the commit: TRANSACTION_ABORTABLE."""
-        for one in self._waiting.of_group(commit.request.group_id):
-            if one.commit is commit:
-                message = "A request waits behind the commit. Commit on a connection of its own."
-                self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
+        """A request waits behind the commit: TRANSACTION_ABORTABLE, unless it need not wait."""
+        queued = self._queued.find(commit)
+        if queued is not None:
+            queued.may_wait = False
+        waiting = self._waiting.find(commit)
+        if waiting is not None:
+            self._refuse(waiting, _has_request_behind())
 
     def try_again(self, group_id: str) -> None:
         """The offsets or the members of the group have changed."""
@@ -190,6 +204,11 @@ def _ranges_of(request: CommitRequest) -> Ranges:
         if one.ranges is not None
     }
     return {key: ones for key, ones in ranges.items() if ones}
+
+
+def _has_request_behind() -> ApiError:
+    message = "A request waits behind the commit. Commit on a connection of its own."
+    return ApiError(ErrorCode.transaction_abortable, message)
 
 
 def _none_waits(_: OffsetKey) -> int:

@@ -36,6 +36,8 @@ class WaitingCommit:
         self.commit = commit
         self.ranges = ranges
         self.reply: Completion[list[ErrorCode]] = Completion()
+        self.may_wait = True
+        """False once a request waits behind the commit."""
 
     @property
     def group_id(self) -> str:
@@ -79,7 +81,7 @@ def next_to_answer(
 
 
 class WaitingCommits:
-    """The waiting commits of all groups, in the order of their arrival."""
+    """Commits of all groups that are queued or wait, in the order of their arrival."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, list[WaitingCommit]] = {}
@@ -93,6 +95,12 @@ class WaitingCommits:
 
     def of_group(self, group_id: str) -> list[WaitingCommit]:
         return list(self._by_group.get(group_id, ()))
+
+    def find(self, commit: TransactionalCommit) -> WaitingCommit | None:
+        return next((one for one in self.of_group(commit.request.group_id) if one.commit is commit), None)
+
+    def has(self, wanted: WaitingCommit) -> bool:
+        return any(one is wanted for one in self._by_group.get(wanted.group_id, ()))
 
     def range_count(self, key: OffsetKey) -> int:
         """The waiting ranges of a partition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordinator.group.member_identity import MemberIdentity
+from barnabas.coordinator.offsets.requests import TransactionalCommit
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -187,6 +188,66 @@ def test_waiting_ranges_count_for_the_limit() -> None:
     assert refused.result() == [ErrorCode.invalid_commit_offset_size]
     commit_ranges_in_transaction(bench, (40, 44), producer=A).result()
     assert waiting.result() == ANSWERED
+
+
+# A commit whose partition has an append under way
+
+
+def start_commit_behind_an_append(
+    bench: Bench, *ranges: tuple[int, int], producer: ProducerIdentity = B
+) -> tuple[TransactionalCommit, Reply]:
+    """A commit that is queued until `bench.log.release()` ends the append of another partition's offset."""
+    bench.log.held = True
+    commit_ranges(bench, start=1, partition=TopicIdPartition(NO_TOPIC_ID, 2))
+    commit = transactional_ranges(bench, {FIRST_PARTITION: ranges}, producer=producer)
+    reply = bench.offsets.commit_in_transaction(commit)
+    bench.log.held = False
+    return commit, reply
+
+
+def test_a_queued_commit_with_a_request_behind_it_does_not_begin_to_wait() -> None:
+    bench = bench_at(39)
+    commit, queued = start_commit_behind_an_append(bench, (45, 49))
+    bench.offsets.end_wait(commit)
+    assert not queued.done
+    bench.log.release()
+    assert error_of(queued) is ErrorCode.transaction_abortable
+    assert bench.offsets.waiting_count == 0
+    commit_ranges(bench, (40, 44)).result()
+    end_transaction(bench, commit=True, producer=B)
+    assert state(bench) == (44, [])
+
+
+def test_a_queued_commit_with_a_request_behind_it_is_written_if_it_need_not_wait() -> None:
+    bench = bench_at(39)
+    commit, queued = start_commit_behind_an_append(bench, (40, 44))
+    bench.offsets.end_wait(commit)
+    bench.log.release()
+    assert queued.result() == ANSWERED
+
+
+@pytest.mark.parametrize("ranges", [(45, 49), (40, 44), (10, 20)])
+def test_a_queued_commit_whose_client_is_gone_does_not_take_place(ranges: tuple[int, int]) -> None:
+    bench = bench_at(39)
+    commit, queued = start_commit_behind_an_append(bench, ranges)
+    bench.offsets.withdraw(commit)
+    bench.log.release()
+    written = len(bench.log.batches)
+    assert (queued.done, bench.offsets.waiting_count) == (False, 0)
+    commit_ranges(bench, (40, 44)).result()
+    assert len(bench.log.batches) == written + 1
+    end_transaction(bench, commit=True, producer=B)
+    assert state(bench) == (44, [])
+
+
+def test_a_queued_commit_is_refused_while_the_coordinator_is_loaded_again() -> None:
+    bench = bench_at(39)
+    commit, queued = start_commit_behind_an_append(bench, (45, 49))
+    bench.offsets.end_wait(commit)
+    bench.reload()
+    assert error_of(queued) is ErrorCode.coordinator_load_in_progress
+    bench.offsets.withdraw(commit)
+    assert bench.offsets.waiting_count == 0
 
 
 # Members
