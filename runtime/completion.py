@@ -18,6 +18,8 @@ from barnabas.runtime.logging import get_logger
 
 log = get_logger("completion")
 
+_DEFECT = "a listener of a completion failed"
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -27,6 +29,10 @@ class Completion(Generic[T]):
 
     The owner of the work calls `complete` or `fail`, exactly once. Each listener is called exactly once, in
     the order of registration, on the caller's stack; a completion that is done calls a new listener at once.
+
+    A listener raises nothing: its exception is a defect, which is logged. Neither the owner of the work nor
+    the caller of `when_done` gets it. Work that may fail belongs in `then`, `then_run` or `end_with`, which
+    make the exception the outcome of the completion that others wait for.
     """
 
     __slots__ = ("_listeners", "_value", "done", "error")
@@ -64,7 +70,10 @@ class Completion(Generic[T]):
     def when_done(self, listener: Callable[[Completion[T]], object]) -> None:
         """Call `listener` with this completion when it is done: immediately if it is."""
         if self.done:
-            listener(self)
+            try:
+                listener(self)
+            except Exception:
+                log.exception(_DEFECT)
         elif self._listeners is None:
             self._listeners = [listener]
         else:
@@ -95,6 +104,19 @@ class Completion(Generic[T]):
             self.when_done(lambda _: self._pass_to(following, function))
         return following
 
+    def then_run(self, function: Callable[[T], Completion[U]]) -> Completion[U]:
+        """The outcome of the work that `function(value)` begins, done at once if all of it is. It carries an
+        error of this completion, of the function or of its work.
+        """
+        if self.done:
+            try:
+                return function(self.result())
+            except Exception as error:
+                return Completion.failed(error)
+        following: Completion[U] = Completion()
+        self.when_done(lambda _: following.end_with(lambda: function(self.result())))
+        return following
+
     def _pass_to(self, following: Completion[U], function: Callable[[T], U]) -> None:
         try:
             value = function(self.result())
@@ -110,14 +132,23 @@ class Completion(Generic[T]):
         else:
             self.complete(other.result())
 
+    def end_with(self, begin: Callable[[], Completion[T]]) -> None:
+        """End with the outcome of the work that `begin` starts now, or with its exception."""
+        try:
+            work = begin()
+        except Exception as error:
+            self.fail(error)
+        else:
+            work.when_done(self.end_as)
+
     def _call_listeners(self) -> None:
         listeners, self._listeners = self._listeners, None
         for listener in listeners or ():
             try:
                 listener(self)
             except Exception:
-                # A defect of the listener. The other listeners must still hear of the outcome.
-                log.exception("a listener of a completion failed")
+                # The other listeners must still hear of the outcome.
+                log.exception(_DEFECT)
 
     def __await__(self) -> Generator[Any, None, T]:
         """Returns the value, or raises the error; suspends only while the work is under way."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.coordinator.replay.interfaces import TransactionMarker
@@ -115,8 +114,13 @@ class AcknowledgementEnds:
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
         )
-        with suppress(ApiError, StorageError):  # the next leader examines them again
-            leader.transactions.end(TransactionEnd(producer, commit=False))
+        leader.transactions.end(TransactionEnd(producer, commit=False)).when_done(_report_defect)
+
+
+def _report_defect(ended: Completion[None]) -> None:
+    """After any other error the next leader examines the acknowledgements again."""
+    if ended.error is not None and not isinstance(ended.error, ApiError | StorageError):
+        logger.error("acknowledgements could not be undone", exc_info=ended.error)
 
 
 def _is_known(

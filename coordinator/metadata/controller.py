@@ -330,8 +330,7 @@ class Controller:
     ) -> None:
         self._appending = False
         if append.error is None:
-            self._replay(records, append.result())
-            reply.complete(result)
+            append.then(partial(self._replay, records, result)).when_done(reply.end_as)
         else:
             reply.fail(_as_api_error(append.error))
             self._note_failure(append.error)
@@ -345,13 +344,17 @@ class Controller:
             if self.on_failed is not None:
                 self.on_failed(error)
 
-    def _replay(self, records: Sequence[MetadataRecord], appended: Appended) -> None:
+    def _replay(self, records: Sequence[MetadataRecord], result: _T, appended: Appended) -> _T:
+        """Replay the records, tell the listeners, and return the result of the decision. An exception is a
+        defect: the caller of the operation gets it.
+        """
         changes = MetadataChanges()
         for record in records:
             self.image.replay(record, changes)
         self._log.replayed(appended, changes)
         for listener in self.listeners:
             listener(changes)
+        return result
 
 
 def _as_api_error(error: Exception) -> Exception:

@@ -6,7 +6,6 @@ No id is given out twice, also not after a crash: the rest of a block is lost wi
 from collections import deque
 from collections.abc import Callable
 
-from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
 
 
@@ -19,26 +18,27 @@ class ProducerIds:
         self._waiting: deque[Completion[int]] = deque()
 
     def next_id(self) -> Completion[int]:
-        """The next id; fails with `ApiError` if no block could be allocated."""
+        """The next id; fails with the error of the block if none could be allocated."""
         if self._left:
             return Completion.of(self._left.popleft())
         reply: Completion[int] = Completion()
         self._waiting.append(reply)
         if len(self._waiting) == 1:
-            self._allocate_block().when_done(self._allocated)
+            allocation: Completion[range] = Completion()
+            allocation.when_done(self._allocated)
+            allocation.end_with(self._allocate_block)
         return reply
 
     def _allocated(self, allocation: Completion[range]) -> None:
         waiting, self._waiting = self._waiting, deque()
-        try:
-            self._left.extend(allocation.result())
-        except ApiError as error:
+        if allocation.error is not None:
             for reply in waiting:
-                reply.fail(error)
+                reply.fail(allocation.error)
             return
+        self._left.extend(allocation.result())
         for reply in waiting:
             # More callers may wait than a block has ids; the others wait for the next block.
             if self._left:
                 reply.complete(self._left.popleft())
             else:
-                self.next_id().when_done(reply.end_as)
+                reply.end_with(self.next_id)

@@ -142,10 +142,11 @@ class DecidedTransactions:
     def _marker_ended(
         self, decided: DecidedTransaction, participant: Participant, written: Completion[None]
     ) -> None:
+        # After every other failure it is tried again, because a decision must be carried out.
         if isinstance(participant, TopicNamePartition) and is_refused(written):
             decided.refusing.add(participant)
             decided.remaining.discard(participant)
-        elif _is_written(written):
+        elif written.error is None:
             decided.remaining.discard(participant)
         self._round_ended(decided)
 
@@ -176,22 +177,7 @@ def being_loaded() -> ApiError:
 
 def is_refused(written: Completion[None]) -> bool:
     """Whether the log refuses the marker for good, because it knows a newer producer of the same id."""
-    try:
-        written.result()
-    except ApiError as error:
-        return error.code is ErrorCode.invalid_producer_epoch
-    except Exception:
-        return False
-    return False
-
-
-def _is_written(written: Completion[None]) -> bool:
-    """False for every other failure: it is tried again, because a decision must be carried out."""
-    try:
-        written.result()
-    except Exception:
-        return False
-    return True
+    return isinstance(written.error, ApiError) and written.error.code is ErrorCode.invalid_producer_epoch
 
 
 def _not_committed(partition: TopicNamePartition) -> ApiError:

@@ -17,7 +17,7 @@ class MarkerWriter(Protocol):
         nothing if the partition or the share group was deleted.
 
         Fails with INVALID_PRODUCER_EPOCH if the log knows a newer producer of the same id, otherwise with the
-        reason why the log cannot be written now.
+        reason why the log cannot be written now. Raises nothing: the end of the transaction waits for it.
         """
         ...
 

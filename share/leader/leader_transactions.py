@@ -54,11 +54,7 @@ class LeaderTransactions:
 
     def end(self, end: TransactionEnd) -> Completion[None]:
         """Record the outcome of all that waits for this transaction; nothing may be left to record."""
-        if not self._under_way:
-            return self._end(end)
-        ended: Completion[None] = Completion()
-        AllDone(self._under_way).when_done(lambda _: self._end(end).when_done(ended.end_as))
-        return ended
+        return AllDone(self._under_way).then_run(lambda _: self._end(end))
 
     def _end(self, end: TransactionEnd) -> Completion[None]:
         leader = self._leader

@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
@@ -25,7 +24,6 @@ from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import DeadLetterWriter, SharePartitionLeader, Surroundings
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
-from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -287,7 +285,7 @@ class SharePartitions:
             del self._loads[key]
             try:
                 self._begin_to_lead(key, log, loading.result(), starts_at_zero=starts_at_zero)
-            except (ApiError, StorageError) as error:
+            except Exception as error:
                 # Told at the end of their waits: woken now, those who wait would load again, and again fail.
                 told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
                 self._failed_loads[key] = _FailedLoad(error, told_until_ms)

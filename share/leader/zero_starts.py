@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
@@ -34,4 +35,4 @@ class ZeroStarts:
     def _record_gathered(self) -> None:
         gathered, self._gathered = self._gathered, {}
         for group_id, (partitions, recorded) in gathered.items():
-            self._record(group_id, partitions).when_done(recorded.end_as)
+            recorded.end_with(partial(self._record, group_id, partitions))

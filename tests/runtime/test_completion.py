@@ -1,6 +1,8 @@
 """Completions: done at once or later, with listeners, followers and waiters."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
@@ -63,6 +65,12 @@ def test_a_failing_listener_does_not_keep_the_others_waiting() -> None:
     assert [line["exc_info"] for line in lines] == [True]
 
 
+def test_an_exception_of_a_late_listener_is_logged_and_does_not_reach_its_caller() -> None:
+    with capture_logs() as lines:
+        Completion.of(1).when_done(refuse)
+    assert [line["exc_info"] for line in lines] == [True]
+
+
 def test_a_following_completion_has_the_result_of_the_function() -> None:
     completion = Completion[int]()
     doubled = completion.then(lambda value: value * 2)
@@ -86,6 +94,79 @@ def test_a_completion_may_end_as_another_has(other: Completion[int]) -> None:
     completion = Completion[int]()
     completion.end_as(other)
     assert (completion.done, completion.error) == (True, other.error)
+
+
+@pytest.mark.parametrize("is_first_done", [False, True])
+@pytest.mark.parametrize("is_second_done", [False, True])
+def test_work_that_follows_work_has_an_outcome_of_its_own(is_first_done: bool, is_second_done: bool) -> None:
+    first, second, seen = Completion[int](), Completion[str](), list[int]()
+
+    def begin(value: int) -> Completion[str]:
+        seen.append(value)
+        return second
+
+    if is_first_done:
+        first.complete(4)
+    if is_second_done:
+        second.complete("four")
+    outcome = first.then_run(begin)
+    if not is_first_done:
+        assert not seen
+        first.complete(4)
+    assert (seen, outcome.done) == ([4], is_second_done)
+    if not is_second_done:
+        second.complete("four")
+    assert outcome.result() == "four"
+
+
+def fails_at_once(_: int) -> Completion[int]:
+    raise RefusedError
+
+
+def fails_later(_: int) -> Completion[int]:
+    return REFUSED
+
+
+@pytest.mark.parametrize("is_first_done", [False, True])
+@pytest.mark.parametrize("begin", [fails_at_once, fails_later])
+def test_an_error_of_work_that_follows_is_its_outcome(
+    is_first_done: bool, begin: Callable[[int], Completion[int]]
+) -> None:
+    first = Completion.of(1) if is_first_done else Completion[int]()
+    outcome = first.then_run(begin)
+    if not is_first_done:
+        first.complete(1)
+    assert isinstance(outcome.error, RefusedError)
+
+
+@pytest.mark.parametrize("is_first_done", [False, True])
+def test_no_work_follows_work_that_has_failed(is_first_done: bool) -> None:
+    first = REFUSED if is_first_done else Completion[int]()
+    begun: list[int] = []
+
+    def begin(value: int) -> Completion[int]:
+        begun.append(value)
+        return Completion.of(value)
+
+    outcome = first.then_run(begin)
+    if not is_first_done:
+        first.fail(RefusedError())
+    assert (type(outcome.error), begun) == (RefusedError, [])
+
+
+@pytest.mark.parametrize("begin", [fails_at_once, fails_later])
+def test_a_completion_may_end_with_work_that_fails(begin: Callable[[int], Completion[int]]) -> None:
+    completion = Completion[int]()
+    completion.end_with(partial(begin, 1))
+    assert isinstance(completion.error, RefusedError)
+
+
+def test_a_completion_may_end_with_work_that_begins_now() -> None:
+    completion, work = Completion[int](), Completion[int]()
+    completion.end_with(lambda: work)
+    assert not completion.done
+    work.complete(3)
+    assert completion.result() == 3
 
 
 async def test_awaiting_a_finished_completion_does_not_suspend() -> None:

@@ -120,6 +120,28 @@ async def test_a_decision_that_raises_fails_its_reply_and_delays_no_other(
     assert behind.done
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_a_defect_of_a_listener_fails_the_reply_and_delays_no_other(
+    tmp_path: Path, is_held: bool
+) -> None:
+    def broken(_: MetadataChanges) -> None:
+        controller.listeners.remove(broken)
+        raise ZeroDivisionError
+
+    store = MemoryLog()
+    controller = controller_over(store, tmp_path)
+    await controller.start()
+    controller.listeners.append(broken)
+    store.held = is_held
+    breaking = controller.create_topics([NewTopic("t", 1)])
+    behind = controller.create_topics([NewTopic("u", 1)])
+    store.held = False
+    if is_held:
+        store.release()
+    assert isinstance(breaking.error, ZeroDivisionError)
+    assert [one.error for one in behind.result()] == [None]
+
+
 async def test_waiting_decisions_have_a_bound(tmp_path: Path) -> None:
     store = MemoryLog()
     controller = controller_over(store, tmp_path)

@@ -35,12 +35,23 @@ def test_waiting_callers_share_one_block_and_the_rest_ask_for_the_next() -> None
     assert ids.next_id().result() == 3
 
 
-def test_a_failed_block_fails_the_waiting_callers_and_is_asked_for_again() -> None:
+@pytest.mark.parametrize("error", [ApiError(ErrorCode.kafka_storage_error), ZeroDivisionError()])
+def test_a_failed_block_fails_the_waiting_callers_and_is_asked_for_again(error: Exception) -> None:
     blocks = Blocks()
     ids = ProducerIds(blocks.allocate)
     reply = ids.next_id()
-    blocks.asked[0].fail(ApiError(ErrorCode.kafka_storage_error))
-    with pytest.raises(ApiError):
-        reply.result()
+    blocks.asked[0].fail(error)
+    assert reply.error is error
     ids.next_id()
     assert len(blocks.asked) == 2
+
+
+def test_a_defect_while_the_next_block_is_asked_for_fails_those_who_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blocks = Blocks()
+    ids = ProducerIds(blocks.allocate)
+    replies = [ids.next_id() for _ in range(3)]
+    monkeypatch.setattr(ids, "_allocate_block", lambda: 1 // 0)
+    blocks.give()
+    assert [type(reply.error) for reply in replies] == [type(None), type(None), ZeroDivisionError]

@@ -84,6 +84,19 @@ def test_an_end_finds_nothing_after_an_acknowledgement_that_failed() -> None:
     assert leader.core.spso == 0
 
 
+def test_a_defect_in_an_end_that_has_waited_is_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Decision) -> Completion[None]:
+        raise ZeroDivisionError
+
+    leader = SlowLeader()
+    transactions = LeaderTransactions(leader, ManualClock())
+    transactions.acknowledge("member-1", batches(ACCEPT), PRODUCER)
+    ended = transactions.end(COMMIT)
+    monkeypatch.setattr(leader, "record_if_any", broken)
+    leader.write()
+    assert isinstance(ended.error, ZeroDivisionError)
+
+
 def test_an_end_that_is_asked_for_twice_is_done_when_one_is_recorded() -> None:
     leader = SlowLeader()
     transactions = LeaderTransactions(leader, ManualClock())

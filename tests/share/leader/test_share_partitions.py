@@ -48,7 +48,10 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
     assert stage.fetch(another).acquired == [(0, 1, 1)], "the lock of the forgotten leader has no effect"
 
 
-async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [LogOffline("the disk is gone"), ZeroDivisionError("a defect")])
+async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     """If they were woken, the waiting requests would load again and fail again, as fast as the loop can."""
     stage = await leading()
     loading: Completion[ShareStateImage] = Completion()
@@ -60,9 +63,11 @@ async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(monkeypatch
     monkeypatch.setattr(stage.store, "load", load)
     monkeypatch.setattr(stage.purgatory, "wake", woken.append)
     assert stage.share_partitions.lead(stage.key(), stage.log) is None
-    loading.fail(LogOffline("the disk is gone"))
-    assert woken == []
-    with pytest.raises(LogOffline):
+    under_way = stage.share_partitions.under_way(stage.key())
+    assert under_way is not None
+    loading.fail(error)
+    assert (under_way.done, woken) == (True, [])
+    with pytest.raises(type(error)):
         stage.share_partitions.lead(stage.key(), stage.log)
 
 
