@@ -18,7 +18,7 @@ from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.runtime.completion import Completion
+from barnabas.runtime.completion import AllDone, Completion
 from barnabas.share.leader.acknowledgements import Results, acknowledge, error_result
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
@@ -37,31 +37,35 @@ def acknowledge_in_transaction(
     INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS and
     COORDINATOR_LOAD_IN_PROGRESS.
     """
-    coordinator = broker.transactions.coordinator
     keys = _led(broker, request)
-    results: Completion[Results] = Completion()
+    if not keys:
+        return _acknowledge(broker, transaction, request, version)
+    added = broker.transactions.coordinator.add_participants(
+        *transaction, keys, client_version=_CLIENT_VERSION
+    )
+    return AllDone([added]).then_run(
+        lambda _: (
+            _acknowledge(broker, transaction, request, version)
+            if added.error is None
+            else Completion.of(_refused(request, added.error))
+        )
+    )
 
-    def go_on(added: Completion[None]) -> None:
-        if added.error is not None:
-            results.complete(_refused(request, added.error))
-            return
-        acknowledge(
-            broker.share_partitions,
-            broker.fetch_source.why_not_led,
-            request.group_id or "",
-            request.member_id or "",
-            request.topics,
-            version=version,
-            is_renew_ack=request.is_renew_ack,
-            lock_duration_ms=None,
-            record=partial(_record, coordinator, transaction),
-        ).when_done(results.end_as)
 
-    if keys:
-        coordinator.add_participants(*transaction, keys, client_version=_CLIENT_VERSION).when_done(go_on)
-    else:
-        go_on(Completion.of(None))
-    return results
+def _acknowledge(
+    broker: Broker, transaction: AcknowledgingTransaction, request: ShareAcknowledgeBody, version: int
+) -> Completion[Results]:
+    return acknowledge(
+        broker.share_partitions,
+        broker.fetch_source.why_not_led,
+        request.group_id or "",
+        request.member_id or "",
+        request.topics,
+        version=version,
+        is_renew_ack=request.is_renew_ack,
+        lock_duration_ms=None,
+        record=partial(_record, broker.transactions.coordinator, transaction),
+    )
 
 
 def _led(broker: Broker, request: ShareAcknowledgeBody) -> list[SharePartitionKey]:

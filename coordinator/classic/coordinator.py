@@ -237,16 +237,7 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
         """Run an operation that completes `reply` itself, now or later. If it fails, `refuse` makes the
         answer.
         """
-
-        def on_done(done: Completion[None]) -> None:
-            if done.error is None or reply.done:
-                return
-            if isinstance(done.error, ApiError):
-                reply.complete(refuse(done.error.code))
-            else:
-                reply.fail(done.error)
-
-        self._run(group_id, operation).when_done(on_done)
+        self._run(group_id, operation).when_done(partial(_pass_failure_on, reply, refuse))
 
     def _members_group(self, group_id: str) -> ClassicGroup:
         group = self._registry.get(group_id)
@@ -256,3 +247,14 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
 
     def _moment(self, now_ms: int) -> Moment:
         return Moment(now_ms, self._wall_ms())
+
+
+def _pass_failure_on(
+    reply: Completion[_Result], refuse: Callable[[ErrorCode], _Result], ended: Completion[None]
+) -> None:
+    if ended.error is None or reply.done:
+        return
+    if isinstance(ended.error, ApiError):
+        reply.complete(refuse(ended.error.code))
+    else:
+        reply.fail(ended.error)
