@@ -7,7 +7,6 @@ transaction, because a loss of power has taken the transaction's record, undoes 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas.coordinator.metadata.image import MetadataImage
@@ -21,6 +20,7 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.tasks import Tasks
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.pending_acknowledgements import TransactionEnd
@@ -46,7 +46,7 @@ class AcknowledgementEnds:
         self._groups = groups
         self._leaders = leaders
         self._load_leader = load_leader
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._unexamined: dict[SharePartitionKey, SharePartitionLeader] = {}
         """Leaders with acknowledgements that wait for the ends of transactions."""
 
@@ -64,11 +64,8 @@ class AcknowledgementEnds:
         leader = self._leaders.get(key)
         if leader is not None and leader.log.offline is None:
             return leader.transactions.end(end)
-        reply: Completion[None] = Completion()
-        task = asyncio.get_running_loop().create_task(self._end_when_loaded(key, end, reply))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return reply
+        loaded = self._tasks.run(self._load_leader(key))
+        return loaded.then_run(lambda leader: leader.transactions.end(end))
 
     def found(self, leader: SharePartitionLeader) -> None:
         """A new leader has acknowledgements that wait for the ends of transactions."""
@@ -86,24 +83,12 @@ class AcknowledgementEnds:
 
     async def drained(self) -> None:
         """Wait for the loads under way."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.drained()
 
     def _is_read(self, key: SharePartitionKey) -> bool:
         """Whether the group has share state in the partition. COORDINATOR_LOAD_IN_PROGRESS."""
         topic = self._image.topics_by_id.get(key.topic_id)
         return topic is not None and self._groups.reads(key)
-
-    async def _end_when_loaded(
-        self, key: SharePartitionKey, end: TransactionEnd, reply: Completion[None]
-    ) -> None:
-        try:
-            leader = await self._load_leader(key)
-            ended = leader.transactions.end(end)
-        except Exception as error:
-            reply.fail(error)
-        else:
-            ended.when_done(reply.end_as)
 
     def _undo(self, leader: SharePartitionLeader, pending: PendingAcknowledgement) -> None:
         producer = ProducerIdentity(pending.producer_id, pending.producer_epoch)

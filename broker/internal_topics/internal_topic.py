@@ -8,8 +8,7 @@ reopened, because the coordinator then begins from the log's records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from barnabas.broker.internal_topics.internal_topics import InternalTopicSpec, ensure_topic
 from barnabas.coordinator.metadata.controller import Controller
@@ -28,11 +27,11 @@ from barnabas.protocol.record_batch import BatchHeader, KeyValue, iterate_header
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.runtime.clock import Clock
-from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.metrics import MS_BOUNDS, Histogram
+from barnabas.runtime.tasks import Tasks
 from barnabas.storage.errors import CorruptBatch, LogClosed, StorageError
-from barnabas.storage.log.appended import Append
+from barnabas.storage.log.appended import Append, Appended
 from barnabas.storage.log.partition_log import PartitionLog
 
 logger = get_logger("internal_topic")
@@ -51,7 +50,7 @@ class InternalTopic:
         self._controller = controller
         self._logs = logs
         self._clock = clock
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self.append_ms = Histogram(MS_BOUNDS)
         """Durations of appends, including failed ones."""
         self.load_ms = Histogram(MS_BOUNDS)
@@ -118,12 +117,11 @@ class InternalTopic:
         """
         log = self._find_log(partition)
         if log is not None:
-            self._start(self._delete_before(log, offset))
+            self._tasks.start(self._delete_before(log, offset))
 
     async def drained(self) -> None:
         """Wait for the appends and deletions under way."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.drained()
 
     def _topic(self) -> Topic | None:
         return self._controller.image.topics_by_name.get(self._spec.name)
@@ -135,16 +133,12 @@ class InternalTopic:
     def _write(self, partition: int, write: Callable[[PartitionLog], Append]) -> Append:
         began_ms = self.now_ms()
         log = self._find_log(partition)
-        append: Append = Completion() if log is None else write(log)
-        if log is None:
-            self._start(self._write_when_open(append, partition, self.partition_count, write))
+        if log is not None:
+            append = write(log)
+        else:
+            append = self._tasks.run(self._write_first(partition, self.partition_count, write))
         append.when_done(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
         return append
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _delete_before(self, log: PartitionLog, offset: int) -> None:
         try:
@@ -154,19 +148,15 @@ class InternalTopic:
             name = log.topic_partition.directory_name
             logger.warning("old records not deleted", log=name, reason=str(error))
 
-    async def _write_when_open(
-        self, append: Append, partition: int, partition_count: int, write: Callable[[PartitionLog], Append]
-    ) -> None:
-        try:
-            topic = await ensure_topic(self._controller, self._spec)
-            if len(topic.partitions) != partition_count:
-                # An administrator created the topic first, so the records belong to another partition.
-                raise LogClosed(f"{self.name} was created with {len(topic.partitions)} partitions.")
-            appended = await write(await self._open_first(topic, partition))
-        except Exception as error:
-            append.fail(error)
-        else:
-            append.complete(appended)
+    async def _write_first(
+        self, partition: int, partition_count: int, write: Callable[[PartitionLog], Append]
+    ) -> Appended:
+        """Write to a log that is not open yet. `partition_count` is that of the decision."""
+        topic = await ensure_topic(self._controller, self._spec)
+        if len(topic.partitions) != partition_count:
+            # An administrator created the topic first, so the records belong to another partition.
+            raise LogClosed(f"{self.name} was created with {len(topic.partitions)} partitions.")
+        return await write(await self._open_first(topic, partition))
 
     async def _open_first(self, topic: Topic, partition: int) -> PartitionLog:
         """The partition's log, if it is opened for the first time.

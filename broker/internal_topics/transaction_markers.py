@@ -6,7 +6,6 @@ A deleted topic, or a partition that does not exist, needs no marker.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from barnabas.broker.internal_topics.acknowledgement_ends import AcknowledgementEnds
@@ -21,6 +20,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicNamePartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.tasks import Tasks
 from barnabas.storage.log.appended import Appended
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -43,7 +43,7 @@ class TransactionMarkers:
         self._groups = groups
         self._acknowledgements = acknowledgements
         self._clock = clock
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def write_marker(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
         """See `MarkerWriter.write_marker`. A refusal is logged, because correct clients never cause one."""
@@ -62,14 +62,9 @@ class TransactionMarkers:
             return self._groups.end_transaction(partition.partition, marker)
         log = self._logs.get(topic, partition.partition)
         if log is not None:
-            return self._append(log, marker)
-        reply: Completion[None] = Completion()
-        task = asyncio.get_running_loop().create_task(
-            self._write_when_open(topic, partition.partition, marker, reply)
-        )
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return reply
+            return self._append(marker, log)
+        opened = self._tasks.run(self._logs.open(topic, partition.partition))
+        return opened.then_run(partial(self._append, marker))
 
     def topic_of(self, partition: TopicNamePartition) -> Topic | None:
         """The topic, if it has the partition."""
@@ -77,21 +72,10 @@ class TransactionMarkers:
         return topic if topic is not None and 0 <= partition.partition < len(topic.partitions) else None
 
     async def drained(self) -> None:
-        """Wait for the writes under way."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait for the logs that are being opened. The logs wait for their own writes."""
+        await self._tasks.drained()
 
-    async def _write_when_open(
-        self, topic: Topic, partition: int, marker: TransactionMarker, reply: Completion[None]
-    ) -> None:
-        try:
-            log = await self._logs.open(topic, partition)
-        except Exception as error:
-            reply.fail(error)
-        else:
-            self._append(log, marker).when_done(reply.end_as)
-
-    def _append(self, log: PartitionLog, marker: TransactionMarker) -> Completion[None]:
+    def _append(self, marker: TransactionMarker, log: PartitionLog) -> Completion[None]:
         append = log.append_marker(
             *marker.producer,
             marker.coordinator_epoch,

@@ -16,6 +16,7 @@ from typing import Final
 from barnabas.broker.network.open_port import PortLost, SystemPort, open_port
 from barnabas.broker.testing.routes import Answer, Routes
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.tasks import Tasks
 
 log = get_logger("testing")
 
@@ -43,7 +44,7 @@ class ControlPort:
         self._port: SystemPort | None = None
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
         """Done if the port accepts no more connections."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Opens the port, 0 for a free one, and returns its number; the empty host is every interface.
@@ -58,14 +59,14 @@ class ControlPort:
         """Closes the port and all connections."""
         if self._port is not None:
             self._port.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.cancel()
 
     def _connect(self) -> asyncio.BaseProtocol:
         reader = asyncio.StreamReader(limit=HEADER_BYTES_MAX)
-        return asyncio.StreamReaderProtocol(reader, self._serve)
+        return asyncio.StreamReaderProtocol(reader, self._connected)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.start(self._serve(reader, writer))
 
     def _port_lost(self, error: PortLost) -> None:
         if not self.failed.done():
@@ -75,10 +76,6 @@ class ControlPort:
         log.warning(event, reason=reason)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         try:
             # The peer may go away at any time; it then has no use for an answer.
             with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

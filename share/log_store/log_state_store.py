@@ -7,11 +7,11 @@ that is in the log.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.tasks import Tasks
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
@@ -32,7 +32,7 @@ class LogStateStore:
         self._wall_ms = wall_ms
         self._deltas_per_checkpoint = deltas_per_checkpoint
         self._stores: dict[TopicIdPartition, PartitionStateStore] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def decisions_of(self, partition: TopicIdPartition, log: PartitionLog) -> PartitionStateStore:
         """See `ShareStateStore`."""
@@ -86,8 +86,7 @@ class LogStateStore:
 
     async def drained(self) -> None:
         """See `ShareStateStore`. The logs wait for their own writes."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.drained()
 
     def _recorded(
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int
@@ -110,30 +109,18 @@ class LogStateStore:
         self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
     ) -> Completion[None]:
         """Ends with the append, once the log is open, or when there turns out to be nothing to append to."""
-        written: Completion[None] = Completion()
-        task = asyncio.get_running_loop().create_task(self._write_when_open(key, append, written))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return written
+        return self._tasks.run(self._write_when_open(key, append))
 
     async def _write_when_open(
-        self,
-        key: SharePartitionKey,
-        append: Callable[[PartitionLog], Completion[None] | None],
-        written: Completion[None],
+        self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
     ) -> None:
-        try:
-            log = await self._open_log(key.topic_id_partition)
-            if log is not None:
-                # The last leader's decisions may still be on their way into the log.
-                await self.decisions_of(key.topic_id_partition, log).drained()
-                appended = append(log)
-                if appended is not None:
-                    await appended
-        except Exception as error:
-            written.fail(error)
-        else:
-            written.complete(None)
+        log = await self._open_log(key.topic_id_partition)
+        if log is not None:
+            # The last leader's decisions may still be on their way into the log.
+            await self.decisions_of(key.topic_id_partition, log).drained()
+            appended = append(log)
+            if appended is not None:
+                await appended
 
 
 def _undecided_image(log: PartitionLog, group_incarnation: int, state_epoch: int) -> ShareStateImage:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.tasks import Tasks
 from barnabas.storage.filesystem import FileSystem
 
 logger = get_logger("log")
@@ -23,19 +24,16 @@ class DelayedRemoval:
     def __init__(self, filesystem: FileSystem) -> None:
         self._filesystem = filesystem
         self._timers: set[asyncio.TimerHandle] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def remove_later(self, paths: Sequence[str], delay_ms: int) -> None:
         """Removes the files after `delay_ms`, unless closed before."""
 
         def due() -> None:
             self._timers.discard(timer)
-            task = loop.create_task(self._remove(paths))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._remove(paths))
 
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(delay_ms / 1000, due)
+        timer = asyncio.get_running_loop().call_later(delay_ms / 1000, due)
         self._timers.add(timer)
 
     async def close(self) -> None:
@@ -43,8 +41,7 @@ class DelayedRemoval:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.drained()
 
     async def _remove(self, paths: Sequence[str]) -> None:
         try:
