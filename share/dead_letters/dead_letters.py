@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.tasks import Tasks
 from barnabas.share.dead_letters.letter_parts import LetterParts
 from barnabas.share.dead_letters.letter_topics import LetterRefused
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -40,6 +41,9 @@ class DeadLetters:
         self.counts = parts.counts
         self._parts = parts
         self._works: dict[SharePartitionKey, _Running] = {}
+        """The newest work of each share-partition."""
+        self._tasks = Tasks()
+        """Those of all works, also of leaders that were replaced."""
 
     def place(self, key: SharePartitionKey) -> LetterPlace:
         """See `DeadLetterWriter`."""
@@ -67,7 +71,7 @@ class DeadLetters:
 
         work = LetterWork(leader, self._parts)
         work.add(letters, may_be_written=may_be_written)
-        task = asyncio.get_running_loop().create_task(_run_after(running, work))
+        task = self._tasks.start(_run_after(running, work))
         self._works[leader.key] = _Running(work, task)
         task.add_done_callback(partial(self._ended, leader))
 
@@ -93,14 +97,11 @@ class DeadLetters:
 
     async def close(self) -> None:
         """Stop. Letters that are not written are written after the next start."""
-        tasks = [running.task for running in self._works.values()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._tasks.cancel()
 
     def _ended(self, leader: SharePartitionLeader, task: asyncio.Task[None]) -> None:
-        if self._works[leader.key].task is task:
+        newest = self._works.get(leader.key)
+        if newest is not None and newest.task is task:
             del self._works[leader.key]
         if not task.cancelled() and task.exception() is not None:
             log.error("the writing of dead letters failed", exc_info=task.exception(), group=leader.group_id)

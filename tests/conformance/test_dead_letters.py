@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
 
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.records import Record, encode_records
 from tests.broker.quick_reopening import reopen_at_once
@@ -395,3 +396,31 @@ async def test_an_impossible_name_is_refused(stage: Stage, name: str, error: str
     )
     assert response.responses[0].error_code == 40
     assert error in response.responses[0].error_message
+
+
+async def test_a_close_ends_the_letters_of_a_leader_that_was_replaced() -> None:
+    """The logs close next. The letters of the next leader wait for those of the one before."""
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    async with open_lab() as lab:
+        stage = await make_stage(lab)
+        await use_dead_letters(lab)
+        member = await taken(stage, 2)
+        await member.acknowledge([(0, 0, REJECT)])
+        await settle()
+        assert await offsets_of_letters(lab) == [0]
+        key = SharePartitionKey(GROUP, *stage.partition)
+        leader = lab.broker.share_partitions.get(key)
+        assert leader is not None
+        with lab.stalled_disk():
+            others = asyncio.all_tasks()
+            await member.acknowledge([(1, 1, REJECT)])
+            await settle()
+            lab.broker.share_partitions.forget(key)
+            replacing = lab.broker.share_partitions.lead(key, leader.log)
+            assert replacing is not None
+            assert lab.broker.dead_letters.is_writing(replacing)
+            await lab.broker.dead_letters.close()
+            assert asyncio.all_tasks() == others
+        await settle()
+        assert errors == []
