@@ -13,14 +13,12 @@ broker, and falls back to that end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.delivery_state import RecordState, is_final
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_partition_state import (
     UNDECIDED_OFFSET,
     SharePartitionState,
@@ -28,8 +26,6 @@ from barnabas.storage.format.share_partition_state import (
 )
 from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
-
-_T = TypeVar("_T")
 
 
 class TopicStateLoad:
@@ -46,8 +42,6 @@ class TopicStateLoad:
         may_speak_of_lost_records: bool,
     ) -> None:
         """A state that was loaded or begun since the log was opened speaks of no record that was lost."""
-        self.loaded: Completion[SharePartitionState] = Completion()
-        """The state, which names no record that was lost; or the coordinator's error."""
         self._coordinator = coordinator
         self._key = key
         self._log = log
@@ -56,12 +50,11 @@ class TopicStateLoad:
         self._may_speak_of_lost_records = may_speak_of_lost_records
         self._overtaken = False
 
-    def start(self) -> None:
-        """Begin to load; `loaded` may be done when this returns."""
-        if self._coordinator.holds(self._key):
-            self._read()
-        else:
-            self._then(self._begin_undecided(), lambda _: self._read())
+    def run(self) -> Completion[SharePartitionState]:
+        """The state, which names no record that was lost; or the coordinator's error. Called once."""
+        is_known = self._coordinator.holds(self._key)
+        begun = Completion.of(None) if is_known else self._begin_undecided()
+        return begun.then_run(self._read)
 
     def overtake(self) -> None:
         """Write nothing from now on: it would undo a reset, or concern a log that was reopened."""
@@ -72,33 +65,23 @@ class TopicStateLoad:
             self._key, state_epoch=self._state_epoch, start_offset=UNDECIDED_OFFSET, now_ms=self._wall_ms()
         )
 
-    def _read(self) -> None:
-        reply = self._coordinator.read(self._key, leader_epoch=self._log.leader_epoch, now_ms=self._wall_ms())
-        self._then(reply, self._check)
+    def _read(self, _: None) -> Completion[SharePartitionState]:
+        self._check_not_overtaken()
+        read = self._coordinator.read(self._key, leader_epoch=self._log.leader_epoch, now_ms=self._wall_ms())
+        return read.then_run(self._without_lost_records)
 
-    def _check(self, state: SharePartitionState) -> None:
-        if self._may_speak_of_lost_records and _end_offset(state) > self._log.opened_end_offset:
-            kept = _what_is_left(state, self._log)
-            reply = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
-        else:
-            self.loaded.complete(state)
-            return
-        self._then(reply, lambda _: self._read())
+    def _without_lost_records(self, state: SharePartitionState) -> Completion[SharePartitionState]:
+        """The state, written and read again if it speaks of records that were lost."""
+        self._check_not_overtaken()
+        if not (self._may_speak_of_lost_records and _end_offset(state) > self._log.opened_end_offset):
+            return Completion.of(state)
+        kept = _what_is_left(state, self._log)
+        written = self._coordinator.write_whole(self._key, kept, now_ms=self._wall_ms())
+        return written.then_run(self._read)
 
-    def _then(self, reply: Completion[_T], step: Callable[[_T], None]) -> None:
-        """The next step, once this one has ended well."""
-
-        def go_on(ended: Completion[_T]) -> None:
-            try:
-                result = ended.result()
-                if self._overtaken:
-                    raise ApiError(ErrorCode.not_leader_or_follower, "The share-partition begins anew.")
-            except (ApiError, StorageError) as error:
-                self.loaded.fail(error)
-            else:
-                step(result)
-
-        reply.when_done(go_on)
+    def _check_not_overtaken(self) -> None:
+        if self._overtaken:
+            raise ApiError(ErrorCode.not_leader_or_follower, "The share-partition begins anew.")
 
 
 def _end_offset(state: SharePartitionState) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.delivery_state import (
@@ -43,6 +44,8 @@ from barnabas.storage.format.share_partition_state import (
 )
 from barnabas.storage.format.state_batches import StateBatch
 from barnabas.storage.log.partition_log import PartitionLog
+
+_T = TypeVar("_T")
 
 _SEEN_BY_MEMBERS = {
     ErrorCode.not_coordinator: ErrorCode.coordinator_not_available,
@@ -124,21 +127,8 @@ class TopicStateStore:
         self, key: SharePartitionKey, log: PartitionLog, group_incarnation: int, state_epoch: int
     ) -> Completion[ShareStateImage]:
         """See `ShareStateStore` and `TopicStateLoad`."""
-        loading: Completion[ShareStateImage] = Completion()
         sound = self._sound_groups(key)
-
-        def finish(reply: Completion[SharePartitionState]) -> None:
-            if self._loads.get(key) is load:
-                del self._loads[key]
-            try:
-                image = _image(reply.result(), log, group_incarnation)
-            except (ApiError, StorageError) as error:
-                loading.fail(self._as_seen_by_members(error))
-            else:
-                sound.add(key.group_id)
-                loading.complete(image)
-
-        load = self._loads[key] = TopicStateLoad(
+        load = TopicStateLoad(
             self._coordinator,
             key,
             log,
@@ -146,9 +136,14 @@ class TopicStateStore:
             self._wall_ms,
             may_speak_of_lost_records=key.group_id not in sound,
         )
-        load.loaded.when_done(finish)
-        load.start()
-        return loading
+        self._loads[key] = load
+        loaded = load.run().then(lambda state: _image(state, log, group_incarnation))
+        loaded.when_done(lambda _: self._forget_load(key, load))
+        return self._told(loaded, lambda: sound.add(key.group_id))
+
+    def _forget_load(self, key: SharePartitionKey, load: TopicStateLoad) -> None:
+        if self._loads.get(key) is load:
+            del self._loads[key]
 
     def _overtake_load(self, key: SharePartitionKey) -> None:
         load = self._loads.pop(key, None)
@@ -245,27 +240,28 @@ class TopicStateStore:
         return [queue.writing.recorded for queue in self._queues.values() if queue.writing is not None]
 
     def _reset(self, reply: Completion[None], on_success: Callable[[], object]) -> Completion[None]:
-        ended: Completion[None] = Completion()
-
-        def end(reply: Completion[None]) -> None:
-            self._resets.discard(ended)
-            error = self._error_of(reply)
-            if error is None:
-                on_success()
-                ended.complete(None)
-            else:
-                ended.fail(error)
-
-        self._resets.add(ended)
-        reply.when_done(end)
+        ended = self._told(reply, on_success)
+        if not ended.done:
+            self._resets.add(ended)
+            ended.when_done(self._resets.discard)
         return ended
 
-    def _error_of(self, reply: Completion[None]) -> Exception | None:
-        try:
-            reply.result()
-        except Exception as error:
-            return self._as_seen_by_members(error)
-        return None
+    def _told(self, reply: Completion[_T], on_success: Callable[[], object]) -> Completion[_T]:
+        """The outcome after `on_success`, with an error as members see it."""
+        told: Completion[_T] = Completion()
+        reply.when_done(partial(self._tell, told, on_success))
+        return told
+
+    def _tell(self, told: Completion[_T], on_success: Callable[[], object], reply: Completion[_T]) -> None:
+        error = self._error_of(reply)
+        if error is None:
+            on_success()
+            told.complete(reply.result())
+        else:
+            told.fail(error)
+
+    def _error_of(self, reply: Completion[_T]) -> Exception | None:
+        return None if reply.error is None else self._as_seen_by_members(reply.error)
 
     def _as_seen_by_members(self, error: Exception) -> Exception:
         if not isinstance(error, ApiError):
