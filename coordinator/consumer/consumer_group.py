@@ -24,7 +24,7 @@ from barnabas.coordinator.consumer.member import (
 from barnabas.coordinator.consumer.shared_partitions import shares_of
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
-from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,

@@ -31,9 +31,9 @@ from barnabas.coordinator.consumer.regular_expression import RegexError, Regular
 from barnabas.coordinator.consumer.settings import REGEX_REFRESH_PAUSE_MS, ConsumerSettings
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Reading
 from barnabas.coordinator.consumer.target_assignment import changes_assignor, compute_target
+from barnabas.coordinator.group.last_assignment import assignment_is_due
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
-from barnabas.coordinator.group.target_assignment import assignment_is_due
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 

@@ -49,10 +49,10 @@ from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.sharing import NO_SHARES
 from barnabas.coordinator.consumer.timers import ConsumerTimers
 from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.last_assignment import NEVER_ASSIGNED
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED
 from barnabas.coordinator.group.timers import Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -25,7 +25,7 @@ from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.member import ConsumerMember
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Reading, Sharer, exclusive_part, share_out
 from barnabas.coordinator.consumer.subscriptions import Subscriptions
-from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
+from barnabas.coordinator.group.assignor_order import in_map_order, members_in_map_order
 from barnabas.coordinator.replay.interfaces import TopicCatalog, TopicShape
 from barnabas.protocol.identity import TopicIdPartition
 

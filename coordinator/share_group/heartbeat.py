@@ -17,9 +17,9 @@ from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.load import Backlogs
+from barnabas.coordinator.group.last_assignment import NEVER_ASSIGNED, assignment_is_due
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.record_names import is_too_long
-from barnabas.coordinator.group.target_assignment import NEVER_ASSIGNED, assignment_is_due
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.initialisation import NewPartition, after_initialisation, without_topics
 from barnabas.coordinator.share_group.record_factory import (

@@ -11,8 +11,8 @@ Not stored: after a restart, the first look only notes the ends of the logs.
 
 from barnabas.coordinator.assignor import load
 from barnabas.coordinator.assignor.load import Backlogs
+from barnabas.coordinator.group.last_assignment import assignment_is_due
 from barnabas.coordinator.group.steps import Steps
-from barnabas.coordinator.group.target_assignment import assignment_is_due
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write

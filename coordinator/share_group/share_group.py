@@ -14,7 +14,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
-from barnabas.coordinator.group.target_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.coordinator.share_group.load_samples import LoadSamples
 from barnabas.protocol.share_group_records import (

@@ -12,7 +12,7 @@ from barnabas.coordinator.assignor import load, simple
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
 from barnabas.coordinator.assignor.load import Backlogs
 from barnabas.coordinator.assignor.simple import AssignableTopic, MemberSpec
-from barnabas.coordinator.group.target_assignment import in_map_order, members_in_map_order
+from barnabas.coordinator.group.assignor_order import in_map_order, members_in_map_order
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.share_group.share_group import (
     NO_PARTITIONS,

@@ -1,4 +1,4 @@
-"""The common parts of target assignments of share groups and consumer groups."""
+"""The last target assignment of a group: its partitions, and the time of the next one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.coordinator.group.target_assignment import (
-    assignment_is_due,
-    assignment_of,
-    in_map_order,
-    members_in_map_order,
-)
+from barnabas.coordinator.group.last_assignment import assignment_is_due, assignment_of
 from barnabas.protocol.topic_partitions import TopicPartitions
 
 INTERVAL_MS = 1_000
@@ -36,21 +31,3 @@ def test_an_assignment_out_of_a_record_is_ascending_and_has_no_empty_topics() ->
 )
 def test_an_assignment_is_due_an_interval_after_the_last_one(last_ms: int, is_due: bool) -> None:
     assert assignment_is_due(last_ms, INTERVAL_MS, NOW_MS) is is_due
-
-
-def test_topics_come_in_the_order_of_a_hash_maps_buckets() -> None:
-    # A letter's hash is its code: of sixteen buckets p is in the first, a and q are in the second.
-    assert in_map_order({"q", "a", "p"}) == ["p", "a", "q"]
-
-
-def test_topics_with_one_hash_come_in_the_order_of_their_names() -> None:
-    assert in_map_order(["BB", "Aa"]) == ["Aa", "BB"]
-
-
-@pytest.mark.parametrize("joined", [["a", "p"], ["p", "a"]], ids=str)
-def test_members_come_in_the_same_order_in_any_order_of_joining(joined: list[str]) -> None:
-    assert members_in_map_order(joined, "a") == ["p", "a"]
-
-
-def test_a_new_member_is_one_of_them() -> None:
-    assert members_in_map_order(["a"], "p") == ["p", "a"]
