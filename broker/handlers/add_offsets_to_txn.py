@@ -12,7 +12,7 @@ from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 
 from barnabas.broker.handlers.fencing import fenced_code
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.primitive import milliseconds
@@ -29,8 +29,8 @@ async def handle_add_offsets_to_txn(
 ) -> AddOffsetsToTxnResponse:
     try:
         # The topic must exist first, because the transaction stores the number of the group's partition.
-        await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
-        partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
+        await broker.internal_topics.ensure(OFFSETS_TOPIC)
+        partition = TopicNamePartition(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
         await broker.transactions.coordinator.add_participants(
             request.transactional_id,
             ProducerIdentity(request.producer_id, request.producer_epoch),

@@ -22,7 +22,7 @@ from kio.schema.find_coordinator.v3.response import FindCoordinatorResponse
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest as FindCoordinatorRequestBatch
 
 from barnabas.coordinator.metadata.topic_names import (
-    GROUP_STATE_TOPIC,
+    OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
-_TOPICS = {_GROUP: GROUP_STATE_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_STATE_TOPIC}
+_TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 """The topic in which the coordinators of each type keep their records."""
 
 _Request = FindCoordinatorRequestSingle | FindCoordinatorRequestBatch

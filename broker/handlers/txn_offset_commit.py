@@ -28,7 +28,7 @@ from barnabas.broker.produce.transactional_writes import (
     verifies_partitions,
 )
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.offsets.requests import CommitRequest, OffsetToCommit, TransactionalCommit
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.txn_offset_commit_v5 import (
@@ -137,8 +137,8 @@ async def _begin(broker: Broker, version: int, request: _Request) -> Callable[[]
     if not request.group_id:
         raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
     # The topic must exist first, because the transaction stores the number of the group's partition.
-    await broker.internal_topics.ensure(GROUP_STATE_TOPIC)
-    partition = TopicNamePartition(GROUP_STATE_TOPIC, broker.groups.partition_of(request.group_id))
+    await broker.internal_topics.ensure(OFFSETS_TOPIC)
+    partition = TopicNamePartition(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
     writes = TransactionalWrites(
         broker.transactions.coordinator,
         request.transactional_id,

@@ -16,7 +16,7 @@ from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.metadata.topic_names import (
-    GROUP_STATE_TOPIC,
+    OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
@@ -38,7 +38,7 @@ def offsets_topic(config: BrokerConfig) -> InternalTopicSpec:
         "compression.type": "producer",
         "segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
     }
-    return InternalTopicSpec(GROUP_STATE_TOPIC, config.integer("offsets.topic.num.partitions"), configs)
+    return InternalTopicSpec(OFFSETS_TOPIC, config.integer("offsets.topic.num.partitions"), configs)
 
 
 def share_state_topic(config: BrokerConfig) -> InternalTopicSpec:

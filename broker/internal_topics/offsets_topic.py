@@ -23,7 +23,7 @@ from barnabas.coordinator.share_group.interfaces import PartitionLoads, ShareSta
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 
 
-class GroupStateTopic(CoordinatorTopic):
+class OffsetsTopic(CoordinatorTopic):
     """The groups of this broker, with the log under them."""
 
     def __init__(

@@ -12,7 +12,7 @@ from barnabas.broker.internal_topics.acknowledgement_ends import Acknowledgement
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.decided_transactions import is_refused
 from barnabas.coordinator.transaction.transaction import Participant
@@ -58,7 +58,7 @@ class TransactionMarkers:
         topic = self.topic_of(partition)
         if topic is None:
             return Completion.of(None)
-        if topic.name == GROUP_STATE_TOPIC:
+        if topic.name == OFFSETS_TOPIC:
             return self._groups.end_transaction(partition.partition, marker)
         log = self._logs.get(topic, partition.partition)
         if log is not None:

@@ -18,8 +18,8 @@ from barnabas.broker.config.dynamic_settings import DynamicSettings
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.group_config import GroupConfigs
 from barnabas.broker.internal_topics.coordinator_topic import BrokerParts
-from barnabas.broker.internal_topics.group_state_topic import GroupStateTopic
 from barnabas.broker.internal_topics.internal_topics import InternalTopics
+from barnabas.broker.internal_topics.offsets_topic import OffsetsTopic
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.metrics.coordinator_metrics import publish_groups, publish_share_states
@@ -43,8 +43,8 @@ from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.producer_ids import ProducerIds
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.metadata.topic_names import (
-    GROUP_STATE_TOPIC,
     METADATA_PARTITION,
+    OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
@@ -126,8 +126,8 @@ class Broker:
         self.state_store = self._make_state_store()
         self.dead_letters = self._make_dead_letters()
         self.share_partitions = self._make_share_partitions(new_id)
-        self.group_state = self._make_group_state(new_id)
-        self.groups = self.group_state.groups
+        self.offsets_topic = self._make_offsets_topic(new_id)
+        self.groups = self.offsets_topic.groups
         self.transactions = self.share_partitions.transactions = self._make_transactions()
         self._publish_metrics()
         self.fetch_source = self._make_fetch_source()
@@ -142,7 +142,7 @@ class Broker:
             self.metrics, self.share_partitions, self.share_sessions, self.purgatory, self.metadata.image
         )
         publish_dead_letters(self.metrics, self.dead_letters, self.share_partitions)
-        publish_groups(self.metrics, self.groups, self.group_state.topic)
+        publish_groups(self.metrics, self.groups, self.offsets_topic.topic)
         publish_share_states(self.metrics, self.share_partitions.counts, self.share_state)
 
     def _make_logs(self) -> PartitionLogs:
@@ -230,8 +230,8 @@ class Broker:
             self.load_leader,
         )
 
-    def _make_group_state(self, new_id: Callable[[], UUID]) -> GroupStateTopic:
-        return GroupStateTopic(
+    def _make_offsets_topic(self, new_id: Callable[[], UUID]) -> OffsetsTopic:
+        return OffsetsTopic(
             self.coordinator_parts(),
             configs=self.group_configs,
             share_state=StateKeeper(self.share_partitions, self.state_store),
@@ -250,7 +250,7 @@ class Broker:
         await self.sweep.close()
         await self.dead_letters.close()
         await self.transactions.close()
-        await self.group_state.close()
+        await self.offsets_topic.close()
         await self.state_store.drained()
         await checkpoint_before_closing(self.share_partitions)
         self.share_partitions.close()
@@ -348,8 +348,8 @@ class Broker:
         self.share_partitions.forget_partition(partition)
         self.purgatory.wake(partition)
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)
-        if topic is not None and topic.name == GROUP_STATE_TOPIC:
-            self.group_state.reload(partition.partition)
+        if topic is not None and topic.name == OFFSETS_TOPIC:
+            self.offsets_topic.reload(partition.partition)
         if topic is not None and topic.name == TRANSACTION_STATE_TOPIC:
             self.transactions.reload(partition.partition)
         if topic is not None and topic.name == SHARE_STATE_TOPIC and self.share_state is not None:
@@ -392,8 +392,8 @@ class Broker:
         self.dead_letters.settings_changed()
 
     def _fit_coordinators(self, created: Set[str]) -> None:
-        if GROUP_STATE_TOPIC in created:
-            self.group_state.fit()
+        if OFFSETS_TOPIC in created:
+            self.offsets_topic.fit()
         if TRANSACTION_STATE_TOPIC in created:
             self.transactions.fit()
         if SHARE_STATE_TOPIC in created and self.share_state is not None:

@@ -71,7 +71,7 @@ async def _open_over(
     )
     await settle_leftovers(log_directory, image)
     broker = Broker(config, clock, log_directory, metadata, effective, call_later, new_id)
-    await broker.group_state.load()
+    await broker.offsets_topic.load()
     await broker.transactions.load()
     await _load_share_state(broker)
     for warning in broker.group_configs.capped():

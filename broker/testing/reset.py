@@ -35,4 +35,4 @@ async def reset(broker: Broker, server: Server) -> None:
 
 def _coordinators(broker: Broker) -> list[CoordinatorTopic]:
     share_state = () if broker.share_state is None else (broker.share_state,)
-    return [broker.group_state, broker.transactions, *share_state]
+    return [broker.offsets_topic, broker.transactions, *share_state]

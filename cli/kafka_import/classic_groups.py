@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.classic_group_records import (
     ClassicKey,
     ClassicValue,
@@ -47,8 +47,8 @@ def read_classic_groups(
 def _in_force(directory: KafkaDirectory) -> dict[ClassicKey, ClassicValue]:
     found: dict[ClassicKey, ClassicValue] = {}
     newest: dict[ClassicKey, int] = {}
-    for partition in directory.partitions_of(GROUP_STATE_TOPIC):
-        for record in directory.committed_records(GROUP_STATE_TOPIC, partition):
+    for partition in directory.partitions_of(OFFSETS_TOPIC):
+        for record in directory.committed_records(OFFSETS_TOPIC, partition):
             decoded = _decoded(record, partition)
             if decoded is None:
                 continue
@@ -70,7 +70,7 @@ def _decoded(record: Record, partition: int) -> tuple[ClassicKey, ClassicValue |
     try:
         return decode_classic_record(record.key, record.value)
     except RecordFormatError as error:
-        place = f"{GROUP_STATE_TOPIC}-{partition}, offset {record.offset}"
+        place = f"{OFFSETS_TOPIC}-{partition}, offset {record.offset}"
         raise InvalidDirectory(f"{place}, cannot be read: {error}") from error
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.consumer_group_records import (
     ConsumerGroupKey,
     ConsumerGroupMetadataKey,
@@ -52,14 +52,14 @@ def read_consumer_groups(directory: KafkaDirectory) -> list[FoundConsumerGroup]:
 
 def _in_force(directory: KafkaDirectory) -> dict[ConsumerGroupKey, ConsumerGroupValue]:
     found: dict[ConsumerGroupKey, ConsumerGroupValue] = {}
-    for partition in directory.partitions_of(GROUP_STATE_TOPIC):
-        for record in directory.records(GROUP_STATE_TOPIC, partition):
+    for partition in directory.partitions_of(OFFSETS_TOPIC):
+        for record in directory.records(OFFSETS_TOPIC, partition):
             try:
                 decoded = (
                     None if record.key is None else decode_consumer_group_record(record.key, record.value)
                 )
             except RecordFormatError as error:
-                place = f"{GROUP_STATE_TOPIC}-{partition}, offset {record.offset}"
+                place = f"{OFFSETS_TOPIC}-{partition}, offset {record.offset}"
                 raise InvalidDirectory(f"{place}, cannot be read: {error}") from error
             if decoded is None or not isinstance(decoded[0], _WITHOUT_MEMBERS):
                 continue

@@ -36,9 +36,9 @@ from barnabas.coordinator.metadata.client_quotas import quota_record
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.scram_credentials import count_users
 from barnabas.coordinator.metadata.topic_names import (
-    GROUP_STATE_TOPIC,
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
+    OFFSETS_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
 from barnabas.coordinator.replay.key_partition import partition_of_key
@@ -237,7 +237,7 @@ class _Import:
         )
         for topic in self._directory.topics:
             yield from self._topic(topic.name, topic.topic_id, len(topic.leader_epochs), directory_id)
-        if self._directory.partitions_of(GROUP_STATE_TOPIC):
+        if self._directory.partitions_of(OFFSETS_TOPIC):
             yield from self._internal_topic(self._offsets_topic, self._offsets_topic_id, directory_id)
         if self._directory.partitions_of(TRANSACTION_STATE_TOPIC):
             yield from self._internal_topic(
@@ -316,7 +316,7 @@ class _Import:
 
     async def _write_group(self, logs: LogDirectory, group: FoundGroup, incarnation: int) -> None:
         partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
-        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        log = await logs.log(OFFSETS_TOPIC, partition, self._offsets_topic_id, _KEPT)
         records = [
             (encode_share_group_key(key), encode_share_group_value(value))
             for key, value in group.imported(incarnation, set(self._topics))
@@ -325,14 +325,14 @@ class _Import:
 
     async def _write_classic_group(self, logs: LogDirectory, group: FoundClassicGroup) -> None:
         partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
-        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        log = await logs.log(OFFSETS_TOPIC, partition, self._offsets_topic_id, _KEPT)
         records = [(encode_classic_key(key), encode_classic_value(value)) for key, value in group.records]
         for start in range(0, len(records), _RECORDS_PER_BATCH):
             await log.append_records(records[start : start + _RECORDS_PER_BATCH], self._wall_ms())
 
     async def _write_consumer_group(self, logs: LogDirectory, group: FoundConsumerGroup) -> None:
         partition = partition_of_key(group.group_id, self._offsets_topic.partition_count)
-        log = await logs.log(GROUP_STATE_TOPIC, partition, self._offsets_topic_id, _KEPT)
+        log = await logs.log(OFFSETS_TOPIC, partition, self._offsets_topic_id, _KEPT)
         await log.append_records([*group.records], self._wall_ms())
 
     async def _write_share_states(self, logs: LogDirectory, incarnations: dict[str, int]) -> None:
@@ -347,7 +347,7 @@ class _Import:
 
     async def _write_transactions(self, logs: LogDirectory) -> None:
         for pending in self._pending_offsets:
-            log = await logs.log(GROUP_STATE_TOPIC, pending.partition, self._offsets_topic_id, _KEPT)
+            log = await logs.log(OFFSETS_TOPIC, pending.partition, self._offsets_topic_id, _KEPT)
             for start in range(0, len(pending.records), _RECORDS_PER_BATCH):
                 some = pending.records[start : start + _RECORDS_PER_BATCH]
                 await log.append_records(some, self._wall_ms(), producer=pending.producer)

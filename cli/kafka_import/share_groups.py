@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, SHARE_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from barnabas.coordinator.replay.interfaces import StoredRecord
 from barnabas.coordinator.share_state.loading import RecordsInForce
 from barnabas.protocol.delivery_state import LetterPlace, RecordState, StateRange
@@ -140,8 +140,8 @@ def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) ->
 
 
 def _group_records(directory: KafkaDirectory) -> Iterator[tuple[ShareGroupKey, ShareGroupValue | None]]:
-    for partition in directory.partitions_of(GROUP_STATE_TOPIC):
-        for record in directory.records(GROUP_STATE_TOPIC, partition):
+    for partition in directory.partitions_of(OFFSETS_TOPIC):
+        for record in directory.records(OFFSETS_TOPIC, partition):
             decoded = None if record.key is None else decode_share_group_record(record.key, record.value)
             if decoded is not None:
                 yield decoded

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue
 from barnabas.protocol.transaction_log_records import decode_transaction_record
@@ -57,6 +57,6 @@ def read_pending_offsets(directory: KafkaDirectory) -> list[PendingOffsets]:
     """The offsets of open transactions, by partition, in the order of the commits."""
     return [
         PendingOffsets(partition, producer, [(record.key, record.value) for record in records])
-        for partition in directory.partitions_of(GROUP_STATE_TOPIC)
-        for producer, records in directory.open_records(GROUP_STATE_TOPIC, partition).items()
+        for partition in directory.partitions_of(OFFSETS_TOPIC)
+        for producer, records in directory.open_records(OFFSETS_TOPIC, partition).items()
     ]

@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from barnabas.cli.printing import Row, Value, bytes_entry
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, METADATA_TOPIC, SHARE_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from barnabas.protocol.control_record import (
     ControlType,
     ShareCheckpoint,
@@ -131,7 +131,7 @@ def _batch_fields(batch: StateBatchValue) -> dict[str, Value]:
 
 _DECODERS: Mapping[str, Callable[[Record], dict[str, Value] | None]] = {
     METADATA_TOPIC: _metadata_fields,
-    GROUP_STATE_TOPIC: partial(_keyed_fields, decode_share_group_record),
+    OFFSETS_TOPIC: partial(_keyed_fields, decode_share_group_record),
     SHARE_STATE_TOPIC: _share_state_fields,
 }
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from barnabas.protocol.identity import TopicIdPartition
 
-GROUP_STATE_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
@@ -13,7 +13,7 @@ METADATA_TOPIC_ID = UUID(int=1)
 METADATA_PARTITION = TopicIdPartition(METADATA_TOPIC_ID, 0)
 """The metadata log. It is not a topic of the image, so consumers do not find it."""
 
-_INTERNAL_TOPICS = frozenset({GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
+_INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
 NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import iterate_headers
@@ -25,7 +25,7 @@ def member(lab: Lab, group_id: str) -> ShareMember:
 def flip_a_byte(lab: Lab, group_id: str) -> str:
     """Changes a byte in the first record of the group's partition; returns the file."""
     partition = partition_of_key(group_id, 50)
-    path = f"{DATA_DIRECTORY}/{GROUP_STATE_TOPIC}-{partition}/{0:020d}.log"
+    path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition}/{0:020d}.log"
     lab.filesystem.files[path][70] ^= 1
     return path
 
@@ -69,7 +69,7 @@ async def test_a_record_dropped_at_the_end_of_the_log_does_not_prevent_serving()
         await lab.create_topic("t", 1)
         await member(lab, "damaged").join("t")
         await lab.broker.close()
-        path = f"{DATA_DIRECTORY}/{GROUP_STATE_TOPIC}-{partition_of_key('damaged', 50)}/{0:020d}.log"
+        path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition_of_key('damaged', 50)}/{0:020d}.log"
         *_, (last_position, last) = iterate_headers(bytes(lab.filesystem.files[path]))
         # As if the last batch were the end of a closed segment, and one more in an active segment were lost.
         del lab.filesystem.files[path][last_position:]
@@ -126,7 +126,7 @@ async def test_the_group_is_served_after_any_record_is_dropped(
         assert await join(lab, member_id) is ErrorCode.none
     await leave(lab, "two")
     await lab.broker.close()
-    path = f"{DATA_DIRECTORY}/{GROUP_STATE_TOPIC}-{partition_of_key(GROUP, 50)}/{0:020d}.log"
+    path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition_of_key(GROUP, 50)}/{0:020d}.log"
     written = lab.filesystem
     batches = list(iterate_headers(bytes(written.files[path])))
     assert len(batches) > 2

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.errors import LogOffline
@@ -23,7 +23,7 @@ from tests.conformance.share_member import GROUP, ShareMember
 OK = ErrorCode.none
 RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
 PARTITION = partition_of_key(GROUP, 50)
-DIRECTORY = f"{GROUP_STATE_TOPIC}-{PARTITION}"
+DIRECTORY = f"{OFFSETS_TOPIC}-{PARTITION}"
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.log.appended import Append
@@ -18,7 +18,7 @@ from tests.conformance.harness import Lab, open_lab, settle
 from tests.conformance.transacting import Transacting
 
 GROUP = "billing"
-DIRECTORY = f"{GROUP_STATE_TOPIC}-{partition_of_key(GROUP, 50)}"
+DIRECTORY = f"{OFFSETS_TOPIC}-{partition_of_key(GROUP, 50)}"
 RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
 
 

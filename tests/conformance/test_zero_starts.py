@@ -140,7 +140,7 @@ async def test_many_partitions_begin_with_few_records_of_the_group(lab: Lab) -> 
     await lab.configure_group("group", auto_offset_reset="latest")
     member = ShareMember(lab.client(), [TopicIdPartition(topic_id, index) for index in range(200)])
     await member.join(TOPIC)
-    groups = lab.broker.group_state.topic
+    groups = lab.broker.offsets_topic.topic
     before = groups.append_ms.count
     start_waiting(member)
     keys = [SharePartitionKey("group", topic_id, index) for index in range(200)]

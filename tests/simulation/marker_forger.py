@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.simulation.client import Disconnected
@@ -72,6 +72,6 @@ class MarkerForger:
         if not topics:
             return None
         if self._random.random() < 0.2:
-            return GROUP_STATE_TOPIC, self._random.randrange(GROUP_PARTITION_COUNT)
+            return OFFSETS_TOPIC, self._random.randrange(GROUP_PARTITION_COUNT)
         topic = self._random.choice(topics)
         return topic.name, self._random.randrange(topic.partition_count)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from barnabas.broker.node.broker import Broker
 from barnabas.coordinator.group.records import decode_record, is_offset, is_offset_range
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.offsets.committed_offset import OffsetKey
 from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.protocol.record_batch import iterate_headers
@@ -24,7 +24,7 @@ _READ_BYTES = 1 << 30
 def check_offsets(broker: Broker, group_id: str) -> None:
     """Replays the group's partition of the log, unless an append is under way."""
     operations = broker.groups.operations.of_key(group_id)
-    topic = broker.metadata.image.topics_by_name.get(GROUP_STATE_TOPIC)
+    topic = broker.metadata.image.topics_by_name.get(OFFSETS_TOPIC)
     partition = broker.groups.partition_of(group_id)
     log = None if topic is None else broker.logs.get(topic, partition)
     if log is None or log.offline is not None or not operations.idle:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.errors import ErrorCode
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
 from tests.simulation.classic_members import ClassicMember
@@ -101,9 +101,7 @@ class OrdinaryClients:
         partitions still have them. An administrator ends those (KIP-664).
         """
         topics = [*self._world.topics.values(), *self._world.lasting_topics]
-        counts = {one.name: one.partition_count for one in topics} | {
-            GROUP_STATE_TOPIC: GROUP_PARTITION_COUNT
-        }
+        counts = {one.name: one.partition_count for one in topics} | {OFFSETS_TOPIC: GROUP_PARTITION_COUNT}
         asked = [{"name": name, "partition_indexes": list(range(count))} for name, count in counts.items()]
         response = await self._client.ask("describe_producers", topics=asked)
         markers = [

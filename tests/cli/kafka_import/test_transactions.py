@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.cli.kafka_import.kafka_directory import KafkaDirectory
 from barnabas.cli.kafka_import.transactions import PendingOffsets, read_pending_offsets, read_transactions
-from barnabas.coordinator.metadata.topic_names import GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from barnabas.protocol.records import Record, encode_records
@@ -89,7 +89,7 @@ def test_offsets_of_open_transactions_are_pending(tmp_path: Path) -> None:
 
     directory = PartitionsDirectory(
         tmp_path,
-        GROUP_STATE_TOPIC,
+        OFFSETS_TOPIC,
         of(1, 0, b"committed") + of(2, 1, b"aborted") + end(1, 2, commit=True) + end(2, 3, commit=False),
         of(1, 0, b"first") + records((b"plain", b"plain")) + of(1, 2, b"second"),
     )
