@@ -7,7 +7,7 @@ from benchmarks.load.context import Topic, check
 from benchmarks.load.wire import Connection
 
 _LATEST = -1
-_NOBODY = -1
+_NO_MEMBER_EPOCH = _NO_REPLICA = -1
 _NOT_NOW = (
     ErrorCode.none,
     ErrorCode.rebalance_in_progress,
@@ -50,7 +50,7 @@ async def starting_positions(
     group: str,
     topic: Topic,
     indexes: Collection[int],
-    member: tuple[str | None, int] = (None, _NOBODY),
+    member: tuple[str | None, int] = (None, _NO_MEMBER_EPOCH),
 ) -> dict[int, int]:
     """The committed offsets, or the end offsets if there are none.
 
@@ -75,7 +75,7 @@ async def _ends(leader: Connection, topic: Topic, indexes: list[int]) -> dict[in
     response = await leader.ask(
         "list_offsets",
         11,
-        replica_id=_NOBODY,
+        replica_id=_NO_REPLICA,
         topics=[{"name": topic.name, "partitions": partitions}],
         timeout=30_000,
     )

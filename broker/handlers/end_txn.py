@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5
-_NOBODY = ProducerIdentity(-1, -1)
+_NO_ID = ProducerIdentity(-1, -1)
 
 
 def handle_end_txn(broker: Broker, context: RequestContext, request: EndTxnRequest) -> Reply:
@@ -40,8 +40,8 @@ def handle_end_txn(broker: Broker, context: RequestContext, request: EndTxnReque
     )
     return respond_when_done(
         broker.transactions.coordinator.end(end),
-        lambda producer: _response(ErrorCode.none, producer if raises_epoch else _NOBODY),
-        lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM), _NOBODY),
+        lambda producer: _response(ErrorCode.none, producer if raises_epoch else _NO_ID),
+        lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM), _NO_ID),
     )
 
 

@@ -19,7 +19,7 @@ from barnabas.coordinator.assignor.load_levels import LoadLevels
 ROUNDS_MAX: Final = 16
 """Rounds over all topics that even out the loads; groups in use need one or two."""
 
-_NOBODY = -1
+_NO_OWNER = -1
 
 
 def assign(
@@ -38,7 +38,7 @@ class _Mixed:
         for number, member in enumerate(members.values()):
             for topic_id in member.topic_ids:
                 self._readers.setdefault(topic_id, []).append(number)
-        self._owners = {topic_id: [_NOBODY] * partition_counts[topic_id] for topic_id in self._readers}
+        self._owners = {topic_id: [_NO_OWNER] * partition_counts[topic_id] for topic_id in self._readers}
         self._loads = [0] * len(members)
 
     def assign(self) -> dict[str, Assignment]:
@@ -48,7 +48,7 @@ class _Mixed:
         assigned: list[dict[UUID, list[int]]] = [{} for _ in self._members]
         for topic_id, owners in self._owners.items():
             for partition, owner in enumerate(owners):
-                if owner != _NOBODY:
+                if owner != _NO_OWNER:
                     assigned[owner].setdefault(topic_id, []).append(partition)
         return dict(zip(self._members, map(as_assignment, assigned), strict=True))
 
@@ -62,9 +62,9 @@ class _Mixed:
 
     def _hand_out(self) -> None:
         free = {
-            topic_id: [one for one, owner in enumerate(owners) if owner == _NOBODY]
+            topic_id: [one for one, owner in enumerate(owners) if owner == _NO_OWNER]
             for topic_id, owners in self._owners.items()
-            if _NOBODY in owners
+            if _NO_OWNER in owners
         }
         for topic_id in self._in_order(free):
             levels = LoadLevels(self._readers[topic_id], self._loads)
@@ -105,7 +105,7 @@ class _Mixed:
 
     def _give(self, topic_id: UUID, partition: int, number: int) -> None:
         owners = self._owners[topic_id]
-        if owners[partition] != _NOBODY:
+        if owners[partition] != _NO_OWNER:
             self._loads[owners[partition]] -= 1
         owners[partition] = number
         self._loads[number] += 1

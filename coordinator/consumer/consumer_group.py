@@ -14,8 +14,8 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.member import (
     LEAVE_EPOCH,
+    NO_MEMBER,
     NO_PARTITIONS,
-    NOBODY,
     ClassicMetadata,
     ConsumerMember,
     MemberState,
@@ -252,7 +252,7 @@ class ConsumerGroup:
         self.subscriptions = self.subscriptions._replace(resolved=resolved)
 
     def _put(self, member: ConsumerMember) -> None:
-        before = self.members.get(member.member_id, NOBODY)
+        before = self.members.get(member.member_id, NO_MEMBER)
         self._release(before)
         self.members[member.member_id] = member
         self._own(member)
@@ -263,7 +263,7 @@ class ConsumerGroup:
     def _remove(self, member: ConsumerMember) -> None:
         self._release(member)
         del self.members[member.member_id]
-        self.subscriptions = self.subscriptions.changed(member, NOBODY)
+        self.subscriptions = self.subscriptions.changed(member, NO_MEMBER)
         if member.instance_id is not None and (
             self._static_members.get(member.instance_id) == member.member_id
         ):

@@ -90,5 +90,5 @@ class ConsumerMember(NamedTuple):
         return None
 
 
-NOBODY = ConsumerMember("")
+NO_MEMBER = ConsumerMember("")
 """Stands for a member before it joins or after it leaves."""

@@ -28,8 +28,8 @@ from barnabas.coordinator.consumer.heartbeat import (
 from barnabas.coordinator.consumer.interfaces import ClassicGroups, TopicDirectory
 from barnabas.coordinator.consumer.member import (
     JOIN_EPOCH,
+    NO_MEMBER,
     NO_PARTITIONS,
-    NOBODY,
     STATIC_LEAVE_EPOCH,
     ConsumerMember,
     MemberState,
@@ -310,7 +310,7 @@ class Membership:
         left = group.subscriptions
         for member in members:
             records.extend(member_tombstones(group.group_id, member.member_id))
-            left = left.changed(member, NOBODY)
+            left = left.changed(member, NO_MEMBER)
         gone = [regex for regex in group.subscriptions.regexes if regex not in left.regexes]
         records.extend(regular_expression_tombstone(group.group_id, regex) for regex in gone)
         topics_hash = metadata_hash(left.without_unused().topics(), self._catalog)

@@ -14,7 +14,7 @@ from barnabas.coordinator.offsets.committed_offset import CommittedOffset, Offse
 _Ends = tuple[int, int]
 """A partition of the log and a producer id, whose transaction one marker ends."""
 
-_NOBODY: Set[_Ends] = frozenset()
+_NO_ENDS: Set[_Ends] = frozenset()
 
 
 class PendingOffsets:
@@ -86,7 +86,7 @@ class PendingOffsets:
         ]
 
     def _of(self, key: OffsetKey) -> Set[_Ends]:
-        return self._transactions.get(key.group_id, {}).get(key, _NOBODY)
+        return self._transactions.get(key.group_id, {}).get(key, _NO_ENDS)
 
     def _release(self, key: OffsetKey, ends: _Ends) -> None:
         by_key = self._transactions[key.group_id]

@@ -45,8 +45,8 @@ _LEADER: Final = struct.Struct(">iix")
 _SNAPSHOT: Final = struct.Struct(">qix")
 _LOOKED_UNTIL: Final = struct.Struct(">q")
 _NO_ABORTED: Final = 0
-_NOBODY: Final = -1
-_NO_PREFERRED_REPLICA: Final = INT32.pack(_NOBODY)
+_NO_REPLICA: Final = -1
+_NO_PREFERRED_REPLICA: Final = INT32.pack(_NO_REPLICA)
 _DIVERGING_TAG: Final = 0
 _CURRENT_LEADER_TAG: Final = 1
 _SNAPSHOT_TAG: Final = 2
@@ -146,7 +146,7 @@ def _before_records(version: int, partition: FetchPartitionResult) -> bytes:
     index, error_code, high_watermark, last_stable_offset, log_start_offset, aborted, records = partition[:7]
     if aborted is None and version >= FLEXIBLE_VERSION:
         offsets = high_watermark, last_stable_offset, log_start_offset
-        head = _PLAIN_PARTITION.pack(index, error_code, *offsets, _NO_ABORTED, _NOBODY)
+        head = _PLAIN_PARTITION.pack(index, error_code, *offsets, _NO_ABORTED, _NO_REPLICA)
         return head + compact_count(size_bytes(records))
     if version >= LOG_START_VERSION:
         head = _PARTITION_AND_LOG_START.pack(

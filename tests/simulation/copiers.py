@@ -17,7 +17,7 @@ from tests.simulation.client import Disconnected
 from tests.simulation.consumers import Consumer, Sent
 from tests.simulation.model import Violation
 from tests.simulation.transaction_model import Outcome, Transaction
-from tests.simulation.transactional_producers import NOBODY, StepFailed, TransactionalProducer
+from tests.simulation.transactional_producers import NO_PRODUCER, StepFailed, TransactionalProducer
 from tests.simulation.world import World
 
 _CERTAIN = frozenset({ErrorCode.none, ErrorCode.invalid_record_state})
@@ -89,14 +89,14 @@ class _CopyingProducer(TransactionalProducer):
         if self._world.now_ms < self._rests_until_ms:
             return
         try:
-            if self._producer == NOBODY:
+            if self._producer == NO_PRODUCER:
                 await self._become_producer()
             elif self._random.random() < 0.1:
                 await self._be_replaced()
             await self._run_transaction()
         except (Disconnected, StepFailed):
             self._client.disconnect()
-            self._producer = NOBODY
+            self._producer = NO_PRODUCER
 
     async def _take_step(self, transaction: Transaction) -> None:
         if self._random.random() < 0.5:

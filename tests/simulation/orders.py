@@ -12,7 +12,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, build_batch
 from tests.simulation.client import Disconnected
-from tests.simulation.transactional_producers import NOBODY
+from tests.simulation.transactional_producers import NO_PRODUCER
 from tests.simulation.world import World
 
 _KEYS = tuple(f"customer-{number}".encode() for number in range(8))
@@ -36,7 +36,7 @@ class Orders:
         self._random = world.random("orders")
         self._client = world.client("orders")
         self._numbers = count()
-        self._producer = NOBODY
+        self._producer = NO_PRODUCER
         self._sequences: dict[int, int] = {}
 
     async def run(self) -> None:
@@ -49,11 +49,11 @@ class Orders:
                     await self._run_transaction()
             except Disconnected:
                 self._client.disconnect()
-                self._producer = NOBODY
+                self._producer = NO_PRODUCER
 
     async def _run_transaction(self) -> None:
         fields: dict[str, Any] = {"transactional_id": "orders"}
-        if self._producer == NOBODY:
+        if self._producer == NO_PRODUCER:
             made = await self._client.ask(
                 "init_producer_id", **fields, transaction_timeout=_TRANSACTION_TIMEOUT_MS
             )

@@ -21,7 +21,7 @@ from tests.simulation.sharer_member import Committer
 from tests.simulation.transaction_model import Outcome, Transaction
 from tests.simulation.transactional_producers import (
     ENDED_BY_OTHERS,
-    NOBODY,
+    NO_PRODUCER,
     PASSING,
     TRIES_MAX,
     StepFailed,
@@ -45,7 +45,7 @@ class SharerTransactions:
         self._committer = world.client(f"{name}-commits")
         """A commit that waits needs a connection of its own."""
         self._timeout_ms = random.choice((1500, 3000, 6000))
-        self._producer = NOBODY
+        self._producer = NO_PRODUCER
         self._sequences: dict[int, int] = {}
         self._unfinished = self._model.unfinished.setdefault(transactional_id, [])
         """The transactions of the id whose effects may not be done; the last one is the current one."""
@@ -56,7 +56,7 @@ class SharerTransactions:
 
     def forget(self) -> None:
         """The producer does not know any longer how far it is."""
-        self._producer = NOBODY
+        self._producer = NO_PRODUCER
 
     @property
     def transaction(self) -> Transaction:
@@ -66,7 +66,7 @@ class SharerTransactions:
     @property
     def is_at_rest(self) -> bool:
         """Whether the outcome of the last transaction is known."""
-        return self._producer != NOBODY
+        return self._producer != NO_PRODUCER
 
     async def become_producer(self) -> None:
         """InitProducerId: an open transaction is aborted, a decided one is finished."""

@@ -27,7 +27,7 @@ _PAUSE_SECONDS_MAX = 0.3
 TRIES_MAX = 6
 _STEPS_MAX = 4
 _BATCH_SIZES = (1, 1, 2, 5)
-NOBODY = ProducerIdentity(-1, -1)
+NO_PRODUCER = ProducerIdentity(-1, -1)
 PASSING = frozenset(
     {
         ErrorCode.concurrent_transactions,
@@ -80,7 +80,7 @@ class TransactionalProducer:
         self._timeout_ms = self._random.choice((1000, 2500, 6000))
         self._values = count()
         self._numbers = count()
-        self._producer = NOBODY
+        self._producer = NO_PRODUCER
         self._sequences: dict[TopicIdPartition, int] = {}
         self._transaction: Transaction | None = None
         """The last transaction, until all its effects are done."""
@@ -92,10 +92,10 @@ class TransactionalProducer:
                 await self._work()
             except (Disconnected, StepFailed):
                 self._client.disconnect()
-                self._producer = NOBODY
+                self._producer = NO_PRODUCER
 
     async def _work(self) -> None:
-        if self._producer == NOBODY:
+        if self._producer == NO_PRODUCER:
             await self._become_producer()
         chance = self._random.random()
         if chance < 0.08:

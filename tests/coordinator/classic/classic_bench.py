@@ -45,7 +45,7 @@ TOPIC = "invoices"
 FIRST_WALL_MS = 1_700_000_000_000
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
-NOBODY = MemberIdentity("", None)
+NO_MEMBER = MemberIdentity("", None)
 
 
 def subscription(*topics: str) -> bytes:
@@ -189,7 +189,7 @@ class Bench:
         self,
         offset: int = 5,
         *,
-        member: MemberIdentity = NOBODY,
+        member: MemberIdentity = NO_MEMBER,
         generation_id: int = -1,
         group_id: str = GROUP,
         topic: str = TOPIC,

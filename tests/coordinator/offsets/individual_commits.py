@@ -15,7 +15,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicIdPartition
 from barnabas.protocol.offset_range_records import OffsetRangeKey
 from barnabas.runtime.completion import Completion
-from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
+from tests.coordinator.classic.classic_bench import GROUP, NO_MEMBER, TOPIC, Bench
 from tests.coordinator.group.partition_count import partition_of_group
 from tests.coordinator.offsets.transactions import PRODUCER, WAIT_MS, agree
 
@@ -44,7 +44,7 @@ def commit_ranges(
     bench: Bench,
     *ranges: tuple[int, int],
     start: int = -1,
-    member: MemberIdentity = NOBODY,
+    member: MemberIdentity = NO_MEMBER,
     generation_id: int = -1,
     group_id: str = GROUP,
     partition: TopicIdPartition = FIRST_PARTITION,
@@ -59,7 +59,7 @@ def transactional_ranges(
     ranges: Mapping[TopicIdPartition, Sequence[tuple[int, int]]],
     *,
     producer: ProducerIdentity = PRODUCER,
-    member: MemberIdentity = NOBODY,
+    member: MemberIdentity = NO_MEMBER,
     generation_id: int = -1,
     group_id: str = GROUP,
     check: Callable[[], None] = agree,

@@ -10,7 +10,7 @@ from barnabas.protocol.classic_group_records import NO_TOPIC_ID
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.runtime.completion import Completion
-from tests.coordinator.classic.classic_bench import GROUP, NOBODY, TOPIC, Bench
+from tests.coordinator.classic.classic_bench import GROUP, NO_MEMBER, TOPIC, Bench
 
 WAIT_MS = 54_000
 """How long a commit waits in a group that commits in order."""
@@ -28,7 +28,7 @@ def transactional_commit(
     *,
     producer: ProducerIdentity = PRODUCER,
     group_id: str = GROUP,
-    member: MemberIdentity = NOBODY,
+    member: MemberIdentity = NO_MEMBER,
     generation_id: int = -1,
     metadata: str = "",
     check: Callable[[], None] = agree,
