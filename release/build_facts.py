@@ -1,4 +1,4 @@
-"""The facts that somebody needs to build the same bytes again, and the checksums of the result."""
+"""The facts that another person needs to build the same bytes again, and the checksums of the result."""
 
 from __future__ import annotations
 

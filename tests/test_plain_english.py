@@ -60,7 +60,8 @@ FILES_OF = (".", "tests")
 """The folders of which only the files directly in them are checked."""
 
 BANNED = re.compile(
-    r"\b(?:whoever|whatever|whichever|nobody|so many|of which|what|(?:the|its) begin)\b", re.IGNORECASE
+    r"\b(?:whoever|whatever|whichever|nobody|somebody|so many|of which|what|(?:the|its) begin)\b",
+    re.IGNORECASE,
 )
 """A sentence with `what` is allowed if it is a question and ends with a question mark."""
 
@@ -176,6 +177,7 @@ def test_prose_names_things_with_nouns(folder: str) -> None:
         (".py", '"""One.\n\nWhatever it is."""\n', [3]),
         (".py", "x = 1\n# What is\n# this?\n# Whichever one.\n", [2]),
         (".py", 'raise ValueError(f"nobody reads {1}")\n', [1]),
+        (".py", "# Somebody reads it.\n", [1]),
         (".py", 'what = "what"\n', []),
         (".py", "def test_what_is_read() -> None: ...\n", [1]),
         (".py", '"""Which record, and what about `what` and its lock?"""\n', []),

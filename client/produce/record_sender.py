@@ -1,6 +1,6 @@
 """Gathers records into batches, and delivers the batches of each partition one after the other.
 
-A batch is due when it is full, when it has waited for `linger_ms`, or when somebody waits in `flush`. While
+A batch is due when it is full, when it has waited for `linger_ms`, or when a caller waits in `flush`. While
 one batch of a partition is in flight, its records gather in the next. A batch that may have been written, and
 may not, makes the producer id unusable: once no batch is in flight, the producer gets another.
 """

@@ -180,7 +180,7 @@ class MetadataLog:
         self._look_after()
 
     def followers(self) -> Mapping[FollowerKey, Heard]:
-        """Who follows the log at this moment, and how far each has come."""
+        """The present followers, and the offset that each has reached."""
         return self._followers.live(self._clock.monotonic_ms())
 
     # --- snapshots and the log start --------------------------------------------------------------
@@ -209,7 +209,7 @@ class MetadataLog:
             self._wait()
 
     def _wait(self) -> None:
-        """Nothing is to be done now: see to it that somebody comes back in time."""
+        """Nothing is due now: have `expire` called in time."""
         waits = waits_for_followers(self.snapshots.stored, self.store.log_start_offset)
         self._check_at_ms = self._clock.monotonic_ms() + LOG_START_CHECK_MS if waits else None
         deadline_ms = self.next_deadline_ms()
@@ -224,7 +224,7 @@ class MetadataLog:
         return _Capture(self._replayed, list(self._image.to_records()), self._last_timestamp_ms)
 
     async def _work(self, capture: _Capture | None) -> bool:
-        """Whether the disk let us. If not, nothing is lost but time at the next start."""
+        """Whether the disk took all of it. After a failure only the next start takes longer."""
         try:
             if capture is not None:
                 await self._write(capture)

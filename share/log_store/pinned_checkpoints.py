@@ -29,7 +29,7 @@ class PinnedCheckpoints:
         """Segments that could go hold the newest checkpoints of these groups.
 
         Each gets a new one at the end of the log; a group that is gone, its deletion cut short by a crash,
-        ends. One whose state is lost keeps its segments until somebody sets or deletes its offsets.
+        ends. One whose state is lost keeps its segments until an administrator sets or deletes its offsets.
         """
         for group_id in group_ids:
             key = SharePartitionKey(group_id, *partition)

@@ -152,7 +152,7 @@ class TestRetention:
         bench.advance(RETENTION_MS * 2)
         assert bench.committed() == 5
 
-    def test_leaves_a_group_alone_that_somebody_is_about_to_join(self) -> None:
+    def test_leaves_a_group_alone_that_a_member_is_about_to_join(self) -> None:
         bench = Bench(offset_settings=SHORT)
         bench.start_commit().result()
         bench.advance(RETENTION_MS - 500)
