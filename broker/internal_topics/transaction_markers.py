@@ -16,11 +16,13 @@ from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.coordinator.transaction.decided_transactions import is_refused
 from barnabas.coordinator.transaction.transaction import Participant
+from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicNamePartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.tasks import Tasks
+from barnabas.storage.errors import StorageError
 from barnabas.storage.log.appended import Appended
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -46,12 +48,18 @@ class TransactionMarkers:
         self._tasks = Tasks()
 
     def write_marker(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
-        """See `MarkerWriter.write_marker`. A refusal is logged, because correct clients never cause one."""
+        """See `MarkerWriter.write_marker`. Refusals, which correct clients never cause, and defects of the
+        broker are logged.
+        """
+        written: Completion[None] = Completion()
+        written.when_done(partial(_report, participant, marker))
+        written.end_with(partial(self._begin, participant, marker))
+        return written
+
+    def _begin(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
         if isinstance(participant, SharePartitionKey):
             return self._acknowledgements.end(participant, marker)
-        reply = self.pass_on(participant, marker)
-        reply.when_done(partial(_report_refusal, participant, marker))
-        return reply
+        return self.pass_on(participant, marker)
 
     def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
         """The same for the marker of a client, which gets the refusal as its answer."""
@@ -90,15 +98,20 @@ def _nothing(_: Appended) -> None:
     """Drops the marker's offset, which no caller needs."""
 
 
-def _report_refusal(
-    partition: TopicNamePartition, marker: TransactionMarker, reply: Completion[None]
-) -> None:
-    if is_refused(reply):
+def _report(participant: Participant, marker: TransactionMarker, written: Completion[None]) -> None:
+    if isinstance(participant, TopicNamePartition) and is_refused(written):
         logger.error(
             "transaction marker refused: the log knows a newer producer with the same producer id",
-            topic=partition.topic,
-            partition=partition.partition,
+            topic=participant.topic,
+            partition=participant.partition,
             producer_id=marker.producer.producer_id,
             producer_epoch=marker.producer.producer_epoch,
             outcome="commit" if marker.commit else "abort",
+        )
+    elif written.error is not None and not isinstance(written.error, ApiError | StorageError):
+        logger.error(
+            "a transaction marker met a defect of the broker",
+            participant=str(participant),
+            producer_id=marker.producer.producer_id,
+            exc_info=written.error,
         )
