@@ -62,7 +62,9 @@ async def delete_unforgotten(lab: Lab, topic_name: str) -> None:
         await settle()
 
 
-async def test_they_are_forgotten_once_the_log_is_open_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_of_a_deleted_topic_are_forgotten_once_the_log_is_open_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reopen_at_once(monkeypatch)
     async with open_lab() as lab:
         await begin_with(lab, "gone", "kept")
@@ -73,7 +75,7 @@ async def test_they_are_forgotten_once_the_log_is_open_again(monkeypatch: pytest
         assert await committed_topics(lab) == ["kept"]
 
 
-async def test_they_are_forgotten_with_the_next_start() -> None:
+async def test_offsets_of_a_deleted_topic_are_forgotten_with_the_next_start() -> None:
     async with open_lab() as lab:
         await begin_with(lab, "gone", "kept")
         await delete_unforgotten(lab, "gone")

@@ -47,7 +47,9 @@ NEW_PROTOCOL: dict[str, Any] = {
         ),
     ],
 )
-def test_javas_consumers(cluster: Cluster, bootstrap: str, story: str, lines: list[str]) -> None:
+def test_javas_consumers_print_the_lines_of_each_story(
+    cluster: Cluster, bootstrap: str, story: str, lines: list[str]
+) -> None:
     topic = cluster.topic(partition_count=6)
     cluster.produce(topic, numbered(RECORDS))
     assert run_tool(STORIES, bootstrap, topic, story).splitlines() == lines

@@ -91,7 +91,7 @@ def test_urgent_records_come_first_after_a_kill_of_the_broker(
     assert URGENT.keys() <= set(values[:5])
 
 
-def test_the_programs_of_the_page(own_broker: BrokerProcess, tmp_path: Path) -> None:
+def test_the_programs_of_the_page_get_urgent_records_first(own_broker: BrokerProcess, tmp_path: Path) -> None:
     page = PROJECT / "docs" / "priority.md"
     assert run_commands(page, own_broker) == 3
     producer, consumer = blocks(page, "python")

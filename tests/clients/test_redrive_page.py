@@ -39,7 +39,9 @@ def orders_with_letters(address: str) -> None:
 
 
 @pytest.mark.barnabas
-def test_the_session_on_the_page(own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_print_the_output_of_the_page(
+    own_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
     orders_with_letters(own_broker.address)
     shown = commands()
     assert len(shown) == 5

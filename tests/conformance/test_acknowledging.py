@@ -105,7 +105,7 @@ async def test_each_acknowledge_type_has_its_effect_on_the_record(
     assert await stage.member(2).take() == redelivered
 
 
-async def test_one_type_for_each_offset(stage: Stage) -> None:
+async def test_each_offset_may_have_its_own_type(stage: Stage) -> None:
     member = await holding(stage, 4)
     assert (await member.acknowledge([(0, 3, ACCEPT, RELEASE, REJECT, GAP)])).errors == [OK]
     assert await stage.offsets() == (1, 1)
@@ -132,38 +132,40 @@ async def test_the_limit_is_the_one_in_force_at_the_release(stage: Stage) -> Non
 
 
 class TestRefused:
-    async def test_records_that_are_not_acquired(self, stage: Stage) -> None:
+    async def test_records_that_are_not_acquired_are_refused(self, stage: Stage) -> None:
         member = await holding(stage, 3)
         await member.accept(1, 1)
         assert (await member.acknowledge([(1, 1, ACCEPT)])).errors == [STATE]
         await member.acknowledge([(2, 2, RELEASE)])
         assert (await member.acknowledge([(2, 2, ACCEPT)])).errors == [STATE]
 
-    async def test_records_of_another_member(self, stage: Stage) -> None:
+    async def test_records_of_another_member_are_refused(self, stage: Stage) -> None:
         await holding(stage, 2)
         other = stage.member(2)
         await other.fetch()
         assert (await other.acknowledge([(0, 0, ACCEPT)])).errors == [STATE]
 
-    async def test_records_before_any_is_in_flight(self, stage: Stage) -> None:
+    async def test_records_are_refused_before_any_is_in_flight(self, stage: Stage) -> None:
         member = stage.member()
         await member.fetch()
         assert (await member.acknowledge([(0, 0, ACCEPT)])).errors == [STATE]
 
     @pytest.mark.parametrize("batch", [(2, 5, ACCEPT), (7, 9, ACCEPT)], ids=["last beyond", "both beyond"])
-    async def test_records_beyond_those_in_flight(self, stage: Stage, batch: tuple[int, ...]) -> None:
+    async def test_records_beyond_those_in_flight_are_refused(
+        self, stage: Stage, batch: tuple[int, ...]
+    ) -> None:
         member = await holding(stage, 3)
         assert (await member.acknowledge([batch])).errors == [INVALID]
         await member.accept(0, 2)
 
-    async def test_records_before_any_fetch_since_the_start(self, stage: Stage) -> None:
+    async def test_records_are_refused_before_any_fetch_since_the_start(self, stage: Stage) -> None:
         untouched = TopicIdPartition(await stage.lab.create_topic("u"), 0)
         member = stage.member()
         await member.fetch()
         got = await member.acknowledge({untouched: [(0, 0, ACCEPT)]})
         assert got.errors == [ErrorCode.unknown_topic_or_partition]
 
-    async def test_unknown_topics_and_partitions(self, stage: Stage) -> None:
+    async def test_unknown_topics_and_partitions_are_refused(self, stage: Stage) -> None:
         member = await holding(stage, 1)
         no_topic = TopicIdPartition(UUID(int=1), 0)
         no_partition = TopicIdPartition(stage.partition.topic_id, 5)
@@ -177,13 +179,13 @@ class TestRefused:
         }
 
     @pytest.mark.parametrize("member_id", ["", "m" * 37, None])
-    async def test_a_wrong_member_id(self, stage: Stage, member_id: str | None) -> None:
+    async def test_a_wrong_member_id_is_refused(self, stage: Stage, member_id: str | None) -> None:
         pending = stage.lab.client().send(
             "share_acknowledge", group_id=GROUP, member_id=member_id, share_session_epoch=1
         )
         assert pending.response().error_code is INVALID
 
-    async def test_no_group(self, stage: Stage) -> None:
+    async def test_a_request_without_a_group_is_refused(self, stage: Stage) -> None:
         pending = stage.lab.client().send("share_acknowledge", member_id="m", share_session_epoch=1)
         assert pending.response().error_code is INVALID
 

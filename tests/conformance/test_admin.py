@@ -47,7 +47,7 @@ def partition_errors(response: Any) -> list[tuple[str, int, int]]:
 
 
 class TestDescribe:
-    async def test_a_group_with_members(self, stage: Stage) -> None:
+    async def test_a_group_is_described_with_its_members_and_their_partitions(self, stage: Stage) -> None:
         response = await stage.lab.admin.ask("share_group_describe", group_ids=[GROUP])
         (group,) = response.groups
         assert (group.error_code, group.group_id, group.group_state) == (OK, GROUP, "Stable")
@@ -66,7 +66,9 @@ class TestDescribe:
     @pytest.mark.parametrize(
         ("group_id", "error"), [("", ErrorCode.invalid_group_id), ("nowhere", UNKNOWN_GROUP)]
     )
-    async def test_no_such_group(self, lab: Lab, group_id: str, error: ErrorCode) -> None:
+    async def test_a_group_that_does_not_exist_is_an_error(
+        self, lab: Lab, group_id: str, error: ErrorCode
+    ) -> None:
         response = await lab.admin.ask("share_group_describe", group_ids=[group_id])
         (group,) = response.groups
         assert (group.error_code, group.group_id, group.group_state) == (error, group_id, "")
@@ -88,7 +90,7 @@ class TestDescribeOffsets:
         assert response.groups[0].error_code is OK
         return response.groups[0].topics
 
-    async def test_all_topics_of_a_group(self, stage: Stage) -> None:
+    async def test_all_topics_of_a_group_are_described(self, stage: Stage) -> None:
         await emptied(stage)
         (topic,) = await self.describe(stage.lab, GROUP, None)
         assert (topic.topic_name, topic.topic_id) == ("t", stage.partition.topic_id)
@@ -121,14 +123,14 @@ class TestDescribeOffsets:
         (one,) = topic.partitions
         assert (one.start_offset, one.lag, one.error_code) == (-1, -1, OK)
 
-    async def test_several_groups_in_one_request(self, stage: Stage) -> None:
+    async def test_several_groups_may_be_in_one_request(self, stage: Stage) -> None:
         groups = [{"group_id": name, "topics": None} for name in (GROUP, "nowhere")]
         response = await stage.lab.admin.ask("describe_share_group_offsets", groups=groups)
         assert [group.group_id for group in response.groups] == [GROUP, "nowhere"]
 
 
 class TestAlterOffsets:
-    async def test_of_a_group_without_members(self, stage: Stage) -> None:
+    async def test_a_group_without_members_starts_at_the_new_offset(self, stage: Stage) -> None:
         await emptied(stage)
         response = await alter(stage.lab, start_at(3))
         assert (response.error_code, partition_errors(response)) == (OK, [("t", 0, OK)])
@@ -144,7 +146,9 @@ class TestAlterOffsets:
     @pytest.mark.parametrize(
         ("group_id", "error"), [("", ErrorCode.invalid_group_id), (GROUP, ErrorCode.non_empty_group)]
     )
-    async def test_refused(self, stage: Stage, group_id: str, error: ErrorCode) -> None:
+    async def test_a_group_without_a_name_or_with_members_is_refused(
+        self, stage: Stage, group_id: str, error: ErrorCode
+    ) -> None:
         response = await alter(stage.lab, start_at(0), group_id=group_id)
         assert (response.error_code, response.responses) == (error, ())
 
@@ -173,7 +177,7 @@ class TestAlterOffsets:
         assert start == 100_000
         assert lag <= 0
 
-    async def test_below_the_beginning_means_the_beginning(self, stage: Stage) -> None:
+    async def test_an_offset_below_the_beginning_means_the_beginning(self, stage: Stage) -> None:
         await emptied(stage)
         await alter(stage.lab, start_at(-5))
         assert await stage.offsets() == (0, 5)
@@ -225,11 +229,13 @@ class TestDeleteOffsets:
             (GROUP, ErrorCode.non_empty_group),
         ],
     )
-    async def test_refused(self, stage: Stage, group_id: str, error: ErrorCode) -> None:
+    async def test_a_group_that_is_missing_or_has_members_is_refused(
+        self, stage: Stage, group_id: str, error: ErrorCode
+    ) -> None:
         response = await self.delete(stage.lab, "t", group_id=group_id)
         assert (response.error_code, response.responses) == (error, ())
 
-    async def test_unknown_topics_and_topics_without_offsets(self, stage: Stage) -> None:
+    async def test_topics_that_are_unknown_or_have_no_offsets_are_errors(self, stage: Stage) -> None:
         await stage.lab.create_topic("u")
         await emptied(stage)
         response = await self.delete(stage.lab, "t", "u", "nowhere")
@@ -291,12 +297,14 @@ class TestListGroups:
             ({"states_filter": ["Stable"], "types_filter": ["consumer"]}, []),
         ],
     )
-    async def test_filters(self, stage: Stage, filters: dict[str, Any], names: list[str]) -> None:
+    async def test_only_groups_that_pass_the_filters_are_listed(
+        self, stage: Stage, filters: dict[str, Any], names: list[str]
+    ) -> None:
         await alter(stage.lab, start_at(0), group_id="empty")
         response = await stage.lab.admin.ask("list_groups", **filters)
         assert sorted(group.group_id for group in response.groups) == names
 
-    async def test_the_fields_of_a_listed_share_group(self, stage: Stage) -> None:
+    async def test_a_listed_share_group_has_its_type_and_its_state(self, stage: Stage) -> None:
         (group,) = (await stage.lab.admin.ask("list_groups")).groups
         assert (group.protocol_type, group.group_type, group.group_state) == ("share", "share", "Stable")
 
@@ -325,7 +333,7 @@ class TestGroupConfigs:
             ("", "share.auto.offset.reset", "earliest", 0, ErrorCode.invalid_request),
         ],
     )
-    async def test_altering(
+    async def test_only_valid_changes_are_accepted(
         self, lab: Lab, group_id: str, name: str, value: str, operation: int, error: ErrorCode
     ) -> None:
         assert await self.alter(lab, group_id, name, value, operation) is error

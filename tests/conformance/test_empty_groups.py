@@ -41,7 +41,7 @@ async def test_the_time_counts_anew_from_the_start_of_the_broker() -> None:
         assert await groups(lab) == []
 
 
-async def test_it_is_off_unless_it_is_set() -> None:
+async def test_empty_groups_stay_unless_the_setting_is_set() -> None:
     async with open_lab() as lab:
         stage = await make_stage(lab)
         await stage.member().heartbeat(-1)
@@ -49,6 +49,6 @@ async def test_it_is_off_unless_it_is_set() -> None:
         assert await groups(lab) == ["group"]
 
 
-def test_it_is_documented_as_a_setting_of_barnabas() -> None:
+def test_the_setting_is_documented_as_one_of_barnabas() -> None:
     (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.empty.retention.ms"]
     assert (setting.ours, setting.default) == (True, -1)

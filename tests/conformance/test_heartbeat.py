@@ -97,7 +97,9 @@ async def test_unknown_topics_are_accepted_with_an_empty_assignment(lab: Lab) ->
         (2**31 - 1, ErrorCode.fenced_member_epoch),
     ],
 )
-async def test_member_epochs(stage: Stage, member_epoch: int, error: ErrorCode) -> None:
+async def test_only_epoch_0_and_the_current_epoch_are_accepted(
+    stage: Stage, member_epoch: int, error: ErrorCode
+) -> None:
     topics = ["t"] if member_epoch == 0 else None
     response = await stage.member().heartbeat(member_epoch, topics)
     assert response.error_code is error
@@ -118,7 +120,7 @@ async def test_the_previous_epoch_is_accepted_since_the_answer_may_have_been_los
     assert fenced.error_code is ErrorCode.fenced_member_epoch
 
 
-async def test_an_epoch_above_0_of_an_unknown_member(stage: Stage) -> None:
+async def test_an_unknown_member_with_an_epoch_above_0_is_refused(stage: Stage) -> None:
     assert (await stage.member(2).heartbeat(1)).error_code is ErrorCode.unknown_member_id
     nowhere = member(stage.lab, group_id="nowhere")
     assert (await nowhere.heartbeat(1)).error_code is ErrorCode.group_id_not_found
@@ -153,7 +155,7 @@ async def test_leaving_bumps_the_group_epoch_and_leaves_an_empty_group(stage: St
     assert (described.groups[0].group_state, described.groups[0].group_epoch) == ("Empty", 3)
 
 
-async def test_leaving_a_group_without_being_its_member(stage: Stage) -> None:
+async def test_only_a_member_can_leave_a_group(stage: Stage) -> None:
     assert (await stage.member(2).heartbeat(-1)).error_code is ErrorCode.unknown_member_id
     nowhere = member(stage.lab, group_id="nowhere")
     assert (await nowhere.heartbeat(-1)).error_code is ErrorCode.group_id_not_found

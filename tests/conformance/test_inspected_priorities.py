@@ -30,7 +30,7 @@ async def test_records_in_the_window_have_their_priorities(stage: Stage) -> None
     ]
 
 
-async def test_those_of_new_and_of_final_records_are_unknown(stage: Stage) -> None:
+async def test_priorities_of_new_and_of_final_records_are_unknown(stage: Stage) -> None:
     (one,) = await members(stage)
     await produce(stage, 0, 9)
     assert await taken(one, max_records=1) == [1]
@@ -43,7 +43,7 @@ async def test_those_of_new_and_of_final_records_are_unknown(stage: Stage) -> No
     ]
 
 
-async def test_they_are_known_again_with_the_first_fetch_after_a_restart(stage: Stage) -> None:
+async def test_priorities_are_known_again_with_the_first_fetch_after_a_restart(stage: Stage) -> None:
     (one,) = await members(stage)
     await produce(stage, 2, 9, 2)
     assert await taken(one) == [0, 1, 2]
@@ -60,7 +60,7 @@ async def test_groups_without_priorities_have_none(stage: Stage) -> None:
     assert {priority for *_, priority in await shown(stage)} == {UNKNOWN}
 
 
-async def test_those_of_another_header_are_unknown_until_the_next_fetch(stage: Stage) -> None:
+async def test_priorities_of_another_header_are_unknown_until_the_next_fetch(stage: Stage) -> None:
     (one,) = await members(stage)
     await produce(stage, 1, 9)
     assert await taken(one, max_records=1) == [1]

@@ -409,14 +409,14 @@ class TestErrors:
         assert await low.fetch() == Taken(0, 1, [], looked_until=1)
 
     @pytest.mark.parametrize("offset", [-1, 7])
-    async def test_an_offset_outside_the_log(self, lab: Lab, offset: int) -> None:
+    async def test_an_offset_outside_the_log_is_out_of_range(self, lab: Lab, offset: int) -> None:
         topic_id, _ = await log_with(lab, HIGH_KEY)
         (low,) = sharers(lab, topic_id, [LOW])
         low.position = offset
         out_of_range = Taken(ErrorCode.offset_out_of_range.value, -1, [], NO_OFFSET)
         assert await low.fetch(max_wait=10_000) == out_of_range
 
-    async def test_an_offset_that_retention_has_removed_while_the_fetch_waits(self, lab: Lab) -> None:
+    async def test_an_offset_that_retention_removes_while_the_fetch_waits_is_no_error(self, lab: Lab) -> None:
         topic_id, _ = await log_with(lab, HIGH_KEY)
         (low,) = sharers(lab, topic_id, [LOW])
         await low.fetch()

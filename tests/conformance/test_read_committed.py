@@ -258,7 +258,7 @@ class TestDescribeProducers:
             ("not/a/name", 0, ErrorCode.invalid_topic_exception, True),
         ],
     )
-    async def test_partitions_that_are_none(
+    async def test_a_partition_that_does_not_exist_is_an_error(
         self, stage: Stage, name: str, index: int, code: ErrorCode, has_message: bool
     ) -> None:
         described = await self.described(stage, name, index)

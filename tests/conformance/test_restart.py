@@ -91,7 +91,7 @@ async def test_a_lock_that_expired_is_recorded(stage: Stage, end: End) -> None:
 
 
 @both_ends
-async def test_a_renewal_is_not(stage: Stage, end: End) -> None:
+async def test_a_renewal_is_not_recorded(stage: Stage, end: End) -> None:
     await stage.produce(1)
     member = stage.member()
     await member.take()

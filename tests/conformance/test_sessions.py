@@ -28,7 +28,9 @@ INVALID = ErrorCode.invalid_request
         (-1, True, ErrorCode.none),
     ],
 )
-async def test_epochs_of_a_fetch(stage: Stage, epoch: int, with_session: bool, error: ErrorCode) -> None:
+async def test_a_fetch_needs_the_epoch_of_its_session(
+    stage: Stage, epoch: int, with_session: bool, error: ErrorCode
+) -> None:
     member = stage.member()
     if with_session:
         await member.fetch()
@@ -50,7 +52,7 @@ async def test_epochs_of_a_fetch(stage: Stage, epoch: int, with_session: bool, e
         (-1, True, ErrorCode.none),
     ],
 )
-async def test_epochs_of_an_acknowledgement(
+async def test_an_acknowledgement_needs_the_epoch_of_its_session(
     stage: Stage, epoch: int, with_session: bool, error: ErrorCode
 ) -> None:
     await stage.produce(1)

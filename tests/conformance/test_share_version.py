@@ -73,7 +73,7 @@ async def test_records_of_members_are_delivered_again_once_share_groups_are_back
     assert await stage.member().take() == [(3, 9, 2)]
 
 
-async def test_it_stays_off_over_a_restart(stage: Stage) -> None:
+async def test_share_groups_stay_off_over_a_restart(stage: Stage) -> None:
     await set_share_version(stage.lab, 0)
     await stage.lab.restart()
     heartbeat = await stage.member().heartbeat(0, ["t"])

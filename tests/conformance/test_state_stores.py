@@ -200,7 +200,7 @@ class TestTheOtherStore:
         assert await stage.offsets() == (3, 2), "nothing has happened to it"
         await lab.broker.close()
 
-    async def test_after_a_kill_too(self) -> None:
+    async def test_state_in_the_other_store_is_refused_after_a_kill_too(self) -> None:
         lab = Lab({})
         await lab.start()
         await used(await make_stage(lab))

@@ -169,7 +169,7 @@ def field_names(entity_type: type[Entity]) -> set[str]:
         (ApiKey.SHARE_FETCH, 1, 2),
     ],
 )
-def test_shapes(api_key: ApiKey, version: int, expected: int) -> None:
+def test_each_version_has_its_shape(api_key: ApiKey, version: int, expected: int) -> None:
     assert shape_version(api_key, version) == expected
 
 

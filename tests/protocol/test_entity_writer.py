@@ -58,21 +58,21 @@ def _nulled(field: dataclasses.Field[Any], entity: Any) -> Any:
 
 
 @MESSAGES
-def test_a_value_in_every_field(entity_type: type[Entity]) -> None:
+def test_a_message_with_a_value_in_every_field_has_the_bytes_of_kio(entity_type: type[Entity]) -> None:
     message = filled(entity_type)
 
     assert ours(message) == written(message)
 
 
 @MESSAGES
-def test_nulls(entity_type: type[Entity]) -> None:
+def test_a_message_with_nulls_has_the_bytes_of_kio(entity_type: type[Entity]) -> None:
     message = with_nulls(filled(entity_type))
 
     assert ours(message) == written(message)
 
 
 @MESSAGES
-def test_defaults(entity_type: type[Entity]) -> None:
+def test_a_message_of_defaults_has_the_bytes_of_kio(entity_type: type[Entity]) -> None:
     message = entity_type(**{field.name: default_of(field) for field in dataclasses.fields(entity_type)})
 
     assert ours(message) == written(message)
@@ -80,7 +80,7 @@ def test_defaults(entity_type: type[Entity]) -> None:
 
 @pytest.mark.parametrize("length", [126, 127, 128, 16_382, 16_383, 16_384, 32_767])
 @pytest.mark.parametrize("version", [3, 4], ids=["several versions ago", "flexible"])
-def test_long_strings(version: int, length: int) -> None:
+def test_a_message_with_a_long_string_has_the_bytes_of_kio(version: int, length: int) -> None:
     entity_type = message_class(ApiKey.INIT_PRODUCER_ID, version - 2, "request")
     message = made(entity_type, **{**_fields(filled(entity_type)), "transactional_id": "x" * length})
 

@@ -53,7 +53,9 @@ def test_api_versions_responses_have_no_tagged_fields_in_their_header() -> None:
         (METADATA_V9 + b"\x00\x01c\x02\x80\x01\x00\x81\x01\x01zrest", "c", 19),
     ],
 )
-def test_client_ids_and_tagged_fields(frame: bytes, client_id: str | None, body_offset: int) -> None:
+def test_client_ids_are_read_and_tagged_fields_are_skipped(
+    frame: bytes, client_id: str | None, body_offset: int
+) -> None:
     assert decode_request_header(frame) == RequestHeader(
         3, METADATA_V1[3] if frame[3] == 1 else 9, 7, client_id, body_offset, APIS[ApiKey.METADATA]
     )

@@ -129,7 +129,7 @@ def test_a_record_has_one_owner_at_a_time(share: ShareModel) -> None:
 
 
 @pytest.mark.parametrize("end", ["time", "the holder", "something else"])
-def test_a_lease_ends_by(share: ShareModel, end: str) -> None:
+def test_a_lease_ends_by_time_by_its_holder_or_by_something_else(share: ShareModel, end: str) -> None:
     acquired(share, 7, to=lease("a", 100, is_in_force=end != "something else"))
     if end == "the holder":
         share.give_up("a", [7])

@@ -93,7 +93,7 @@ def test_a_committed_release_tells_nothing_against_a_delivery(pending: PendingMo
     assert transaction.outcome is Outcome.ENDING
 
 
-def test_it_waits_since_its_confirmation_while_its_transaction_is_open(pending: PendingModel) -> None:
+def test_a_record_waits_since_its_confirmation_while_its_transaction_is_open(pending: PendingModel) -> None:
     transaction = joined(pending)
     assert pending.waiting_since(TOLD_MS, 20, 0) == {4: TOLD_MS}
     assert pending.waiting_since(TOLD_MS - 1, 20, 0) == {}, "it may have been confirmed after the request"

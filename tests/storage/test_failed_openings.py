@@ -41,7 +41,7 @@ async def killed_with_many_segments(*, newer_state: bool = False) -> MemoryFileS
     return filesystem.copy()
 
 
-async def test_unreadable_share_state() -> None:
+async def test_unreadable_share_state_leaves_no_file_open() -> None:
     filesystem = await killed_with_many_segments(newer_state=True)
     with pytest.raises(RecordFormatError):
         await open_log(filesystem, config=SMALL)
@@ -49,7 +49,7 @@ async def test_unreadable_share_state() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot"])
-async def test_a_file_that_cannot_be_read(suffix: str) -> None:
+async def test_a_file_that_cannot_be_read_leaves_no_file_open(suffix: str) -> None:
     filesystem = await killed_with_many_segments()
     filesystem.read_error, filesystem.failing_suffix = errno.EIO, suffix
     with pytest.raises(OSError, match="cannot read"):
@@ -58,7 +58,7 @@ async def test_a_file_that_cannot_be_read(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".shareindex", ".txnindex"])
-async def test_no_room_for_an_index_that_is_made_again(suffix: str) -> None:
+async def test_an_index_without_room_to_be_made_again_leaves_no_file_open(suffix: str) -> None:
     filesystem = await killed_with_many_segments()
     for path in [path for path in filesystem.files if path.endswith(suffix)]:
         del filesystem.files[path]
@@ -68,7 +68,7 @@ async def test_no_room_for_an_index_that_is_made_again(suffix: str) -> None:
     assert filesystem.open_count == 0
 
 
-async def test_a_directory_that_tries_to_open_the_log_repeatedly() -> None:
+async def test_a_directory_that_tries_to_open_the_log_repeatedly_leaves_no_file_open() -> None:
     filesystem = await killed_with_many_segments(newer_state=True)
     directory = await LogDirectory.open(
         filesystem,

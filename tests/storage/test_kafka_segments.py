@@ -72,14 +72,14 @@ async def test_the_codecs_are_those_that_were_asked_for(log: PartitionLog) -> No
     assert codecs == [Compression[codec.upper()] for codec in CODECS for _ in range(2)]
 
 
-async def test_its_times_and_epochs_are_found(log: PartitionLog) -> None:
+async def test_kafkas_times_and_epochs_are_found(log: PartitionLog) -> None:
     assert await offset_for_timestamp(log, 1_700_000_001_002) == (1_700_000_001_002, 7)
     assert await max_timestamp(log) is not None
     assert log.leader_epoch_at(10) == 0
     assert log.end_offset_for_epoch(0) == (0, END_OFFSET)
 
 
-async def test_its_producers_are_known(log: PartitionLog) -> None:
+async def test_kafkas_producers_are_known(log: PartitionLog) -> None:
     """The last batch of producer 4 is recognized as a repetition."""
     repeated = append(log, 5, producer_id=4, producer_epoch=0, base_sequence=5)
     assert (repeated.result().base_offset, repeated.result().last_offset) == (45, 49)

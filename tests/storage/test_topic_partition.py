@@ -21,7 +21,7 @@ from barnabas.storage.topic_partition import TopicPartition, parse_directory_nam
         ("meta.properties", None),
     ],
 )
-def test_directory_names(name: str, parsed: tuple[str, int] | None) -> None:
+def test_only_a_name_of_topic_and_partition_is_parsed(name: str, parsed: tuple[str, int] | None) -> None:
     assert parse_directory_name(name) == parsed
     if parsed is not None:
         assert TopicPartition(*parsed).directory_name == name

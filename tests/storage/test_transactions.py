@@ -153,7 +153,7 @@ def test_a_duplicate_is_answered_after_the_transaction_has_ended(log: PartitionL
     assert (again.error, again.result().base_offset, again.result().last_offset) == (None, 0, 1)
 
 
-def test_no_batch_outside_the_transaction_while_it_is_open(log: PartitionLog) -> None:
+def test_a_batch_outside_the_transaction_is_refused_while_it_is_open(log: PartitionLog) -> None:
     producer = Producer(log, 1)
     producer.send()
     assert code_of(producer.send_outside().error) is ErrorCode.invalid_txn_state
@@ -177,7 +177,7 @@ def test_an_older_epoch_is_fenced_before_other_checks(log: PartitionLog) -> None
         (5, 2, None),
     ],
 )
-def test_which_marker_may_end_a_transaction(
+def test_only_a_marker_of_a_valid_epoch_may_end_a_transaction(
     log: PartitionLog, epoch: int, version: int, code: ErrorCode | None
 ) -> None:
     Producer(log, 1, 4).send()

@@ -125,7 +125,9 @@ def refusal(resource_type: int, name: str, configs: dict[str, str]) -> tuple[Err
         ("leader.replication.throttled.replicas", "*", None),
     ],
 )
-def test_a_topics_setting(name: str, value: str, message: str | None) -> None:
+def test_a_topics_setting_is_accepted_or_refused_with_the_reason(
+    name: str, value: str, message: str | None
+) -> None:
     expected = None if message is None else (ErrorCode.invalid_config, message)
     assert refusal(ResourceType.TOPIC, "t", {name: value}) == expected
 
@@ -222,7 +224,9 @@ def test_a_topics_compaction_lags_must_fit_each_other() -> None:
         ),
     ],
 )
-def test_a_groups_setting(name: str, value: str, message: str | None) -> None:
+def test_a_groups_setting_is_accepted_or_refused_with_the_reason(
+    name: str, value: str, message: str | None
+) -> None:
     expected = None if message is None else (ErrorCode.invalid_config, message)
     assert refusal(ResourceType.GROUP, "g", {name: value}) == expected
 
@@ -308,7 +312,7 @@ def test_a_groups_session_must_outlast_its_heartbeat() -> None:
         ),
     ],
 )
-def test_a_brokers_settings(
+def test_a_brokers_settings_are_accepted_or_refused_with_the_reason(
     broker: str, configs: dict[str, str], code: ErrorCode | None, message: str | None
 ) -> None:
     expected = None if code is None else (code, message)
@@ -329,7 +333,9 @@ def test_a_brokers_settings(
         (ResourceType.CLIENT_METRICS, "x", ErrorCode.invalid_request, "Unknown resource type 16"),
     ],
 )
-def test_a_resources_name(resource_type: int, name: str, code: ErrorCode, message: str) -> None:
+def test_a_wrong_name_of_a_resource_is_refused(
+    resource_type: int, name: str, code: ErrorCode, message: str
+) -> None:
     assert refusal(resource_type, name, {}) == (code, message)
 
 

@@ -22,7 +22,7 @@ async def test_a_partition_that_cannot_be_written_is_its_own_error() -> None:
         assert partition.error_message
 
 
-async def test_several_partitions_of_a_topic() -> None:
+async def test_one_request_alters_several_partitions_of_a_topic() -> None:
     async with open_lab() as lab:
         topic_id = await lab.create_topic("t", 2)
         partitions = [{"partition_index": index, "start_offset": 5 + index} for index in (0, 1)]

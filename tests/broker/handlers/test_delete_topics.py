@@ -66,7 +66,7 @@ async def test_a_topic_is_deleted_by_id_and_the_result_has_its_name(broker: Admi
         ([(None, OTHER), (None, OTHER)], ErrorCode.invalid_request, "Duplicate topic id."),
     ],
 )
-async def test_refused_requests(
+async def test_a_topic_that_cannot_be_deleted_is_refused_with_the_reason(
     broker: AdminBroker, asked: list[Asked], code: ErrorCode, message: str
 ) -> None:
     assert await results(broker, *asked) == [(*asked[0], code, message)]

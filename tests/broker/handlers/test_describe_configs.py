@@ -214,7 +214,7 @@ async def test_the_defaults_of_all_brokers_are_those_that_were_set(broker: Admin
         (99, "x", ErrorCode.invalid_request, "Unsupported resource type: 99"),
     ],
 )
-async def test_refused_requests(
+async def test_a_wrong_resource_is_refused_with_the_reason(
     broker: AdminBroker, resource_type: int, name: str, code: ErrorCode, message: str
 ) -> None:
     result = await describe(broker, resource_type, name)

@@ -38,7 +38,7 @@ async def test_this_node_leads_and_votes_alone(broker: AdminBroker, version: int
     assert [(node.node_id, node.listeners[0].port) for node in response.nodes] == [(1, 19092)]
 
 
-async def test_followers_observe(broker: AdminBroker) -> None:
+async def test_followers_are_described_as_observers(broker: AdminBroker) -> None:
     key = FollowerKey(2, UUID(int=5))
     broker.metadata.log.follower_heard(key, broker.metadata.log.end_offset)
     broker.metadata.log.follower_heard(FollowerKey(3, None), 1)

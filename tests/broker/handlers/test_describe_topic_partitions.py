@@ -50,7 +50,7 @@ PAGES: list[tuple[list[str], int, Cursor, Page]] = [
 
 
 @pytest.mark.parametrize(("names", "limit", "cursor", "expected"), PAGES)
-async def test_pages(
+async def test_a_page_begins_at_the_cursor_and_ends_at_the_limit(
     broker: AdminBroker, names: list[str], limit: int, cursor: Cursor, expected: Page
 ) -> None:
     await broker.create(NewTopic("b", 1), NewTopic("a", 4))

@@ -83,7 +83,7 @@ async def fetch(lab: Lab, *wanted: tuple[UUID, int, int], **fields: Any) -> list
     return reads(await lab.answered(start_fetch(lab, *wanted, **fields)))
 
 
-async def test_records_from_an_offset_on(lab: Lab) -> None:
+async def test_a_fetch_reads_whole_batches_from_its_offset_on(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, 2, 2)
     assert await fetch(lab, (topic_id, 0, 2)) == [(ErrorCode.none, 4, 0, [2, 3])]
@@ -111,7 +111,7 @@ async def test_every_version_is_answered(lab: Lab, version: int) -> None:
         (0, 2, 7, ErrorCode.unknown_leader_epoch),
     ],
 )
-async def test_errors_of_a_partition(
+async def test_a_partition_that_cannot_be_read_has_its_error(
     lab: Lab, partition: int, offset: int, leader_epoch: int, error: ErrorCode
 ) -> None:
     topic_id = await lab.create_topic()
@@ -130,7 +130,7 @@ async def test_an_old_leader_epoch_is_fenced(lab: Lab) -> None:
     assert read.error is ErrorCode.fenced_leader_epoch
 
 
-async def test_unknown_topics(lab: Lab) -> None:
+async def test_an_unknown_topic_is_an_error(lab: Lab) -> None:
     (by_id,) = await fetch(lab, (UUID(int=1), 0, 0))
     (by_name,) = await fetch(lab, (UUID(int=1), 0, 0), version=12)
     assert (by_id.error, by_name.error) == (
@@ -139,7 +139,7 @@ async def test_unknown_topics(lab: Lab) -> None:
     )
 
 
-async def test_a_log_that_is_offline(lab: Lab) -> None:
+async def test_a_log_that_is_offline_is_a_storage_error(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     await lab.produce(topic_id, 1)
     with lab.broken_disk("t-0"), pytest.raises(AssertionError):
@@ -157,7 +157,7 @@ async def test_a_log_that_is_offline(lab: Lab) -> None:
         (2, 7, ErrorCode.offset_out_of_range, (-1, -1)),
     ],
 )
-async def test_a_log_that_diverges_from_the_clients(
+async def test_a_client_learns_where_its_log_diverges(
     lab: Lab, fetch_offset: int, last_fetched_epoch: int, error: ErrorCode, diverging: tuple[int, int]
 ) -> None:
     topic_id = await lab.create_topic()
@@ -203,13 +203,13 @@ class TestLimits:
         (read,) = await fetch(lab, (topic_id, 0, 0), max_bytes=1, partition_max_bytes=1)
         assert read.offsets == [0, 1, 2]
 
-    async def test_the_limit_of_a_partition(self, lab: Lab) -> None:
+    async def test_the_limit_of_a_partition_bounds_its_records(self, lab: Lab) -> None:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1, 1, 1)
         (read,) = await fetch(lab, (topic_id, 0, 0), partition_max_bytes=2 * SIZE)
         assert read.offsets == [0, 1]
 
-    async def test_the_limit_of_the_request(self, lab: Lab) -> None:
+    async def test_the_limit_of_the_request_bounds_all_partitions(self, lab: Lab) -> None:
         topic_id = await lab.create_topic("t", 3)
         for partition in range(3):
             await lab.produce(topic_id, 1, 1, partition=partition)

@@ -63,7 +63,9 @@ async def test_a_negative_wait_is_refused(lab: Lab) -> None:
         (changes(topics=[{"topic_id": METADATA_TOPIC_ID, "partitions": []}]), ErrorCode.invalid_request),
     ],
 )
-async def test_an_error_of_the_whole_request(lab: Lab, changed: dict[str, Any], error: ErrorCode) -> None:
+async def test_a_wrong_request_is_refused_as_a_whole(
+    lab: Lab, changed: dict[str, Any], error: ErrorCode
+) -> None:
     response = await fetch(lab, **changed)
     assert (response.error_code, response.responses) == (error, ())
 

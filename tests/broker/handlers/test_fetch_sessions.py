@@ -195,19 +195,23 @@ async def test_a_recreated_topic_has_another_id(lab: Lab, topic_id: UUID) -> Non
 
 
 class TestErrors:
-    async def test_an_unknown_session(self, lab: Lab, topic_id: UUID) -> None:
+    async def test_an_unknown_session_is_refused(self, lab: Lab, topic_id: UUID) -> None:
         client = Follower(lab, topic_id)
         assert await client.refused(session_id=9, session_epoch=1) is ErrorCode.fetch_session_id_not_found
 
     @pytest.mark.parametrize("epoch", [2, 7, -2, 2**31 - 1])
-    async def test_an_unexpected_epoch(self, lab: Lab, topic_id: UUID, epoch: int) -> None:
+    async def test_an_unexpected_epoch_is_refused_and_the_session_goes_on(
+        self, lab: Lab, topic_id: UUID, epoch: int
+    ) -> None:
         client = Follower(lab, topic_id)
         await client.fetch({0: 0})
         assert await client.refused(session_epoch=epoch) is ErrorCode.invalid_fetch_session_epoch
         assert await client.fetch({}) == {}, "the session goes on"
 
     @pytest.mark.parametrize(("version", "other_version"), [(BY_NAME, 13), (13, BY_NAME)])
-    async def test_names_after_ids(self, lab: Lab, topic_id: UUID, version: int, other_version: int) -> None:
+    async def test_a_session_cannot_change_between_names_and_ids(
+        self, lab: Lab, topic_id: UUID, version: int, other_version: int
+    ) -> None:
         client = Follower(lab, topic_id, version=version)
         await client.fetch({0: 0})
         client.version = other_version

@@ -68,7 +68,9 @@ async def test_an_error_of_the_partition_has_the_current_leader(
         (changes(max_bytes=-1), ErrorCode.invalid_request),
     ],
 )
-async def test_an_error_of_the_whole_request(lab: Lab, changed: dict[str, Any], error: ErrorCode) -> None:
+async def test_a_wrong_request_is_refused_as_a_whole(
+    lab: Lab, changed: dict[str, Any], error: ErrorCode
+) -> None:
     response = await ask(lab, **changed)
     assert (response.error_code, response.topics) == (error, ())
 

@@ -42,7 +42,9 @@ async def test_several_are_coordinated_here(broker: AdminBroker, version: int, k
         (7, ErrorCode.invalid_request),
     ],
 )
-async def test_unsupported_coordinators(broker: AdminBroker, key_type: int, code: ErrorCode) -> None:
+async def test_coordinators_of_other_kinds_are_refused(
+    broker: AdminBroker, key_type: int, code: ErrorCode
+) -> None:
     single = FindCoordinatorRequestSingle(key="x", key_type=i8(key_type))
     response = await ask(broker, handle_find_coordinator, single, version=3)
     assert (response.error_code, response.node_id, response.host, response.port) == (code, -1, "", -1)

@@ -38,7 +38,9 @@ async def test_a_producer_that_lost_its_state_gets_a_new_id(broker: AdminBroker)
         (request("tx", 5, -1), ErrorCode.invalid_request),
     ],
 )
-async def test_refused_requests(broker: AdminBroker, asked: InitProducerIdRequest, code: ErrorCode) -> None:
+async def test_a_request_that_contradicts_itself_is_refused(
+    broker: AdminBroker, asked: InitProducerIdRequest, code: ErrorCode
+) -> None:
     answer = await ask(broker, handle_init_producer_id, asked)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
 

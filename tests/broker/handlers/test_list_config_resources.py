@@ -22,7 +22,7 @@ from tests.broker.handlers.admin_broker import AdminBroker, ask
         ((16,), []),
     ],
 )
-async def test_the_listed_resources(
+async def test_the_resources_of_the_requested_types_are_listed(
     broker: AdminBroker, types: tuple[int, ...], listed: list[tuple[str, int]]
 ) -> None:
     await broker.create(NewTopic("t", 1))

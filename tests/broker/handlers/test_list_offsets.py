@@ -56,7 +56,7 @@ async def answers(
     ],
 )
 @pytest.mark.parametrize("isolation", [0, 1])
-async def test_offsets_of_timestamps(
+async def test_each_timestamp_has_its_offset(
     broker: AdminBroker, timestamp: int, answer: tuple[ErrorCode, int, int, int], isolation: int
 ) -> None:
     await broker.create(NewTopic("t", 1))
@@ -73,7 +73,7 @@ async def test_offsets_of_timestamps(
         (5, NOTHING),
     ],
 )
-async def test_an_empty_log(
+async def test_an_empty_log_has_both_ends_and_no_records(
     broker: AdminBroker, timestamp: int, answer: tuple[ErrorCode, int, int, int]
 ) -> None:
     await broker.create(NewTopic("t", 1))

@@ -90,7 +90,7 @@ async def test_topics_are_found_by_id_and_the_name_is_ignored(broker: AdminBroke
         (None, UNKNOWN_ID, ErrorCode.unknown_topic_id),
     ],
 )
-async def test_a_missing_topic(
+async def test_a_missing_topic_has_its_error(
     broker: AdminBroker, name: str | None, topic_id: UUID | None, code: ErrorCode
 ) -> None:
     response = await ask(broker, handle_metadata, request((name, topic_id)))

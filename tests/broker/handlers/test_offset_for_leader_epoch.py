@@ -44,7 +44,7 @@ async def test_the_current_epoch_ends_at_the_high_watermark(broker: AdminBroker,
 
 
 @pytest.mark.parametrize("leader_epoch", [1, -1])
-async def test_an_unknown_epoch(broker: AdminBroker, leader_epoch: int) -> None:
+async def test_an_unknown_epoch_has_no_end(broker: AdminBroker, leader_epoch: int) -> None:
     await broker.create(NewTopic("t", 1))
     await broker.produce("t", 0, [1, 2, 3])
     assert await end_of(broker, leader_epoch) == (ErrorCode.none, -1, -1)

@@ -124,7 +124,7 @@ async def test_zstandard_needs_version_7(lab: Lab, version: int, error: ErrorCod
 
 
 @pytest.mark.parametrize("acks", [2, -2])
-async def test_invalid_acks(lab: Lab, acks: int) -> None:
+async def test_invalid_acks_are_refused(lab: Lab, acks: int) -> None:
     answer = await produce(lab, await lab.create_topic(), GOOD, acks=acks)
     assert answer.error_code is ErrorCode.invalid_required_acks
 
@@ -160,7 +160,7 @@ class TestTransactions:
         assert codes == [ErrorCode.invalid_producer_id_mapping] * 2
 
 
-async def test_unknown_topics_and_partitions(lab: Lab) -> None:
+async def test_unknown_topics_and_partitions_are_refused(lab: Lab) -> None:
     topic_id = await lab.create_topic()
     unknown_topic = await produce(lab, UUID(int=1), GOOD)
     assert unknown_topic.error_code is ErrorCode.unknown_topic_id

@@ -71,7 +71,7 @@ async def test_the_last_fetch_of_a_session_ends_it_after_its_acknowledgements(st
     assert await stage.offsets() == (1, 1)
 
 
-async def test_offsets_without_the_bytes_of_the_records_on_request(stage: Stage) -> None:
+async def test_offsets_come_without_the_bytes_of_the_records_on_request(stage: Stage) -> None:
     await stage.produce(3)
     topics = [AckTopic(stage.partition.topic_id, [AckPartition(stage.partition.partition, [])])]
     body = ShareFetchBody(GROUP, "m", 0, 0, 1, 1 << 20, 500, 500, 0, False, topics, [], without_records=True)

@@ -26,7 +26,7 @@ async def test_a_ready_value_is_answered_at_once() -> None:
     assert respond(reply) == body("value 7")
 
 
-async def test_so_is_a_refusal() -> None:
+async def test_a_refusal_is_answered_at_once() -> None:
     reply: Completion[int] = Completion()
     reply.fail(ApiError(ErrorCode.invalid_request))
     assert respond(reply) == body("error 42")

@@ -185,7 +185,7 @@ def test_one_with_progress_keeps_its_place_until_it_is_cut_off() -> None:
     assert len(admitted.reasons) == 1
 
 
-def test_one_that_the_broker_does_not_read_is_not_cut_off_and_gives_its_place() -> None:
+def test_a_client_that_the_broker_does_not_read_is_not_cut_off_and_gives_its_place() -> None:
     scene = Scene(8)
     scene.fill()
     (admitted,) = (client for client in scene.clients if client.reads)

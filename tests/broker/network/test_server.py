@@ -272,7 +272,7 @@ async def test_an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_
 
 
 @pytest.mark.parametrize("setting", ["connections.max.idle.ms=600000", "connections.max.idle.ms=40"])
-async def test_one_whose_address_connects_too_often_is_closed_after_a_wait(setting: str) -> None:
+async def test_a_connection_whose_address_connects_too_often_is_closed_after_a_wait(setting: str) -> None:
     async with serve(None, setting) as bench:
         windows = QuotaWindows(sample_count=1, window_ms=50)
         bench.broker.connection_quotas = ConnectionQuotas(windows, bench.broker.clock.monotonic_ms)

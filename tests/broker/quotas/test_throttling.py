@@ -107,7 +107,7 @@ async def test_the_answer_goes_out_and_the_next_request_waits() -> None:
     assert bench.transport.is_reading()
 
 
-async def test_so_it_does_after_a_late_answer() -> None:
+async def test_the_next_request_waits_after_a_late_answer_too() -> None:
     bench = Bench()
     bench.receive(WAITING_API)
     bench.dispatcher.throttle_ms = SHORT_MS

@@ -41,5 +41,7 @@ FROM_COPY = Content(Origin.COPY, b"k", b"v", ())
         (COPIED._replace(headers=HEADERS), GONE, FROM_COPY._replace(headers=HEADERS)),
     ],
 )
-def test_the_content_of_a_letter(letter: Letter, found: Record | Missing, content: Content | Missing) -> None:
+def test_the_content_of_a_letter_comes_from_its_source_or_its_copy(
+    letter: Letter, found: Record | Missing, content: Content | Missing
+) -> None:
     assert content_of(letter, found) == content

@@ -171,7 +171,7 @@ async def test_wrong_indexes_are_removed_too(log_command: LogCommand, partition:
     assert await keys(partition) == [key for key, _ in RECORDS]
 
 
-async def test_it_is_printed_as_json(log_command: LogCommand, partition: Path) -> None:
+async def test_a_dropped_range_is_printed_as_json(log_command: LogCommand, partition: Path) -> None:
     flip(partition, 1)
     (row,) = log_command.rows("drop-damaged", partition)
     assert (row["type"], row["from_offset"], row["to_offset"]) == ("dropped", 1, 2)

@@ -10,7 +10,7 @@ def test_all_is_well_with_it(log_command: LogCommand) -> None:
     assert log_command.run("verify", "--records", RECORDED) == (0, ["1 partition, 14 batches: all is well"])
 
 
-def test_its_batches_and_records_are_printed(log_command: LogCommand) -> None:
+def test_kafkas_batches_and_records_are_printed(log_command: LogCommand) -> None:
     rows = log_command.rows("dump", "--records", RECORDED)
     codecs = Counter(row["codec"] for row in rows if row["type"] == "batch" and not row["transactional"])
     assert codecs == dict.fromkeys(CODECS, 2)
@@ -20,7 +20,7 @@ def test_its_batches_and_records_are_printed(log_command: LogCommand) -> None:
     assert told[7]["headers"] == [{"key": "codec", "value": "none"}]
 
 
-def test_its_offsets_are_printed(log_command: LogCommand) -> None:
+def test_kafkas_offsets_are_printed(log_command: LogCommand) -> None:
     partition = log_command.rows("describe", RECORDED)[0]
     assert (partition["high_watermark"], partition["log_end_offset"], partition["control_bytes"]) == (
         58,

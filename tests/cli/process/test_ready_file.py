@@ -21,19 +21,19 @@ def test_the_file_exists_while_the_broker_serves(path: Path) -> None:
     assert not path.exists()
 
 
-def test_it_is_removed_when_the_broker_fails(path: Path) -> None:
+def test_the_ready_file_is_removed_when_the_broker_fails(path: Path) -> None:
     with pytest.raises(RuntimeError), ready_file(str(path), ADDRESS):
         raise RuntimeError("the disk forgot")
     assert not path.exists()
 
 
-def test_it_may_be_removed_by_another_program(path: Path) -> None:
+def test_the_ready_file_may_be_removed_by_another_program(path: Path) -> None:
     with capture_logs() as lines, ready_file(str(path), ADDRESS):
         path.unlink()
     assert (lines, list(path.parent.iterdir())) == ([], [])
 
 
-def test_one_that_cannot_be_removed_is_logged_and_does_not_prevent_the_end(path: Path) -> None:
+def test_a_ready_file_that_cannot_be_removed_is_logged_and_does_not_prevent_the_end(path: Path) -> None:
     with capture_logs() as lines, ready_file(str(path), ADDRESS):
         path.unlink()
         path.mkdir()

@@ -172,7 +172,7 @@ async def test_the_position_in_a_deleted_topic_has_no_end(world: World) -> None:
 
 
 @virtually
-async def test_bounds_and_times_of_partitions(world: World) -> None:
+async def test_the_bounds_of_partitions_and_the_offsets_of_times_are_found(world: World) -> None:
     await topic_of(world, "a", "b")
     async with administrator() as admin:
         assert await fetch_bounds(admin, [FIRST, TopicPartition(TOPIC, 9)]) == {FIRST: Bounds(0, 2)}

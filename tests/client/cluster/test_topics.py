@@ -45,7 +45,7 @@ async def test_the_error_names_missing_topics(world: World) -> None:
 
 
 @virtually
-async def test_offsets_for_the_start_the_end_and_a_time(world: World) -> None:
+async def test_offsets_are_found_for_the_start_the_end_and_a_time(world: World) -> None:
     await world.topic(TOPIC, "a", "b")
     late_ms = world.clock.wall_ms() + 1
     topics = topics_of()

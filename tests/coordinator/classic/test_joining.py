@@ -120,7 +120,7 @@ def test_while_members_join_only_those_that_have_joined_count() -> None:
     assert all(reply.result().error_code is ErrorCode.none for reply in replies)
 
 
-def test_one_that_is_too_many_is_not_waited_for() -> None:
+def test_a_member_too_many_is_not_waited_for() -> None:
     bench = Bench()
     members = bench.stable(3)
     bench.settings = ClassicSettings(max_size=2)

@@ -63,7 +63,7 @@ class TestCommitting:
 
 
 class TestCommittingInATransaction:
-    def test_a_member_of_this_generation_in_any_state_of_the_group(self) -> None:
+    def test_is_for_members_of_this_generation_in_any_state_of_the_group(self) -> None:
         bench = Bench()
         (member,) = bench.stable()
         assert transactional_commit(bench, member=member.identity, generation_id=1).result() == [
@@ -74,7 +74,7 @@ class TestCommittingInATransaction:
             ErrorCode.none
         ]
 
-    def test_a_producer_that_names_no_member(self) -> None:
+    def test_is_for_producers_that_name_no_member(self) -> None:
         bench = Bench()
         bench.stable()
         assert transactional_commit(bench).result() == [ErrorCode.none]
@@ -88,13 +88,13 @@ class TestCommittingInATransaction:
             ("", 1, ErrorCode.unknown_member_id),
         ],
     )
-    def test_no_other_client(self, member_id: str, generation_id: int, code: ErrorCode) -> None:
+    def test_is_refused_to_other_clients(self, member_id: str, generation_id: int, code: ErrorCode) -> None:
         bench = Bench()
         (member,) = bench.stable()
         identity = member.identity if member_id == "own" else MemberIdentity(member_id, None)
         assert error_of(transactional_commit(bench, member=identity, generation_id=generation_id)) is code
 
-    def test_no_client_in_a_generation_of_an_unknown_group(self) -> None:
+    def test_is_refused_in_a_generation_of_an_unknown_group(self) -> None:
         assert error_of(transactional_commit(Bench(), generation_id=3)) is ErrorCode.illegal_generation
 
 

@@ -30,7 +30,7 @@ def test_an_id_given_to_a_dynamic_member_is_no_static_ones() -> None:
     assert reply.result().error_code is ErrorCode.none
 
 
-def test_one_that_comes_back_gets_its_assignment_without_a_rebalance() -> None:
+def test_a_member_that_comes_back_gets_its_assignment_without_a_rebalance() -> None:
     bench = Bench()
     leader, follower = static_group(bench, "desk", "shelf")
     result = bench.start_join(instance_id="shelf").result()
@@ -80,7 +80,7 @@ def test_a_request_that_waits_under_the_old_id_is_fenced_at_once() -> None:
     assert again.result().generation_id == 2
 
 
-def test_one_that_comes_back_between_joining_and_syncing_begins_a_rebalance() -> None:
+def test_a_member_that_comes_back_between_joining_and_syncing_begins_a_rebalance() -> None:
     bench = Bench()
     leader, follower = static_group(bench, "desk", "shelf")
     replies = [bench.start_join(one.member_id, instance_id=one.instance_id) for one in (leader, follower)]
@@ -91,7 +91,7 @@ def test_one_that_comes_back_between_joining_and_syncing_begins_a_rebalance() ->
     assert again.result().generation_id == 3
 
 
-def test_one_that_comes_back_with_another_protocol_begins_a_rebalance() -> None:
+def test_a_member_that_comes_back_with_another_protocol_begins_a_rebalance() -> None:
     bench = Bench()
     protocols = {"range": subscription(), "sticky": subscription()}
     replies = [bench.start_join(instance_id="desk", protocols=protocols)]
@@ -101,7 +101,7 @@ def test_one_that_comes_back_with_another_protocol_begins_a_rebalance() -> None:
     assert (result.generation_id, result.protocol_name) == (2, "sticky")
 
 
-def test_one_whose_return_cannot_be_written_stays_under_its_old_id() -> None:
+def test_a_member_whose_return_cannot_be_written_stays_under_its_old_id() -> None:
     bench = Bench()
     _, follower = static_group(bench, "desk", "shelf")
     bench.log.failing = True
@@ -150,7 +150,7 @@ def test_static_members_survive_a_restart() -> None:
     assert bench.start_join(instance_id="shelf").result().generation_id == 1
 
 
-def test_one_that_asks_again_before_its_first_answer_is_waited_for_as_long_as_others() -> None:
+def test_a_member_that_asks_again_before_its_first_answer_is_waited_for_as_long_as_others() -> None:
     bench = Bench()
     (member,) = bench.stable()
     bench.start_join(instance_id="desk")
@@ -173,7 +173,7 @@ def back_before_it_has_synced(bench: Bench) -> tuple[Joined, Joined]:
     return leader, Joined(bench.start_join(instance_id="shelf").result().member_id, 1, "shelf")
 
 
-def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_has() -> None:
+def test_a_member_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_has() -> None:
     bench = Bench()
     leader, back = back_before_it_has_synced(bench)
     assert bench.start_sync(back).result().assignment == b"all"
@@ -183,7 +183,7 @@ def test_one_that_comes_back_before_it_has_synced_causes_no_rebalance_when_it_ha
         assert bench.heartbeat(back) is ErrorCode.none
 
 
-def test_one_that_comes_back_and_does_not_sync_is_removed() -> None:
+def test_a_member_that_comes_back_and_does_not_sync_is_removed() -> None:
     bench = Bench()
     leader, back = back_before_it_has_synced(bench)
     while bench.now_ms < REBALANCE_MS:

@@ -41,7 +41,7 @@ def test_a_member_commits_at_its_epoch() -> None:
         ("a", 2, 8, ErrorCode.unsupported_version),
     ],
 )
-def test_others_do_not(member_id: str, epoch: int, version: int, code: ErrorCode) -> None:
+def test_others_cannot_commit(member_id: str, epoch: int, version: int, code: ErrorCode) -> None:
     bench = ConsumerBench()
     bench.join("a")
     assert _commit(bench, member_id, epoch, version=version) is code

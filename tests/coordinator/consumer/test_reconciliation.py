@@ -149,7 +149,7 @@ def _owned_by_others(taken: Collection[tuple[UUID, int]]) -> Callable[[str, UUID
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
-def test_a_member(case: Case) -> None:
+def test_a_member_approaches_its_target(case: Case) -> None:
     around = Surroundings(case.subscribed, case.changed, case.owned, _owned_by_others(case.taken))
     after = reconcile(case.before, Target(6, case.target), around)
     assert (after.member_epoch, after.state, after.assigned, after.revoking) == case.after

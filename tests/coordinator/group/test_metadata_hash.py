@@ -28,7 +28,7 @@ def test_growth_and_a_new_topic_id_change_it() -> None:
     assert len({first, grown, metadata_hash(["a"], catalog)}) == 3
 
 
-def test_it_fits_a_signed_64_bit_field() -> None:
+def test_the_hash_fits_a_signed_64_bit_field() -> None:
     catalog = SimulatedCatalog()
     names = [f"topic-{number}" for number in range(20)]
     for name in names:

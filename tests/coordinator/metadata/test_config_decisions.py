@@ -49,7 +49,7 @@ def decide(image: MetadataImage, *changes: SettingChange, resource: ConfigResour
         ({}, Operation.SUBTRACT, "a", [("listed", "")]),
     ],
 )
-def test_the_value_that_an_operation_writes(
+def test_each_operation_writes_its_value(
     stored: dict[str, str], operation: Operation, value: str | None, written: list[tuple[str, str | None]]
 ) -> None:
     assert decide(image_with(**stored), SettingChange("listed", operation, value)) == written

@@ -87,7 +87,7 @@ def test_metadata_goes_back_over_levels_that_changed_nothing() -> None:
     assert decide_update_features({"metadata.version": 29}, [update], 1)
 
 
-def test_one_that_is_refused_keeps_all_back() -> None:
+def test_a_feature_that_is_refused_keeps_all_back() -> None:
     updates = [FeatureUpdate("transaction.version", 1, SAFE), FeatureUpdate("share.version", 0, UP)]
     with pytest.raises(ApiError, match=r"share\.version"):
         decide_update_features(FINALIZED, updates, 1)

@@ -46,7 +46,7 @@ def test_the_log_begins_with_the_second_newest_snapshot_that_no_follower_needs(
 
 
 @pytest.mark.parametrize(("log_start", "expected"), [(10, 20), (20, 20), (25, 25)])
-def test_it_never_goes_back(log_start: int, expected: int) -> None:
+def test_the_log_start_never_goes_back(log_start: int, expected: int) -> None:
     start = decide_log_start(
         taken_at(10, 20, 30),
         log_start,

@@ -109,7 +109,7 @@ async def test_concurrent_callers_get_the_same_log(stage: Stage) -> None:
     assert len(set(map(id, opened))) == 1
 
 
-async def test_one_that_cannot_be_opened_keeps_none_of_many_closed(stage: Stage) -> None:
+async def test_a_log_that_cannot_be_opened_keeps_none_of_many_closed(stage: Stage) -> None:
     topic = stage.topic(partition_count=3 * OPENED_AT_ONCE_MAX)
     everything = [(topic, index) for index in range(len(topic.partitions))]
     stage.filesystem.create_error, stage.filesystem.failing_suffix = errno.EIO, "t-5/00000000000000000000.log"
@@ -163,7 +163,7 @@ async def test_a_log_that_went_offline_is_opened_anew_and_replaces_it(stage: Sta
     ]
 
 
-async def test_one_that_cannot_be_opened_is_passed_over_and_told_by_open(stage: Stage) -> None:
+async def test_a_log_that_cannot_be_opened_is_passed_over_and_told_by_open(stage: Stage) -> None:
     topic = stage.topic()
     log = await stage.logs.open(topic, 0)
     append(log)
@@ -280,7 +280,7 @@ class TestDeletion:
         await settle()
         assert stage.filesystem.exists("/data/t-0")
 
-    async def test_again_and_again(self, stage: Stage) -> None:
+    async def test_works_again_and_again(self, stage: Stage) -> None:
         for number in range(1, 5):
             topic = stage.topic(number)
             append(await stage.logs.open(topic, 0))

@@ -57,7 +57,7 @@ async def test_a_later_epoch_is_newer_and_a_snapshot_that_ends_behind_it_is_set_
     assert f"{DIRECTORY}/{SnapshotId(9, 1).file_name}{DAMAGED_SUFFIX}" in filesystem.files
 
 
-async def test_one_that_the_disk_does_not_give_is_passed_over_and_left_as_it_is(
+async def test_a_snapshot_that_the_disk_does_not_give_is_passed_over_and_left_as_it_is(
     filesystem: MemoryFileSystem, log_lines: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await with_snapshots(filesystem, SnapshotId(3, 0), SnapshotId(5, 0))
@@ -110,7 +110,7 @@ async def test_other_files_are_left_alone(filesystem: MemoryFileSystem) -> None:
     assert list(filesystem.files) == [f"{DIRECTORY}/00000000000000000000.log"]
 
 
-async def test_those_below_an_offset_go(filesystem: MemoryFileSystem) -> None:
+async def test_snapshots_below_an_offset_are_removed(filesystem: MemoryFileSystem) -> None:
     files = await with_snapshots(filesystem, SnapshotId(3, 0), SnapshotId(5, 0), SnapshotId(7, 0))
     await files.delete_below(5)
     assert files.ids == [SnapshotId(5, 0), SnapshotId(7, 0)]
@@ -127,7 +127,7 @@ async def test_a_file_is_read_in_pieces(filesystem: MemoryFileSystem) -> None:
     assert whole == bytes(filesystem.files[f"{DIRECTORY}/{snapshot_id.file_name}"])
 
 
-async def test_one_that_is_gone_cannot_be_read(filesystem: MemoryFileSystem) -> None:
+async def test_a_snapshot_that_is_gone_cannot_be_read(filesystem: MemoryFileSystem) -> None:
     files = await with_snapshots(filesystem, SnapshotId(3, 0))
     await files.delete_below(4)
     assert files.find(SnapshotId(3, 0)) is None

@@ -85,7 +85,7 @@ def test_while_one_is_written_no_other_is_due_and_new_records_count_for_the_next
     assert schedule.is_due(10)
 
 
-def test_one_that_failed_is_tried_again_after_a_pause() -> None:
+def test_a_snapshot_that_failed_is_tried_again_after_a_pause() -> None:
     schedule = SnapshotSchedule(SETTINGS)
     schedule.note(1_000, 0, 0)
     schedule.begun()

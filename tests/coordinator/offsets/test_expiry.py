@@ -14,7 +14,7 @@ GROUP_COUNT = 3 * PART_OFFSETS_MAX // 100
 SHORT = OffsetSettings(retention_ms=RETENTION_MS, retention_check_interval_ms=INTERVAL_MS)
 
 
-def test_of_a_simple_group_counts_from_the_commit_and_takes_the_group_along() -> None:
+def test_the_time_of_a_simple_group_counts_from_the_commit_and_takes_the_group_along() -> None:
     bench = Bench(offset_settings=SHORT)
     bench.start_commit().result()
     bench.advance(RETENTION_MS - 1_000)

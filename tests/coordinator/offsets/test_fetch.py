@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import GROUP, TOPIC, Bench
 
 
-def test_tells_of_all_that_was_committed() -> None:
+def test_a_fetch_returns_all_committed_offsets() -> None:
     bench = Bench()
     bench.start_commit(4, partitions=(0, 2), metadata="note").result()
     found = bench.offsets.fetch(GROUP, None)
@@ -18,11 +18,11 @@ def test_tells_of_all_that_was_committed() -> None:
     assert found[0].committed == CommittedOffset(4, 3, "note", bench.wall_ms, log_offset=0)
 
 
-def test_knows_nothing_of_groups_that_are_not_there() -> None:
+def test_a_fetch_finds_nothing_of_unknown_groups() -> None:
     assert Bench().committed(group_id="absent") is None
 
 
-def test_outlives_a_restart() -> None:
+def test_committed_offsets_outlive_a_restart() -> None:
     bench = Bench()
     bench.start_commit(4).result()
     bench.start_commit(6).result()
@@ -31,7 +31,7 @@ def test_outlives_a_restart() -> None:
     assert bench.state() is ClassicGroupState.EMPTY
 
 
-def test_needs_the_groups_to_be_loaded() -> None:
+def test_a_fetch_needs_the_groups_to_be_loaded() -> None:
     with pytest.raises(ApiError) as refused:
         Bench(loaded=False).committed()
     assert refused.value.code is ErrorCode.coordinator_load_in_progress

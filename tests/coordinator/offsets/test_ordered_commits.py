@@ -38,7 +38,7 @@ def bench_at(stable_offset: int = 39, **options: object) -> Bench:
     return bench
 
 
-def test_the_example_of_the_source() -> None:
+def test_ranges_join_the_offset_once_the_gap_before_them_is_committed() -> None:
     bench = bench_at(39)
     of_b = commit_ranges_in_transaction(bench, (45, 49), producer=B)
     assert not of_b.done

@@ -38,7 +38,9 @@ def go_on(bench: Bench) -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("come_back", [Bench.restart, Bench.reload, go_on])
-def test_count_from_the_end_on_or_never(commit: bool, come_back: Callable[[Bench], None]) -> None:
+def test_offsets_count_from_the_end_of_their_transaction_on_or_never(
+    commit: bool, come_back: Callable[[Bench], None]
+) -> None:
     bench = Bench()
     assert transactional_commit(bench, 7).result() == [ErrorCode.none]
     come_back(bench)
@@ -49,7 +51,7 @@ def test_count_from_the_end_on_or_never(commit: bool, come_back: Callable[[Bench
         bench.restart()
 
 
-def test_of_two_the_last_one_counts() -> None:
+def test_of_several_commits_the_last_one_counts() -> None:
     bench = Bench()
     for offset in (7, 9, 8):
         transactional_commit(bench, offset).result()
@@ -114,7 +116,7 @@ def test_offsets_deleted_meanwhile_stay_deleted(delete: Callable[[Bench], None])
     assert bench.committed() is None
 
 
-def test_keep_the_group_and_its_offsets_from_expiring() -> None:
+def test_pending_offsets_keep_the_group_and_its_offsets_from_expiring() -> None:
     settings = OffsetSettings(retention_ms=RETENTION_MS, retention_check_interval_ms=1_000)
     bench = Bench(offset_settings=settings)
     bench.start_commit(3).result()
@@ -127,13 +129,13 @@ def test_keep_the_group_and_its_offsets_from_expiring() -> None:
     assert bench.groups.list_groups() == []
 
 
-def test_make_a_simple_group_where_there_is_none() -> None:
+def test_pending_offsets_make_a_simple_group_where_there_is_none() -> None:
     bench = Bench()
     transactional_commit(bench).result()
     assert bench.groups.list_groups()[0] == (GROUP, "", "Empty", "classic", 0)
 
 
-def test_no_commit_without_the_partition_in_the_transaction() -> None:
+def test_a_commit_without_the_partition_in_the_transaction_is_refused() -> None:
     def refuse() -> None:
         raise ApiError(ErrorCode.invalid_txn_state)
 
@@ -142,7 +144,7 @@ def test_no_commit_without_the_partition_in_the_transaction() -> None:
     assert bench.log.batches == []
 
 
-def test_no_commit_with_too_much_metadata() -> None:
+def test_a_commit_with_too_much_metadata_is_refused() -> None:
     bench = Bench()
     reply = transactional_commit(bench, metadata="m" * 4_097)
     assert reply.result() == [ErrorCode.offset_metadata_too_large]

@@ -49,7 +49,7 @@ def reach_together(together: Sequence[WaitingCommit]) -> bool:
 
 
 @given(st.lists(commits, max_size=5))
-def test_it_is_the_lowest_of_all_that_reach_the_stable_offset_together(
+def test_the_next_to_answer_is_the_lowest_of_all_that_reach_the_stable_offset_together(
     named: list[dict[OffsetKey, Sequence[OffsetRange]]],
 ) -> None:
     waiting = [waiting_commit(one) for one in named]

@@ -14,7 +14,7 @@ from barnabas.coordinator.replay.key_partition import partition_of_key
         ("a:b:AAECAwQFBgcICQoLDA0ODw:0", 45),
     ],
 )
-def test_hashes_as_kafkas(key: str, partition: int) -> None:
+def test_each_key_has_the_partition_of_kafka(key: str, partition: int) -> None:
     assert partition_of_key(key, 50) == partition
 
 

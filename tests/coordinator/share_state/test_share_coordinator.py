@@ -228,7 +228,7 @@ class TestPruning:
         bench.coordinator.prune()
         return bench.log.pruned[-1][1] if bench.log.pruned else 0
 
-    def test_nothing_before_the_first_snapshot_and_nothing_below_the_only_one(self) -> None:
+    def test_removes_nothing_before_the_first_snapshot_and_nothing_below_the_only_one(self) -> None:
         bench = Bench()
         assert self.prune(bench) == 0
         bench.initialise()
@@ -307,5 +307,5 @@ class TestKeys:
         assert is_coordinator_key(coordinator_key(key))
 
     @pytest.mark.parametrize("text", ["", "g", "g:0", " :AAECAwQFBgcICQoLDA0ODw:0", "g:topic:0", "g:AA:x"])
-    def test_others_are_none(self, text: str) -> None:
+    def test_other_texts_are_none(self, text: str) -> None:
         assert not is_coordinator_key(text)

@@ -20,7 +20,7 @@ def look_up(bench: Bench, producer: ProducerIdentity = PRODUCER) -> ErrorCode | 
         return error.code
 
 
-def test_take_part_once_they_are_added_until_the_end() -> None:
+def test_partitions_take_part_once_they_are_added_until_the_end() -> None:
     bench = Bench()
     producer = bench.init()
     assert look_up(bench, producer) is False
@@ -32,7 +32,7 @@ def test_take_part_once_they_are_added_until_the_end() -> None:
     assert look_up(bench, raised) is False
 
 
-def test_are_added_once() -> None:
+def test_partitions_are_added_once() -> None:
     bench = Bench()
     producer = bench.init()
     for _ in range(3):
@@ -42,7 +42,7 @@ def test_are_added_once() -> None:
     assert set(bench.coordinator.describe(ID).partitions) == {ORDERS, BILLS}
 
 
-def test_do_not_take_part_if_that_could_not_be_written() -> None:
+def test_partitions_do_not_take_part_if_that_could_not_be_written() -> None:
     bench = Bench()
     producer = bench.init()
     bench.log.failing = True
@@ -51,7 +51,7 @@ def test_do_not_take_part_if_that_could_not_be_written() -> None:
     assert bench.state() == "Empty"
 
 
-def test_begin_the_transaction_when_the_first_is_added() -> None:
+def test_partitions_begin_the_transaction_when_the_first_is_added() -> None:
     bench = Bench()
     producer = bench.init()
     assert bench.coordinator.describe(ID).started_at_ms == -1
@@ -74,7 +74,7 @@ def test_begin_the_transaction_when_the_first_is_added() -> None:
         (ProducerIdentity(9, 4), TransactionState.PREPARE_ABORT, ErrorCode.producer_fenced),
     ],
 )
-def test_are_refused_to_others_and_between_transactions(
+def test_partitions_are_refused_to_others_and_between_transactions(
     producer: ProducerIdentity, state: TransactionState, code: ErrorCode
 ) -> None:
     bench = Bench()
@@ -84,19 +84,19 @@ def test_are_refused_to_others_and_between_transactions(
     assert look_up(bench, producer) is code
 
 
-def test_of_an_unknown_id_belong_to_no_producer() -> None:
+def test_partitions_of_an_unknown_id_belong_to_no_producer() -> None:
     bench = Bench()
     assert error_of(bench.start_add(PRODUCER, ORDERS)) is ErrorCode.invalid_producer_id_mapping
     assert look_up(bench) is ErrorCode.invalid_producer_id_mapping
 
 
-def test_are_not_known_before_the_log_is_loaded() -> None:
+def test_partitions_are_not_known_before_the_log_is_loaded() -> None:
     bench = Bench(loaded=False)
     assert look_up(bench) is ErrorCode.coordinator_load_in_progress
     assert error_of(bench.start_add(PRODUCER, ORDERS)) is ErrorCode.coordinator_load_in_progress
 
 
-def test_are_known_with_the_last_step_of_a_load() -> None:
+def test_partitions_are_known_with_the_last_step_of_a_load() -> None:
     bench = Bench()
     producer = bench.init()
     bench.add(producer, ORDERS)

@@ -33,7 +33,9 @@ def group(tmp_path: Path) -> WrittenGroup:
 
 
 @pytest.mark.parametrize("ending", ["delta", "checkpoint"])
-def test_the_worked_table(group: WrittenGroup, tmp_path: Path, ending: str) -> None:
+def test_the_worked_table_has_its_deliveries_and_no_violations(
+    group: WrittenGroup, tmp_path: Path, ending: str
+) -> None:
     last = accepted(111, 112, 2)
     if ending == "delta":
         assert group.delta(last) == 137

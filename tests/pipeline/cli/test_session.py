@@ -20,7 +20,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_by_default_every_core_of_this_machine_and_this_python() -> None:
+def test_by_default_spark_has_every_core_of_this_machine_and_this_python() -> None:
     import os
 
     found = settings(options(), submitted=False)

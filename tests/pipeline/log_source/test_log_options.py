@@ -12,7 +12,7 @@ from barnabas.pipeline.log_source.log_options import parse_log_options
 DEFAULTS = {"path": "/data"}
 
 
-def test_the_defaults() -> None:
+def test_missing_options_have_defaults() -> None:
     options = parse_log_options(DEFAULTS)
     assert options.paths == ("/data",)
     assert options.topics is None

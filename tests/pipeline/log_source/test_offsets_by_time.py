@@ -31,7 +31,7 @@ def written(tmp_path: Path) -> WrittenDirectory:
     ("time_ms", "offset"),
     [(0, 0), (100, 0), (105, 5), (110, 10), (205, 10), (309, 19), (310, 30), (409, 39), (410, None)],
 )
-def test_the_first_record_that_is_not_earlier(
+def test_a_time_finds_the_first_record_that_is_not_earlier(
     written: WrittenDirectory, time_ms: int, offset: int | None
 ) -> None:
     assert offset_for_time(written.folder(), time_ms) == offset

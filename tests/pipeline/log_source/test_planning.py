@@ -79,9 +79,7 @@ def test_offsets_can_be_given_for_some_partitions(written: WrittenDirectory) -> 
     ("starting", "ending", "count"),
     [(-2, -1, 200), (-1, -1, 0), (-2, -2, 0), (100, 300, 200), (300, 300, 0), (150, 140, 0)],
 )
-def test_the_beginning_and_end_of_a_read(
-    written: WrittenDirectory, starting: int, ending: int, count: int
-) -> None:
+def test_offsets_bound_a_read(written: WrittenDirectory, starting: int, ending: int, count: int) -> None:
     bounds = {
         "startingOffsets": json.dumps({"a": {"0": starting, "1": -1}}),
         "endingOffsets": json.dumps({"a": {"0": ending}}),

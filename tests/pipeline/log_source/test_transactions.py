@@ -142,6 +142,6 @@ def test_a_transaction_index_that_cannot_be_read_is_named(
         read_offsets(written.path, isolation="read_committed")
 
 
-def test_the_entries_of_a_transaction_index() -> None:
+def test_the_entries_of_a_transaction_index_are_decoded() -> None:
     data = TRANSACTION_ENTRY.pack(0, 7, 100, 200, 90) + TRANSACTION_ENTRY.pack(0, 8, 150, 250, 100)
     assert list(decode_transaction_index(data)) == [(7, 100, 200), (8, 150, 250)]

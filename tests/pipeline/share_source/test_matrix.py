@@ -66,7 +66,9 @@ def test_a_sink_that_fails_before_and_after_it_has_written(
     assert 1 in sink.replayed
 
 
-def test_a_worker_that_is_killed(spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink) -> None:
+def test_a_worker_that_is_killed_neither_loses_nor_repeats_a_record(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink
+) -> None:
     marker = tmp_path / "killed"
 
     def kill_worker(value: bytes) -> bytes:
@@ -85,7 +87,7 @@ def test_a_worker_that_is_killed(spark: SparkSession, cluster: Cluster, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_broker_that_is_killed_while_a_batch_runs(
+def test_a_broker_that_is_killed_while_a_batch_runs_neither_loses_nor_repeats_a_record(
     spark: SparkSession,
     start_broker: Callable[[str], LocalBroker],
     kind: str,
@@ -104,7 +106,7 @@ def test_a_broker_that_is_killed_while_a_batch_runs(
 
 
 @pytest.mark.parametrize("renew", ["true", "false"], ids=["renewed", "not-renewed"])
-def test_a_batch_that_takes_longer_than_a_lock(
+def test_a_batch_that_takes_longer_than_a_lock_neither_loses_nor_repeats_a_record(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, sink: Sink, renew: str
 ) -> None:
     options = produced(cluster, record_lock_duration_ms="1000") | {"renewLocks": renew}
@@ -112,7 +114,9 @@ def test_a_batch_that_takes_longer_than_a_lock(
     run_to_the_end(spark, options, tmp_path / "checkpoint", sink, numbered(RECORDS))
 
 
-def test_three_queries_in_one_group(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+def test_three_queries_in_one_group_write_each_record_once(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
     options: dict[str, Any] = produced(cluster, partitions=3) | {"maxRecordsPerBatch": 20}
     sinks = [Sink(tmp_path / f"sink-{number}") for number in range(3)]
     for one in sinks:

@@ -74,7 +74,7 @@ def schema(**columns: str) -> StructType:
         ({"value": "binary", "headers": "headers"}, "orders"),
     ],
 )
-def test_rows_that_can_be_written(columns: dict[str, str], topic: str | None) -> None:
+def test_rows_of_known_columns_can_be_written(columns: dict[str, str], topic: str | None) -> None:
     check_schema(schema(**columns), topic)
 
 
@@ -88,6 +88,6 @@ def test_rows_that_can_be_written(columns: dict[str, str], topic: str | None) ->
         ({"value": "string", "partition": "bigint"}, "orders", "The column partition is bigint"),
     ],
 )
-def test_rows_that_cannot_be_written(columns: dict[str, str], topic: str | None, message: str) -> None:
+def test_rows_of_wrong_columns_are_refused(columns: dict[str, str], topic: str | None, message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         check_schema(schema(**columns), topic)

@@ -40,7 +40,7 @@ async def opened(stage: Stage) -> SharePartitionKey:
         (-1, ErrorCode.unknown_topic_or_partition),
     ],
 )
-async def test_the_errors_of_missing_topics_partitions_and_groups(
+async def test_missing_topics_and_partitions_are_lasting_errors(
     stage: Stage, partition: TopicIdPartition | int, code: ErrorCode
 ) -> None:
     if isinstance(partition, int):

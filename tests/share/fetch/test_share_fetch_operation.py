@@ -81,7 +81,7 @@ def counts(answer: Answer) -> list[int]:
     return [one.handout.record_count for one in answer.values()]
 
 
-async def test_it_waits_while_there_are_no_records(stage: Stage) -> None:
+async def test_a_fetch_waits_while_there_are_no_records(stage: Stage) -> None:
     operation = stage.operation()
     assert not operation.try_complete()
     operation.on_expire()

@@ -87,7 +87,7 @@ async def test_partitions_without_batches_have_no_result() -> None:
         (batch(0, 3), ErrorCode.none),
     ],
 )
-async def test_errors_of_the_batches(one: AckBatch, code: ErrorCode) -> None:
+async def test_each_wrong_batch_is_an_error_of_its_partition(one: AckBatch, code: ErrorCode) -> None:
     got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [one])]))
     assert got.result()[PARTITION][0] == code
 
@@ -116,7 +116,7 @@ async def test_recorded_acknowledgements_need_no_waiting() -> None:
     assert (got.done, got.result()) == (True, {PARTITION: OK})
 
 
-def test_errors_as_a_response_tells_them() -> None:
+def test_a_response_has_the_error_and_its_message() -> None:
     assert error_result(ApiError(ErrorCode.invalid_request, "no")) == (42, "no")
     assert error_result(LogOffline("off")) == (ErrorCode.kafka_storage_error.value, "off")
     assert error_result(ZeroDivisionError()) == (ErrorCode.unknown_server_error.value, None)

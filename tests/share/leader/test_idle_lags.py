@@ -39,7 +39,7 @@ async def test_the_lag_of_an_idle_group_grows_with_the_log(store: str) -> None:
         assert lag(group) == 7
 
 
-async def test_it_shrinks_with_deleted_records() -> None:
+async def test_the_lag_shrinks_with_deleted_records() -> None:
     async with idle_group() as group:
         await group.http.lab.delete_records("t", 4)
         assert lag(group) == 1

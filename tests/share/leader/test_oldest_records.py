@@ -49,7 +49,7 @@ async def test_a_group_that_has_not_begun_has_no_age() -> None:
 
 
 @pytest.mark.parametrize("store", ["log", "topic"])
-async def test_it_grows_while_a_member_holds_the_record_and_renews_its_lock(store: str) -> None:
+async def test_the_age_grows_while_a_member_holds_the_record_and_renews_its_lock(store: str) -> None:
     async with working_group(1, store=store) as group:
         await group.member.take(1)
         for renewals in range(1, 4):
@@ -58,7 +58,7 @@ async def test_it_grows_while_a_member_holds_the_record_and_renews_its_lock(stor
             assert age_ms(group) == renewals * 10_000
 
 
-async def test_after_an_acknowledgement_it_is_that_of_the_next_record() -> None:
+async def test_after_an_acknowledgement_the_age_is_that_of_the_next_record() -> None:
     async with working_group(2) as group:
         await group.http.lab.advance(1_000)
         await group.http.lab.produce(group.partition.topic_id, 2)
@@ -83,7 +83,7 @@ async def test_a_record_from_the_future_has_the_age_0() -> None:
         assert age_ms(group) == 1_000
 
 
-async def test_it_stays_known_without_a_leader() -> None:
+async def test_the_age_stays_known_without_a_leader() -> None:
     async with working_group(2) as group:
         await group.http.lab.advance(1_000)
         await group.http.lab.produce(group.partition.topic_id, 1)

@@ -23,7 +23,9 @@ async def ended_search(log: PartitionLog, duration_ms: int) -> StartSearch:
 
 
 @pytest.mark.parametrize(("duration_ms", "offset"), [(400, 2), (300, 2), (299, 3), (50, None)])
-async def test_at_the_first_record_that_is_young_enough(duration_ms: int, offset: int | None) -> None:
+async def test_the_start_is_at_the_first_record_that_is_young_enough(
+    duration_ms: int, offset: int | None
+) -> None:
     log = await open_log(MemoryFileSystem())
     for age_ms in (1000, 500, 300, 100):
         append(log, timestamp_ms=NOW_MS - age_ms)
@@ -32,7 +34,7 @@ async def test_at_the_first_record_that_is_young_enough(duration_ms: int, offset
     assert (await ended_search(log, duration_ms)).start_offset() == offset
 
 
-async def test_never_below_the_records_deleted_since() -> None:
+async def test_the_start_is_never_below_the_records_deleted_since() -> None:
     log = await open_log(MemoryFileSystem())
     append(log, timestamp_ms=NOW_MS)
     append(log, timestamp_ms=NOW_MS)

@@ -69,7 +69,9 @@ def test_acknowledge_types_have_kafka_s_ids() -> None:
         ([AckBatch(0, 9, (1,)), AckBatch(10, 10, (4,))], 2, False, False),
     ],
 )
-def test_request_check(batches: list[AckBatch], version: int, is_renew_ack: bool, is_valid: bool) -> None:
+def test_only_valid_batches_pass_the_check_of_the_request(
+    batches: list[AckBatch], version: int, is_renew_ack: bool, is_valid: bool
+) -> None:
     if is_valid:
         validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
         return
@@ -147,7 +149,7 @@ def test_one_batch_may_span_several_batches_in_flight() -> None:
         ),
     ],
 )
-def test_refused_acknowledgements(batch: AckBatch, code: ErrorCode) -> None:
+def test_a_refused_acknowledgement_changes_no_state(batch: AckBatch, code: ErrorCode) -> None:
     leader = held(8).produce(2)
     leader.fetch("member-2")
     leader.acknowledge(2, 3, ACCEPT)
@@ -274,7 +276,7 @@ def test_renew_restarts_the_lock_at_once_and_records_nothing() -> None:
     assert leader.expire(1_900).changes == [StateRange(0, 4, AVAILABLE, 1, Cause.LOCK_EXPIRED, "member-1")]
 
 
-def test_renew_for_some_offsets_among_other_types() -> None:
+def test_some_offsets_may_be_renewed_among_other_types() -> None:
     leader = held(5)
     leader.now_ms = 500
     leader.acknowledge(0, 4, ACCEPT, RENEW, RENEW, RELEASE, RENEW)

@@ -41,7 +41,7 @@ from tests.share.partition.leader import (
         pytest.param([], 10, 10, [], id="an empty log"),
     ],
 )
-def test_new_records_when_optimised_for_batches(
+def test_new_records_are_acquired_in_whole_batches(
     sizes: list[int], records_max: int, batch_size: int, acquired: list[tuple[int, int, int]]
 ) -> None:
     leader = Leader().produce(*sizes)
@@ -59,7 +59,7 @@ def test_new_records_when_optimised_for_batches(
         pytest.param([5, 5], 5, [(0, 4, 1)], 5, id="exactly one batch"),
     ],
 )
-def test_new_records_by_record_limit(
+def test_no_more_new_records_are_acquired_than_the_record_limit(
     sizes: list[int], records_max: int, acquired: list[tuple[int, int, int]], speo: int
 ) -> None:
     leader = Leader().produce(*sizes)

@@ -41,7 +41,7 @@ def test_a_delivery_has_failed_when_it_ended_and_the_record_is_not_final() -> No
     assert failed == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 0), (6, 0)]
 
 
-def test_all_states_from_the_start_of_the_log_to_its_end() -> None:
+def test_all_states_are_shown_from_the_start_of_the_log_to_its_end() -> None:
     leader = Leader().produce(6)
     leader.fetch()
     leader.acknowledge(0, 0, ACCEPT)

@@ -58,7 +58,7 @@ def end(leader: Leader, outcome: TransactionEnd) -> Decision:
     return decision
 
 
-def test_it_is_recorded_as_available_with_this_delivery_and_its_transaction() -> None:
+def test_a_pending_record_is_recorded_as_available_with_this_delivery_and_its_transaction() -> None:
     leader = held(10)
     decision = pending(leader, 2, 4)
     condition = PendingAcknowledgement(7, 3, ACCEPT, "member-1")
@@ -119,7 +119,7 @@ def test_a_rejection_gets_its_dead_letter_at_the_commit() -> None:
     assert (letter.base_offset, letter.last_offset, letter.state) == (0, 2, ARCHIVING)
 
 
-def test_it_has_no_lock_and_no_owner() -> None:
+def test_a_pending_record_has_no_lock_and_no_owner() -> None:
     leader = held(10)
     pending(leader, 0, 4)
     assert leader.expire(1_000).changes == [StateRange(5, 9, AVAILABLE, 1, Cause.LOCK_EXPIRED, "member-1")]

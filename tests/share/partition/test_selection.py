@@ -19,7 +19,7 @@ def deliveries(leader: Leader, rounds: int) -> list[list[tuple[int, int, int]]]:
     return series
 
 
-def test_series_of_16_records_with_limit_5() -> None:
+def test_a_series_of_16_records_with_limit_5_shrinks_to_the_lowest_one() -> None:
     leader = Leader(limits=LIMITS._replace(delivery_count_max=5)).produce(16)
     assert deliveries(leader, 5) == [
         [(0, 15, 1)],
@@ -30,7 +30,7 @@ def test_series_of_16_records_with_limit_5() -> None:
     ], "the lowest record first"
 
 
-def test_series_of_16_records_with_limit_5_when_all_are_released_at_the_end() -> None:
+def test_a_series_with_limit_5_whose_records_are_released_together_ends_one_by_one() -> None:
     leader = Leader(limits=LIMITS._replace(delivery_count_max=5)).produce(16)
     deliveries(leader, 3)
     assert [leader.fetch(), leader.fetch(), leader.fetch()] == [[(0, 7, 4)], [(8, 15, 4)], []]
@@ -39,7 +39,7 @@ def test_series_of_16_records_with_limit_5_when_all_are_released_at_the_end() ->
     assert leader.partition.spso == 16, "archived, one after the other"
 
 
-def test_series_of_16_records_with_limit_10() -> None:
+def test_a_series_of_16_records_with_limit_10_is_delivered_depth_first() -> None:
     leader = Leader(limits=LIMITS._replace(delivery_count_max=10)).produce(16)
     assert deliveries(leader, 5) == [[(0, 15, count)] for count in range(1, 6)]
     assert deliveries(leader, 5) == [[(0, 7, 6)], [(0, 3, 7)], [(0, 1, 8)], [(0, 0, 9)], [(0, 0, 10)]]
@@ -48,7 +48,7 @@ def test_series_of_16_records_with_limit_10() -> None:
     assert deliveries(leader, 2) == [[(4, 7, 7)], [(4, 5, 8)]]
 
 
-def test_series_of_7_records_with_limit_3() -> None:
+def test_a_series_of_7_records_with_limit_3_ends_one_by_one() -> None:
     leader = Leader(limits=LIMITS._replace(delivery_count_max=3)).produce(7)
     assert deliveries(leader, 9) == [
         [(0, 6, 1)],
@@ -58,7 +58,7 @@ def test_series_of_7_records_with_limit_3() -> None:
     assert leader.partition.spso == 7
 
 
-def test_series_with_limit_2_is_not_throttled() -> None:
+def test_a_series_with_limit_2_is_not_throttled() -> None:
     leader = Leader(limits=LIMITS._replace(delivery_count_max=2)).produce(16)
     assert deliveries(leader, 3) == [[(0, 15, 1)], [(0, 15, 2)], []]
 

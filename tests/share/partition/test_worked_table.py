@@ -109,7 +109,7 @@ def up_to_the_last_row() -> WorkedExample:
     return example
 
 
-def test_the_last_row_as_the_delta_at_137() -> None:
+def test_the_last_row_is_the_delta_at_137() -> None:
     example = up_to_the_last_row()
     assert example.acknowledge(111, 112, ACCEPT) == [
         StateRange(111, 112, ACKNOWLEDGED, 2, Cause.ACCEPT, "member")
@@ -121,7 +121,7 @@ def test_the_last_row_as_the_delta_at_137() -> None:
     assert example.image.ranges == []
 
 
-def test_the_last_row_as_a_checkpoint_of_epoch_2() -> None:
+def test_the_last_row_may_be_a_checkpoint_of_epoch_2() -> None:
     example = up_to_the_last_row()
     image, partition = example.image, example.partition
     decision = partition.decide_acknowledge("member", [AckBatch(111, 112, ACCEPT)], LIMITS, now_ms=0)

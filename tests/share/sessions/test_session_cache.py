@@ -88,7 +88,9 @@ def test_the_epoch_wraps_to_1() -> None:
         (True, "acknowledge", 2, ErrorCode.invalid_share_session_epoch),
     ],
 )
-def test_session_errors(has_session: bool, api: str, share_session_epoch: int, code: ErrorCode) -> None:
+def test_a_wrong_epoch_is_an_error_and_keeps_the_session(
+    has_session: bool, api: str, share_session_epoch: int, code: ErrorCode
+) -> None:
     cache = ShareSessionCache(10)
     if has_session:
         fetch(cache, 0, P0)

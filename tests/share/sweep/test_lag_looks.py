@@ -71,7 +71,7 @@ async def group_that_is_down(store: str = "log") -> AsyncGenerator[tuple[Lab, Sh
 
 
 @pytest.mark.parametrize("store", ["log", "topic"])
-async def test_it_is_known_after_a_kill_and_grows_with_the_log(store: str) -> None:
+async def test_the_lag_is_known_after_a_kill_and_grows_with_the_log(store: str) -> None:
     async with group_that_is_down(store) as (lab, member):
         assert lags(lab) == []
         async with looking(lab):

@@ -25,7 +25,7 @@ def test_long_keys_are_distinguished() -> None:
     ]
 
 
-def test_it_is_full_at_its_bound() -> None:
+def test_the_map_is_full_at_its_bound() -> None:
     offsets = OffsetMap(2 * ENTRY_BYTES)
     offsets.put(b"a", 1)
     assert not offsets.is_full
@@ -35,7 +35,7 @@ def test_it_is_full_at_its_bound() -> None:
     assert offsets.is_full
 
 
-def test_it_holds_one_key_at_any_size() -> None:
+def test_the_map_holds_one_key_at_any_size() -> None:
     offsets = OffsetMap(0)
     assert not offsets.is_full
     offsets.put(b"a", 1)

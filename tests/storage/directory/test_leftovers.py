@@ -136,7 +136,7 @@ async def test_a_deletion_is_marked_with_one_sync(disk: Disk) -> None:
     assert names(disk) == {}
 
 
-async def test_one_that_cannot_be_marked_keeps_no_other(disk: Disk) -> None:
+async def test_a_directory_that_cannot_be_marked_keeps_no_other(disk: Disk) -> None:
     await filled(disk, "orders", DELETED, 3)
     directory = await opened(disk)
     disk.unmovable = "orders-1"
@@ -145,7 +145,9 @@ async def test_one_that_cannot_be_marked_keeps_no_other(disk: Disk) -> None:
     assert names(disk) == {"orders-0": DELETE_SUFFIX, "orders-1": "", "orders-2": DELETE_SUFFIX}
 
 
-async def test_one_that_cannot_be_removed_keeps_no_other(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_directory_that_cannot_be_removed_keeps_no_other(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await filled(disk, "orders", DELETED, 3)
     remove_tree = disk.remove_tree
 

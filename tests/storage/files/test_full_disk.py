@@ -82,7 +82,7 @@ async def test_an_old_error_does_not_begin_it_again(full_disk: FullDisk) -> None
     assert not full_disk.is_full
 
 
-async def test_it_ends_after_some_time_with_room(
+async def test_the_condition_ends_after_some_time_with_room(
     full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)
@@ -94,7 +94,7 @@ async def test_it_ends_after_some_time_with_room(
     assert log_lines == [BEGIN, END]
 
 
-async def test_it_continues_while_nothing_can_be_written(
+async def test_the_condition_continues_while_nothing_can_be_written(
     full_disk: FullDisk, filesystem: MemoryFileSystem, clock: Clock, log_lines: list[EventDict]
 ) -> None:
     full_disk.met(NO_ROOM)

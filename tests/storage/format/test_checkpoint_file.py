@@ -23,7 +23,7 @@ def test_written_content_is_read_back() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"0\n", b"0\n0\n"])
-def test_file_without_entries(content: bytes) -> None:
+def test_a_file_may_have_no_entries(content: bytes) -> None:
     assert decode_lines(content) == []
 
 

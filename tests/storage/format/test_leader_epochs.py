@@ -48,7 +48,7 @@ def test_new_entry_replaces_entries_that_it_contradicts(
     ("asked", "answer"),
     [(-1, (-1, -1)), (0, (0, 5)), (1, (1, 10)), (2, (1, 10)), (3, (3, 40)), (4, (-1, -1))],
 )
-def test_end_offset_of_an_epoch(asked: int, answer: tuple[int, int]) -> None:
+def test_an_epoch_ends_where_the_next_one_begins(asked: int, answer: tuple[int, int]) -> None:
     assert epochs_of((1, 5), (3, 10)).end_offset_for(asked, 40) == answer
 
 
@@ -59,14 +59,16 @@ def test_no_epoch_is_known_of_an_empty_log() -> None:
 
 
 @pytest.mark.parametrize(("offset", "leader_epoch"), [(4, -1), (5, 1), (9, 1), (10, 3), (99, 3)])
-def test_epoch_of_an_offset(offset: int, leader_epoch: int) -> None:
+def test_an_offset_belongs_to_the_epoch_that_began_last(offset: int, leader_epoch: int) -> None:
     assert epochs_of((1, 5), (3, 10)).epoch_at(offset) == leader_epoch
 
 
 @pytest.mark.parametrize(
     ("end_offset", "entries"), [(11, [(1, 5), (3, 10)]), (10, [(1, 5)]), (5, []), (0, [])]
 )
-def test_truncation_from_the_end(end_offset: int, entries: list[tuple[int, int]]) -> None:
+def test_truncation_from_the_end_removes_later_epochs(
+    end_offset: int, entries: list[tuple[int, int]]
+) -> None:
     epochs = epochs_of((1, 5), (3, 10))
     assert epochs.truncate_from_end(end_offset) == (len(entries) < 2)
     assert epochs.entries == entries
@@ -82,7 +84,9 @@ def test_truncation_from_the_end(end_offset: int, entries: list[tuple[int, int]]
         (12, [(3, 12)]),
     ],
 )
-def test_truncation_from_the_start(start_offset: int, entries: list[tuple[int, int]]) -> None:
+def test_truncation_from_the_start_removes_or_moves_earlier_epochs(
+    start_offset: int, entries: list[tuple[int, int]]
+) -> None:
     epochs = epochs_of((1, 5), (3, 10))
     assert epochs.truncate_from_start(start_offset) == (entries != [(1, 5), (3, 10)])
     assert epochs.entries == entries

@@ -28,7 +28,7 @@ def test_written_content_is_read_back_without_the_zeros_at_the_end(zeros: int) -
 @pytest.mark.parametrize(
     ("offset", "position"), [(1000, 0), (1004, 0), (1005, 100), (1009, 100), (1010, 250), (5000, 400)]
 )
-def test_floor(offset: int, position: int) -> None:
+def test_the_floor_is_the_last_entry_at_or_before_an_offset(offset: int, position: int) -> None:
     assert index_of(ENTRIES)[0].floor_position(offset) == position
 
 

@@ -37,6 +37,6 @@ def test_any_changed_byte_is_noticed(position: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 9, 20])
-def test_cut_short(size: int) -> None:
+def test_a_snapshot_that_is_cut_short_is_corrupt(size: int) -> None:
     with pytest.raises(SnapshotCorrupt):
         decode_snapshot(encode_snapshot(ENTRIES)[:size])

@@ -109,7 +109,7 @@ def test_delta_is_laid_over_the_present_ranges(change: StateRange, ranges: list[
     assert image.end_offset == max(111, change.last_offset + 1)
 
 
-def test_several_ranges_of_one_delta() -> None:
+def test_a_delta_may_change_several_ranges() -> None:
     image = image_of(111, available(111, 120))
     replay(image, available(111, 113, 2), done(114, 114), available(115, 119, 2))
     assert image.ranges == [
@@ -158,7 +158,7 @@ def test_to_checkpoint_holds_the_image_and_changes_nothing() -> None:
         pytest.param(0, 0, 15, (available(0, 9), done(10, 14)), id="never back"),
     ],
 )
-def test_to_checkpoint_with_another_start(
+def test_a_checkpoint_may_start_at_a_later_offset(
     start_offset: int, expected_start: int, expected_end: int, states: tuple[StateRange, ...]
 ) -> None:
     image = image_of(0, available(0, 9), done(10, 14))

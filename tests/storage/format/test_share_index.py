@@ -53,14 +53,16 @@ def test_impossible_content_is_noticed(extra: bytes) -> None:
         (400, 900, []),
     ],
 )
-def test_spans_between_two_positions(start: int, end: int, spans: list[tuple[int, int]]) -> None:
+def test_spans_that_begin_between_two_positions_are_found(
+    start: int, end: int, spans: list[tuple[int, int]]
+) -> None:
     assert list(index_of(ENTRIES)[0].spans(start, end)) == spans
 
 
 @pytest.mark.parametrize(
     ("position", "behind"), [(0, 0), (100, 400), (200, 400), (400, 400), (900, 1100), (5000, 5000)]
 )
-def test_end_of_the_run_at_a_position(position: int, behind: int) -> None:
+def test_the_end_of_the_run_at_a_position_is_found(position: int, behind: int) -> None:
     assert index_of(ENTRIES)[0].end_of_run(position) == behind
 
 
@@ -70,7 +72,7 @@ def test_a_batch_begins_at_the_position_of_an_entry() -> None:
     assert found == [one.position for one in ENTRIES]
 
 
-def test_runs_of_offsets() -> None:
+def test_neighbouring_offsets_are_one_run() -> None:
     assert list(index_of(ENTRIES)[0].runs()) == [(1001, 1005), (1010, 1010), (1020, 1020)]
     assert list(ShareIndex(0).runs()) == []
 
@@ -92,7 +94,7 @@ def test_truncation_drops_entries_that_begin_at_or_behind(position: int, left: i
     assert [index[slot] for slot in range(len(index))] == ENTRIES[:left]
 
 
-def test_checkpoints_of_all_groups_newest_first() -> None:
+def test_checkpoints_of_all_groups_come_newest_first() -> None:
     checkpoints = [
         ShareIndexEntry(1004, 400, 100, 7, 3, 5, False),
         ShareIndexEntry(1008, 500, 100, 8, 0, 5, True),
@@ -101,7 +103,7 @@ def test_checkpoints_of_all_groups_newest_first() -> None:
     assert list(index.checkpoints_newest_first()) == checkpoints[::-1]
 
 
-def test_the_bytes_of_share_state_in_the_segment() -> None:
+def test_the_bytes_of_share_state_in_the_segment_are_counted() -> None:
     index, _ = index_of(ENTRIES)
     assert index.length_bytes == 500
 

@@ -88,13 +88,13 @@ CASES: dict[str, tuple[list[StateBatch], list[StateBatch], int, list[StateBatch]
 
 
 @pytest.mark.parametrize(("so_far", "newer", "start_offset", "expected"), CASES.values(), ids=CASES)
-def test_kafkas_cases(
+def test_kafkas_cases_have_kafkas_results(
     so_far: list[StateBatch], newer: list[StateBatch], start_offset: int, expected: list[StateBatch]
 ) -> None:
     assert combine(so_far, newer, start_offset) == expected
 
 
-def test_kafkas_results_for_random_batches() -> None:
+def test_random_batches_have_kafkas_results() -> None:
     for row in RECORDED:
         so_far, newer, combined = (
             [B(*fields) for fields in row[name]] for name in ("so_far", "newer", "combined")

@@ -53,7 +53,7 @@ def known(*batches: BatchHeader) -> ProducerEntry:
         (ProducerEntry(-1, (), 0), header(8), None),
     ],
 )
-def test_which_batch_may_follow(
+def test_only_the_next_batch_may_follow(
     entry: ProducerEntry | None, batch: BatchHeader, code: ErrorCode | None
 ) -> None:
     if code is None:
@@ -96,7 +96,7 @@ def test_snapshot_keeps_each_producers_last_batch() -> None:
     assert not restored.changed
 
 
-def test_snapshot_of_a_batch_around_the_last_sequence() -> None:
+def test_a_snapshot_keeps_a_batch_around_the_last_sequence() -> None:
     state = ProducerState()
     state.update({9: known(header(LAST_SEQUENCE - 1, count=4))})
     assert ProducerState.from_snapshot(state.to_snapshot()).get(9) == state.get(9)

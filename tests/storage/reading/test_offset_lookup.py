@@ -60,7 +60,7 @@ TIMES = [[10, 20, 30], [25], [40, 35, 50], [45]]
 )
 @pytest.mark.parametrize("segment_bytes", [2**30, 100])
 @pytest.mark.parametrize("index_interval_bytes", [0, 4096])
-async def test_first_record_at_or_after_a_time(
+async def test_the_first_record_at_or_after_a_time_is_found(
     timestamp_ms: int, found: tuple[int, int] | None, segment_bytes: int, index_interval_bytes: int
 ) -> None:
     config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=index_interval_bytes)
@@ -75,7 +75,7 @@ async def test_records_below_the_log_start_are_not_found() -> None:
 
 
 @pytest.mark.parametrize("segment_bytes", [2**30, 100])
-async def test_record_with_the_largest_time(segment_bytes: int) -> None:
+async def test_the_record_with_the_largest_time_is_found(segment_bytes: int) -> None:
     log = await log_of(TIMES, LogConfig(segment_bytes=segment_bytes))
     assert await max_timestamp(log) == (50, 8)
 
@@ -85,7 +85,7 @@ async def test_record_with_the_largest_time(segment_bytes: int) -> None:
     ("log_start_offset", "found"),
     [(5, (50, 8)), (8, (50, 8)), (9, (45, 10)), (10, (45, 10)), (11, None)],
 )
-async def test_record_with_the_largest_time_from_the_log_start_on(
+async def test_the_record_with_the_largest_time_is_found_from_the_log_start_on(
     segment_bytes: int, log_start_offset: int, found: tuple[int, int] | None
 ) -> None:
     log = await log_of(TIMES, LogConfig(segment_bytes=segment_bytes))

@@ -120,7 +120,7 @@ async def test_a_bad_batch_is_refused_and_the_batches_around_it_are_served(read:
 
 
 @each_fetch
-async def test_without_index_entries_too(read: Fetch) -> None:
+async def test_a_bad_batch_is_refused_without_index_entries_too(read: Fetch) -> None:
     filesystem = await written_log(SPARSE)
     spoil(filesystem, BATCH_OF_OFFSET_4)
     log = await reopened(filesystem, SPARSE)

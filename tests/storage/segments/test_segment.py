@@ -70,7 +70,7 @@ def test_share_state_counts_for_positions_and_not_for_times(filesystem: MemoryFi
         (40, 1001 + RELATIVE_OFFSET_MAX, False),
     ],
 )
-def test_bounds_of_a_segment(
+def test_a_segment_takes_no_more_than_its_bounds(
     filesystem: MemoryFileSystem, size_bytes: int, last_offset: int, *, fits: bool
 ) -> None:
     segment = made(filesystem)

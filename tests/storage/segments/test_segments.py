@@ -19,22 +19,22 @@ def segments_of(*base_offsets: int) -> Segments:
 
 
 @pytest.mark.parametrize(("offset", "base_offset"), [(0, 10), (10, 10), (19, 10), (20, 20), (99, 30)])
-def test_floor(offset: int, base_offset: int) -> None:
+def test_the_floor_is_the_segment_that_holds_an_offset(offset: int, base_offset: int) -> None:
     assert segments_of(10, 20, 30).floor(offset).base_offset == base_offset
 
 
 @pytest.mark.parametrize(("offset", "count"), [(0, 3), (19, 3), (20, 2), (99, 1)])
-def test_segments_from_an_offset(offset: int, count: int) -> None:
+def test_segments_from_an_offset_begin_with_the_one_that_holds_it(offset: int, count: int) -> None:
     assert len(segments_of(10, 20, 30).from_offset(offset)) == count
 
 
-def test_the_next_one() -> None:
+def test_every_segment_but_the_active_one_has_a_next_one() -> None:
     segments = segments_of(10, 20)
     assert segments.after(segments.first) is segments.active
     assert segments.after(segments.active) is None
 
 
-def test_roll_and_drop() -> None:
+def test_a_roll_makes_room_to_drop_all_earlier_segments() -> None:
     segments = segments_of(10, 20)
     segments.roll(segment(25))
     assert [one.base_offset for one in segments.drop_first(2)] == [10, 20]

@@ -55,7 +55,7 @@ def naive_fields(record: Record, wanted: bytes) -> list[Field]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_it_finds_the_same_as_a_reader_of_each_record(seed: int) -> None:
+def test_a_search_finds_the_same_as_a_reader_of_each_record(seed: int) -> None:
     chance = random.Random(seed)
     contents = [records(chance, first_offset) for first_offset in range(0, 90, 30)]
     wanted, offset, limit = text(chance) or b"b", chance.randint(0, 60), chance.randint(1, 30)
@@ -97,7 +97,7 @@ def test_markers_of_transactions_are_no_records() -> None:
     assert (search.found, search.searched_count, search.skipped_count) == ([], 0, 0)
 
 
-def test_it_ends_behind_the_batch_that_exceeds_the_decompressed_bytes() -> None:
+def test_a_search_ends_behind_the_batch_that_exceeds_the_decompressed_bytes() -> None:
     batches = [encode_records([Record(index, 0, None, b"x" * 100)]) for index in range(3)]
     search = BatchSearch(b"needle", FIELDS, 100)
     assert do_at_once(search.search(read_of(batches), 0, 150)) == 2
