@@ -25,7 +25,11 @@ def main(name: str, seconds: str, directory: str) -> None:
     for number, seed in enumerate(SEEDS.get(name, [])):
         (corpus / f"seed-{number}").write_bytes(seed)
     options = [f"-max_total_time={seconds}", "-verbosity=0", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={directory}/", str(corpus)], TARGETS[name])
+
+    def feed(data: bytes) -> None:
+        TARGETS[name](data)  # Atheris wants no result
+
+    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={directory}/", str(corpus)], feed)
     atheris.Fuzz()
 
 

@@ -1,9 +1,9 @@
 """The readers of data on disk, fed with any bytes: each returns a value or raises the one error that it
 declares.
 
-Each target takes bytes. If it raises an error that is not declared, that is a bug. Formats with a checksum
-get the bytes both unchanged and sealed with the right checksum, because hardly any mutation would get past
-the checksum.
+Each target takes bytes, and tells whether a reader has accepted them. If it raises an error that is not
+declared, that is a bug. Formats with a checksum get the bytes both unchanged and sealed with the right
+checksum, because hardly any mutation would get past the checksum.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
@@ -59,119 +60,129 @@ from tests.storage.log_building import (
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
 
-Target = Callable[[bytes], None]
+Target = Callable[[bytes], bool]
 
 _PRODUCED = [record._replace(offset=index) for index, record in enumerate(RECORDS)]
 _SEGMENT = f"{DIRECTORY}/{0:020d}"
 
 
-def log_recovery(data: bytes) -> None:
+def log_recovery(data: bytes) -> bool:
     """The bytes are a segment. The log opens, accepts records, and opens again with the same content."""
-    asyncio.run(_open_twice({".log": data}))
+    return asyncio.run(_open_twice({".log": data})) is not None
 
 
-def share_state_in_a_log(data: bytes) -> None:
+def share_state_in_a_log(data: bytes) -> bool:
     """The bytes are the share state in a control batch that is valid otherwise."""
     key, value = data[:4], data[4:]
     strange = build_batch(1, [(key, value)], leader_epoch=0, timestamp_ms=0, attributes=CONTROL_FLAG)
-    asyncio.run(_open_twice({".log": _data_batch(0) + strange + _data_batch(2)}))
+    return asyncio.run(_open_twice({".log": _data_batch(0) + strange + _data_batch(2)})) is not None
 
 
-def share_index(data: bytes) -> None:
+def share_index(data: bytes) -> bool:
     """The bytes are the share index of a valid log: the holes in its offsets follow from the log."""
     log = _data_batch(0) + delta_batch(1, 0).data + _data_batch(2)
     opened = asyncio.run(_open_twice({".log": log, ".shareindex": data}))
     assert opened is not None
     assert opened.control_runs.data_ranges(0, 3) == [(0, 0), (2, 3)]
+    return True
 
 
-def indexes(data: bytes) -> None:
+def indexes(data: bytes) -> bool:
     """The bytes are the offset index and the time index of a valid log."""
     log = b"".join(_data_batch(offset) for offset in range(3))
     opened = asyncio.run(_open_twice({".log": log, ".index": data, ".timeindex": data}))
     assert opened is not None
+    return True
 
 
-def control_record(data: bytes) -> None:
+def control_record(data: bytes) -> bool:
     """The first byte is the type, the rest is the value."""
     kinds = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
-    with suppress(RecordFormatError):
-        decode_control_record(control_key(kinds[data[0] % 2] if data else kinds[0]), data[1:])
-    with suppress(RecordFormatError):
-        decode_control_record(data[:4], data[4:])
+    key = control_key(kinds[data[0] % 2] if data else kinds[0])
+    is_value = _accepts(decode_control_record, key, data[1:])
+    return _accepts(decode_control_record, data[:4], data[4:]) or is_value
 
 
-def share_state_record(data: bytes) -> None:
+def share_state_record(data: bytes) -> bool:
     """The first byte is the length of the key."""
     length = data[0] if data else 0
-    with suppress(RecordFormatError):
-        decode_share_state_record(data[1 : length + 1], data[length + 1 :])
+    return _accepts(decode_share_state_record, data[1 : length + 1], data[length + 1 :])
 
 
-def share_snapshot(data: bytes) -> None:
+def share_snapshot(data: bytes) -> bool:
     """A file that is a hint: anything that differs from the written content is refused."""
-    with suppress(ShareSnapshotCorrupt):
-        assert encode_share_snapshot(decode_share_snapshot(data)) == data
+    try:
+        snapshot = decode_share_snapshot(data)
+    except ShareSnapshotCorrupt:
+        return False
+    assert encode_share_snapshot(snapshot) == data
+    return True
 
 
-def metadata_snapshot(data: bytes) -> None:
+def metadata_snapshot(data: bytes) -> bool:
     """A snapshot of Barnabas or of Kafka."""
-    with suppress(RecordFormatError):
-        decode_snapshot(data)
-    with suppress(RecordFormatError):
-        KafkaMetadata().replay_snapshot(data)
+    is_ours = _accepts(decode_snapshot, data)
+    return _accepts(KafkaMetadata().replay_snapshot, data) or is_ours
 
 
-def metadata_record(data: bytes) -> None:
+def metadata_record(data: bytes) -> bool:
     """The bytes are one record of a batch that is valid otherwise."""
     batch = build_batch(0, [(None, data)], leader_epoch=0, timestamp_ms=0)
     header_and_footer = encode_snapshot(SnapshotId(1, 0), [], 0)
-    metadata_snapshot(batch + header_and_footer)
-    with suppress(RecordFormatError):
-        KafkaMetadata().replay_log(batch, 0)
+    is_in_snapshot = metadata_snapshot(batch + header_and_footer)
+    return _accepts(KafkaMetadata().replay_log, batch, 0) or is_in_snapshot
 
 
-def record_batches(data: bytes) -> None:
+def record_batches(data: bytes) -> bool:
     """The bytes are a log; and the records of a batch, whose codec and count are the first two bytes.
 
     The native decoder and the native walker read memory without bounds checks. Their results equal those of
     their Python twins.
     """
-    compare_decoders(data)
-    if len(data) > 1:
-        compare_walkers(data[2:], data[1])
-        compare_walkers(data[2:], data[1], STRICT)
-        compare_decoders(
-            sealed(data[2:], attributes=data[0] % 6, record_count=data[1], last_offset_delta=2**31 - 1)
-        )
+    is_log = compare_decoders(data).error is None
+    if len(data) < 2:
+        return is_log
+    compare_walkers(data[2:], data[1])
+    compare_walkers(data[2:], data[1], STRICT)
+    batch = sealed(data[2:], attributes=data[0] % 6, record_count=data[1], last_offset_delta=2**31 - 1)
+    return compare_decoders(batch).error is None or is_log
 
 
-def produced_records(data: bytes) -> None:
+def produced_records(data: bytes) -> bool:
     """A batch as a client sends it: the bytes alone, and behind a correct header.
 
     Either a topic refuses it, or every reader can read all of its records.
     """
-    _produce(data)
-    if len(data) > 1:
-        header = {"attributes": data[0] % 5, "record_count": data[1], "last_offset_delta": data[1] - 1}
-        _produce(sealed(data[2:], **header))
+    is_batch = _produces(data)
+    if len(data) < 2:
+        return is_batch
+    header = {"attributes": data[0] % 5, "record_count": data[1], "last_offset_delta": data[1] - 1}
+    return _produces(sealed(data[2:], **header)) or is_batch
 
 
-def small_files(data: bytes) -> None:
+def small_files(data: bytes) -> bool:
     """A checkpoint of offsets, and a snapshot of producers."""
-    with suppress(CheckpointCorrupt):
-        decode_offsets(data)
-    with suppress(SnapshotCorrupt):
-        decode_producers(data)
+    is_checkpoint = _accepts(decode_offsets, data, declared=CheckpointCorrupt)
+    return _accepts(decode_producers, data, declared=SnapshotCorrupt) or is_checkpoint
 
 
-def _produce(batch: bytes) -> None:
+def _accepts(
+    reader: Callable[..., object], *given: Any, declared: type[Exception] = RecordFormatError
+) -> bool:
+    try:
+        reader(*given)
+    except declared:
+        return False
+    return True
+
+
+def _produces(batch: bytes) -> bool:
     try:
         prepared = prepare(batch, rules_at(LogConfig(), NOW_MS), InlineBudget(), True, True)
         if not isinstance(prepared, Prepared):
             prepared = _result_of(prepared)
     except ApiError:
-        return
+        return False
     ((_, header),) = prepared.batches
     compressed = memoryview(prepared.records)[HEADER_BYTES:]
     body = bytes(unpack(header.compression, compressed, bytes_max=DECOMPRESSED_BYTES_MAX))
@@ -180,6 +191,7 @@ def _produce(batch: bytes) -> None:
     assert header.last_offset_delta == header.record_count - 1
     latest_ms = max(header.base_timestamp_ms + span.timestamp_delta_ms for span in spans)
     assert header.max_timestamp_ms == max(latest_ms, NO_TIMESTAMP)
+    return True
 
 
 def _result_of(steps: Steps[Prepared]) -> Prepared:

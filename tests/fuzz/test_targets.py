@@ -28,4 +28,4 @@ def test_any_bytes_give_a_value_or_the_declared_error(name: str) -> None:
 @pytest.mark.parametrize("name", SEEDS)
 def test_written_data_is_accepted(name: str) -> None:
     for seed in SEEDS[name]:
-        TARGETS[name](seed)
+        assert TARGETS[name](seed)
