@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -153,10 +155,27 @@ def test_a_key_that_does_not_fit_its_certificate_is_refused(
         tls_context(parse_security({"security.protocol": "SSL", **paths}))
 
 
+def shown_certificate(context: ssl.SSLContext, server_context: ssl.SSLContext) -> bytes | None:
+    """The certificate that a client shows to the server `x`, which asks for one, in DER."""
+    server_context.verify_mode = ssl.CERT_REQUIRED
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_server, server_hostname="x")
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return server.getpeercert(binary_form=True)
+
+
 def test_certificate_and_key_may_be_in_one_file(tmp_path: Path, authority: trustme.CA) -> None:
-    both = authority.issue_cert("x").private_key_and_cert_chain_pem.bytes().decode()
-    path = pem(tmp_path, "both.pem", both)
-    tls_context(parse_security({"security.protocol": "SSL", "ssl.certificate.location": path}))
+    issued = authority.issue_cert("x")
+    path = pem(tmp_path, "both.pem", issued.private_key_and_cert_chain_pem.bytes().decode())
+    ca_path = pem(tmp_path, "ca.pem", ca_text(authority))
+    settings = {"security.protocol": "SSL", "ssl.ca.location": ca_path, "ssl.certificate.location": path}
+    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca_path)
+    server_context.load_cert_chain(path)
+    shown = shown_certificate(tls_context(parse_security(settings)), server_context)
+    assert shown == ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
 
 
 def test_comments_in_a_file_of_certificates_may_be_in_any_language(

@@ -28,6 +28,14 @@ from tests.coordinator.simulated_log import error_of
 VALID = HeartbeatRequest("group", "member", 0, None, ["topic"], "client", "/127.0.0.1")
 
 
+def refusal(request_: HeartbeatRequest) -> ErrorCode | None:
+    try:
+        validate_heartbeat(request_)
+    except ApiError as refused:
+        return refused.code
+    return None
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -42,9 +50,7 @@ VALID = HeartbeatRequest("group", "member", 0, None, ["topic"], "client", "/127.
     ],
 )
 def test_requests_that_no_group_could_accept_are_invalid(request_: HeartbeatRequest) -> None:
-    with pytest.raises(ApiError) as refused:
-        validate_heartbeat(request_)
-    assert refused.value.code is ErrorCode.invalid_request
+    assert refusal(request_) is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,7 @@ def test_requests_that_no_group_could_accept_are_invalid(request_: HeartbeatRequ
     ],
 )
 def test_valid_requests_pass(request_: HeartbeatRequest) -> None:
-    validate_heartbeat(request_)
+    assert refusal(request_) is None
 
 
 def test_the_first_member_of_a_new_group_gets_its_partitions_at_once_with_epoch_2() -> None:

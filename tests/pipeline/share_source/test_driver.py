@@ -102,13 +102,16 @@ def test_a_group_that_cannot_be_left_does_not_block_the_end(
 ) -> None:
     monkeypatch.setattr("barnabas.pipeline.share_source.driver.CLOSE_SECONDS", 0.01)
     monkeypatch.setattr("barnabas.pipeline.share_source.loop_thread.STOP_SECONDS", 0.01)
-    is_stopped = threading.Event()
+    is_closing, is_stopped = threading.Event(), threading.Event()
 
     async def close(_: ShareBatches) -> None:
+        is_closing.set()
         if blocks_the_loop:
             is_stopped.wait()
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ShareBatches, "close", close)
     driver.stop()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert is_closing.is_set()
     is_stopped.set()

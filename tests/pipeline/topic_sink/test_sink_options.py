@@ -64,6 +64,15 @@ def schema(**columns: str) -> StructType:
     return made
 
 
+def refusal(columns: dict[str, str], topic: str | None) -> str:
+    """The message, empty if such rows can be written."""
+    try:
+        check_schema(schema(**columns), topic)
+    except PipelineError as refused:
+        return str(refused)
+    return ""
+
+
 @pytest.mark.parametrize(
     ("columns", "topic"),
     [
@@ -75,7 +84,7 @@ def schema(**columns: str) -> StructType:
     ],
 )
 def test_rows_of_known_columns_can_be_written(columns: dict[str, str], topic: str | None) -> None:
-    check_schema(schema(**columns), topic)
+    assert refusal(columns, topic) == ""
 
 
 @pytest.mark.parametrize(
@@ -89,5 +98,4 @@ def test_rows_of_known_columns_can_be_written(columns: dict[str, str], topic: st
     ],
 )
 def test_rows_of_wrong_columns_are_refused(columns: dict[str, str], topic: str | None, message: str) -> None:
-    with pytest.raises(PipelineError, match=message):
-        check_schema(schema(**columns), topic)
+    assert refusal(columns, topic).startswith(message)

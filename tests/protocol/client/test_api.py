@@ -19,6 +19,8 @@ from barnabas.protocol.client.consumer_apis import (
     SHARE_FETCH,
     SHARE_GROUP_HEARTBEAT,
 )
+from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
+from barnabas.protocol.client.share_fetch_response import ShareFetchReply
 from barnabas.protocol.codec import decode_request, encode_response
 from barnabas.protocol.errors import ErrorCode, FrameError
 from barnabas.protocol.header import decode_request_header
@@ -34,7 +36,11 @@ ALL: list[ClientApi[Any, Any]] = [
     SHARE_FETCH,
     SHARE_GROUP_HEARTBEAT,
 ]
-BY_KIO = [api for api in ALL if api.key not in {ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}]
+OWN_RESPONSES: dict[ApiKey, type[Any]] = {
+    ApiKey.SHARE_FETCH: ShareFetchReply,
+    ApiKey.SHARE_ACKNOWLEDGE: ShareAcknowledgeReply,
+}
+BY_KIO = [api for api in ALL if api.key not in OWN_RESPONSES]
 
 
 def versions(apis: list[ClientApi[Any, Any]]) -> list[Any]:
@@ -43,6 +49,14 @@ def versions(apis: list[ClientApi[Any, Any]]) -> list[Any]:
         for api in apis
         for version in range(api.min_version, api.max_version + 1)
     ]
+
+
+def is_response(api: ClientApi[Any, Any], value: Any) -> bool:
+    """Whether the value has all fields of the API's newest response."""
+    own_class = OWN_RESPONSES.get(api.key)
+    if own_class is not None:
+        return type(value) is own_class
+    return set(as_fields(newest(api, "response"))) <= set(as_fields(value))
 
 
 def newest(api: ClientApi[Any, Any], direction: Any) -> Any:
@@ -94,7 +108,7 @@ def test_responses_of_apache_kafka_are_read(recorded: RecordedFrame) -> None:
     api = spoken(recorded)
     assert api is not None
     assert read_correlation_id(recorded.frame) == recorded.correlation_id
-    api.decode(recorded.version, recorded.frame)
+    assert is_response(api, api.decode(recorded.version, recorded.frame))
 
 
 def test_an_old_brokers_answer_to_api_versions_is_read_in_version_0() -> None:
@@ -111,9 +125,10 @@ def test_random_bytes_are_a_response_or_a_frame_error(
     api: ClientApi[Any, Any], version: int, damage: bytes
 ) -> None:
     try:
-        api.decode(version, b"\0\0\0\7" + damage)
+        response = api.decode(version, b"\0\0\0\7" + damage)
     except FrameError:
         return
+    assert is_response(api, response)
 
 
 def test_a_frame_without_a_header_is_an_error() -> None:
