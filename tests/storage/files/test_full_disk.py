@@ -10,6 +10,7 @@ from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError
 from barnabas.storage.files.full_disk import PROBE_FILE, QUIET_SECONDS, FullDisk
 from barnabas.storage.log_config import LogConfig
+from tests.simulation.virtual_loop import in_virtual_time
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append, append_checkpoint, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -106,6 +107,7 @@ async def test_the_condition_continues_while_nothing_can_be_written(
     assert log_lines == [BEGIN]
 
 
+@in_virtual_time
 async def test_nothing_else_is_logged_while_the_disk_is_full(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     storage = small_storage(flush_interval_ms=10, recovery_point_interval_ms=10, reopen_backoff_ms=0)
