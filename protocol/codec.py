@@ -30,7 +30,7 @@ from barnabas.protocol.varint import Buffer
 
 RequestBody = Entity | ProduceBody | FetchBody | ShareFetchBody | ShareAcknowledgeBody
 
-_OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
+OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
     ApiKey.PRODUCE: decode_produce,
     ApiKey.FETCH: decode_fetch,
     ApiKey.SHARE_FETCH: decode_share_fetch,
@@ -92,7 +92,7 @@ def _request_decoder(api_key: int, version: int) -> Callable[[Buffer, int], Requ
     assert APIS[ApiKey(api_key)].serves(version), (
         f"{ApiKey(api_key).name} is not served in version {version}."
     )
-    own_decoder = _OWN_DECODERS.get(api_key)
+    own_decoder = OWN_DECODERS.get(api_key)
     if own_decoder is not None:
         return partial(own_decoder, version)
     shape = message_class(api_key, shape_version(api_key, version), "request")

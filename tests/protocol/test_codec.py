@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.protocol.api import ApiKey, ApiSpec
-from barnabas.protocol.codec import decode_request, encode_response, prepare, shape_version
+from barnabas.protocol.codec import (
+    OWN_DECODERS,
+    decode_request,
+    encode_response,
+    prepare,
+    shape_version,
+)
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.header import decode_request_header
 from barnabas.protocol.kio_messages import Entity, message_class
@@ -26,20 +32,12 @@ from tests.protocol.filled_messages import (
 )
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
-HAS_DECODER = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
-HAS_ENCODER = {
-    ApiKey.PRODUCE,
-    ApiKey.FETCH,
-    ApiKey.SHARE_FETCH,
-    ApiKey.SHARE_ACKNOWLEDGE,
-    ApiKey.DESCRIBE_TRANSACTIONS,
-}
 VERSIONS = pytest.mark.parametrize(
     ("spec", "version"), served_versions(), ids=lambda value: str(getattr(value, "name", value))
 )
 GENERIC_VERSIONS = pytest.mark.parametrize(
     ("spec", "version"),
-    [(spec, version) for spec, version in served_versions() if spec.key not in HAS_DECODER],
+    [(spec, version) for spec, version in served_versions() if spec.key not in OWN_DECODERS],
     ids=lambda value: str(getattr(value, "name", value)),
 )
 
@@ -56,7 +54,7 @@ def test_recorded_requests_are_encoded_byte_by_byte(recorded: RecordedFrame) -> 
 
 @pytest.mark.parametrize(
     "recorded",
-    [recorded for recorded in served_frames("request") if recorded.api_key not in HAS_DECODER],
+    [recorded for recorded in served_frames("request") if recorded.api_key not in OWN_DECODERS],
     ids=lambda recorded: recorded.title,
 )
 def test_recorded_requests_are_decoded_in_their_shape(recorded: RecordedFrame) -> None:
