@@ -100,6 +100,35 @@ def test_a_killed_process_does_nothing_more() -> None:
     run(main)
 
 
+def test_blocks_that_wait_at_the_end_of_a_killed_process_are_closed_one_after_another() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        steps: list[str] = []
+
+        async def close(name: str) -> None:
+            try:
+                await asyncio.sleep(1)
+                steps.append(f"{name} closed")
+            finally:
+                steps.append(f"{name} left")
+
+        async def part() -> None:
+            try:
+                try:
+                    await asyncio.sleep(2)
+                finally:
+                    await close("inner")
+            finally:
+                await close("outer")
+
+        process = Process("p")
+        loop.call_later(1, process.kill)
+        with pytest.raises(Killed):
+            await process.run(part())
+        assert steps == ["inner left", "outer left"]
+
+    run(main)
+
+
 def test_everything_that_a_process_started_ends_with_it() -> None:
     async def main(loop: VirtualLoop) -> None:
         called: list[str] = []

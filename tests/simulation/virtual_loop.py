@@ -15,7 +15,6 @@ import asyncio
 import functools
 import selectors
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -31,6 +30,12 @@ _PASSES_AT_ONE_TIME_MAX = 100_000
 """The maximum number of passes without progress of time; more of them are a livelock."""
 
 _TASKS_PRUNED_AT = 256
+
+_CLOSES_MAX = 1_000
+"""The maximum number of blocks that wait at the end of a killed coroutine."""
+
+_STILL_OPEN = "coroutine ignored GeneratorExit"
+"""Python's complaint if a block at the end of a coroutine waits."""
 
 
 class Deadlock(BaseException):
@@ -132,11 +137,19 @@ def current_process() -> Process | None:
 def _bury(task: asyncio.Task[Any]) -> None:
     """Closes the task's coroutine now and in order, instead of when its memory is reclaimed.
 
-    Its `finally` blocks have no effect outside: the disk and the network are closed to the process.
+    Its `finally` blocks have no effect outside: the disk and the network are closed to the process. A block
+    that waits is closed in turn.
     """
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # otherwise asyncio complains about a pending task
-    with suppress(BaseException):
-        cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
+    coroutine = cast("Coroutine[Any, Any, Any]", task.get_coro())
+    for _ in range(_CLOSES_MAX):
+        try:
+            coroutine.close()
+        except BaseException as error:
+            if str(error) == _STILL_OPEN:
+                continue
+        return
+    raise AssertionError(f"{coroutine} cannot be closed")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
