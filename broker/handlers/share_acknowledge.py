@@ -27,7 +27,7 @@ from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.share.fetch.kept_answers import KeptAnswer
-from barnabas.share.leader.acknowledgements import Results, acknowledge
+from barnabas.share.leader.acknowledgements import Results, acknowledge_all
 from barnabas.share.sessions.session import ShareSession, ShareSessionKey
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
         body = encode_share_acknowledge_response(context.api_version, error.code.value, error.message, 0, ())
         return EncodedBody(body)
     if request.transaction is None:
-        acknowledged = acknowledge(
+        acknowledged = acknowledge_all(
             broker.share_partitions,
             broker.fetch_source.why_not_led,
             key.group_id,

@@ -47,7 +47,7 @@ from barnabas.share.fetch.share_fetch_operation import (
 from barnabas.share.leader.acknowledgements import (
     SUCCESS,
     Results,
-    acknowledge,
+    acknowledge_all,
     has_acknowledgements,
 )
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS, AcquireMode
@@ -141,7 +141,7 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         session.lock_duration_ms = request.lock_duration_ms
     if request.repeats_requests:
         session.repeats_requests = True
-    acknowledged = acknowledge(
+    acknowledged = acknowledge_all(
         broker.share_partitions,
         broker.fetch_source.why_not_led,
         key.group_id,

@@ -19,7 +19,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import AllDone, Completion
-from barnabas.share.leader.acknowledgements import Results, acknowledge, error_result
+from barnabas.share.leader.acknowledgements import Results, acknowledge_all, error_result
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def acknowledge_in_transaction(
 def _acknowledge(
     broker: Broker, transaction: AcknowledgingTransaction, request: ShareAcknowledgeBody, version: int
 ) -> Completion[Results]:
-    return acknowledge(
+    return acknowledge_all(
         broker.share_partitions,
         broker.fetch_source.why_not_led,
         request.group_id or "",
@@ -64,7 +64,7 @@ def _acknowledge(
         version=version,
         is_renew_ack=request.is_renew_ack,
         lock_duration_ms=None,
-        record=partial(_record, broker.transactions.coordinator, transaction),
+        acknowledge=partial(_acknowledge_one, broker.transactions.coordinator, transaction),
     )
 
 
@@ -79,7 +79,7 @@ def _led(broker: Broker, request: ShareAcknowledgeBody) -> list[SharePartitionKe
     return [key for key in keys if broker.share_partitions.get(key) is not None]
 
 
-def _record(
+def _acknowledge_one(
     coordinator: TransactionCoordinator,
     transaction: AcknowledgingTransaction,
     leader: SharePartitionLeader,

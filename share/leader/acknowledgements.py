@@ -26,14 +26,16 @@ log = get_logger("share")
 SUCCESS = (ErrorCode.none.value, None)
 
 
-Record = Callable[[SharePartitionLeader, str, Sequence[AckBatch], Sequence[ReleaseDelay]], Completion[None]]
-"""Has a member's validated batches recorded by the leader. Raises ApiError, changing nothing."""
+Acknowledge = Callable[
+    [SharePartitionLeader, str, Sequence[AckBatch], Sequence[ReleaseDelay]], Completion[None]
+]
+"""Acknowledges a member's validated batches with one leader. Raises ApiError, changing nothing."""
 
 Results = dict[TopicIdPartition, tuple[int, str | None]]
 """The result of each partition that the request acknowledges, as (error code, message)."""
 
 
-def acknowledge(
+def acknowledge_all(
     share_partitions: SharePartitions,
     why_not_led: Callable[[TopicIdPartition], ApiError | StorageError],
     group_id: str,
@@ -43,10 +45,10 @@ def acknowledge(
     version: int,
     is_renew_ack: bool,
     lock_duration_ms: int | None,
-    record: Record | None = None,
+    acknowledge: Acknowledge | None = None,
 ) -> Completion[Results]:
-    """Acknowledge all that `topics` name with batches. `why_not_led` is the error of a partition without a
-    leader. `lock_duration_ms` is that of renewed locks, None for the group's. `record` takes the place of
+    """Acknowledge all batches in `topics`. `why_not_led` is the error of a partition without a leader.
+    `lock_duration_ms` is that of renewed locks, None for the group's. `acknowledge` takes the place of
     `SharePartitionLeader.acknowledge`.
     """
     results: Results = {}
@@ -61,10 +63,10 @@ def acknowledge(
                 if leader is None:
                     raise why_not_led(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                if record is None:
+                if acknowledge is None:
                     recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)
                 else:
-                    recorded = record(leader, member_id, batches, delays)
+                    recorded = acknowledge(leader, member_id, batches, delays)
             except (ApiError, StorageError) as error:
                 results[partition] = error_result(error)
                 continue

@@ -290,7 +290,7 @@ class SharePartitionLeader:
             self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if not decision.is_empty:
-            return self._record(decision)
+            return self._record_and_settle(decision)
         self._count(decision)
         self._schedule_deadline()
         return NOTHING_TO_RECORD
@@ -337,7 +337,7 @@ class SharePartitionLeader:
         recorded. Raises ApiError, changing nothing.
         """
         decision = self.core.administer(action, first_offset, last_offset, self.limits())
-        recorded = self._record(decision)
+        recorded = self._record_and_settle(decision)
         self._announce(decision.outcome)
         return recorded
 
@@ -349,7 +349,7 @@ class SharePartitionLeader:
         """Records the whole state again, so that earlier control records can be cleaned."""
         decision = Decision()
         decision.start_offset = self.core.spso
-        return self._record(decision)
+        return self._record_and_settle(decision)
 
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
@@ -394,9 +394,9 @@ class SharePartitionLeader:
     def record_if_any(self, decision: Decision) -> Completion[None]:
         if self.closed:
             return Completion.failed(ApiError(ErrorCode.not_leader_or_follower))
-        return NOTHING_TO_RECORD if decision.is_empty else self._record(decision)
+        return NOTHING_TO_RECORD if decision.is_empty else self._record_and_settle(decision)
 
-    def _record(self, decision: Decision) -> Completion[None]:
+    def _record_and_settle(self, decision: Decision) -> Completion[None]:
         """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
@@ -441,7 +441,7 @@ class SharePartitionLeader:
     def _record_immediate(self, decision: Decision) -> None:
         """Records immediate changes, and announces their effects, which need no recording."""
         if not decision.is_empty:
-            self._record(decision)
+            self._record_and_settle(decision)
         self._announce(decision.outcome)
 
     def _count_batches(self, batches: Iterable[InFlightBatch]) -> None:

@@ -17,7 +17,13 @@ from barnabas.runtime.completion import Completion
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store.change_search import find_last_changes
-from barnabas.share.log_store.state_append import Record, ResetAppend, StateAppend, WrittenRecord, replay
+from barnabas.share.log_store.state_append import (
+    ResetAppend,
+    StateAppend,
+    StateRecord,
+    WrittenRecord,
+    replay,
+)
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.share_image import ShareStateImage
@@ -47,7 +53,7 @@ class PartitionStateStore:
         """
         if not self.log.share_records.may_have_state(group_id):
             return None
-        chain: list[tuple[int, Record, int]] = []
+        chain: list[tuple[int, StateRecord, int]] = []
         for entry in self.log.share_records.newest(group_hash(group_id)):
             offset, record = self.log.share_records.read(entry)
             if record.group_id != group_id:
@@ -75,7 +81,7 @@ class PartitionStateStore:
                     return record.checkpoint_epoch
         return 0
 
-    def _replay(self, newest_first: list[tuple[int, Record, int]]) -> ShareStateImage:
+    def _replay(self, newest_first: list[tuple[int, StateRecord, int]]) -> ShareStateImage:
         """The image, with the control offsets that its leader asks for already read."""
         image = ShareStateImage(self.log.control_runs)
         replay(
@@ -121,7 +127,7 @@ class PartitionStateStore:
         return append.recorded
 
 
-def _is_followed(offset: int, record: Record, newer: Record) -> bool:
+def _is_followed(offset: int, record: StateRecord, newer: StateRecord) -> bool:
     """Whether the newer record says that it follows this one at `offset`."""
     return (
         isinstance(newer, ShareDelta)

@@ -27,7 +27,8 @@ from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImag
 from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.segments.control_batch import ControlBatch
 
-Record = ShareCheckpoint | ShareDelta
+StateRecord = ShareCheckpoint | ShareDelta
+"""A control record with share state."""
 
 DELTA_BYTES_PER_CHECKPOINT = 256 * 1024
 """A chain with this many bytes of deltas ends in a checkpoint, however few the deltas are: deltas over
@@ -38,7 +39,7 @@ class WrittenRecord(NamedTuple):
     """A control record in the log, and the image that it belongs to."""
 
     image: ShareStateImage
-    record: Record
+    record: StateRecord
     offset: int
     size_bytes: int
 
@@ -53,7 +54,7 @@ class _RecordAppend(ControlAppend):
         """Ends when the records are in the log and in the images, or when the append has failed."""
         self._written: list[WrittenRecord] = []
 
-    def _add(self, group: AppendGroup, group_id: str, image: ShareStateImage, record: Record) -> None:
+    def _add(self, group: AppendGroup, group_id: str, image: ShareStateImage, record: StateRecord) -> None:
         control = _control_batch(group_id, record, group.next_offset, group.leader_epoch)
         self._written.append(WrittenRecord(image, record, group.next_offset, len(control.data)))
         group.add_control(control)
@@ -90,7 +91,7 @@ class StateAppend(_RecordAppend):
         self.is_open = False
         for leader, decisions in self._decisions.items():
             image = self._begin(group, leader)
-            record = self._record(leader, image, decisions, group.leader_epoch)
+            record = self._next_record(leader, image, decisions, group.leader_epoch)
             self._add(group, leader.group_id, leader.image, record)
         group.appends.append(self)
 
@@ -114,13 +115,13 @@ class StateAppend(_RecordAppend):
         self._add(group, leader.group_id, image, checkpoint)
         return ahead
 
-    def _record(
+    def _next_record(
         self,
         leader: SharePartitionLeader,
         image: ShareStateImage,
         decisions: Sequence[Decision],
         leader_epoch: int,
-    ) -> Record:
+    ) -> StateRecord:
         """The record after those of `image`: a delta, or a checkpoint if a decision sets the start offset or
         the chain has grown long.
         """
@@ -205,7 +206,7 @@ def _states(leader: SharePartitionLeader, decisions: Sequence[Decision]) -> list
     return delta_states(leader.image, leader.core, changes)
 
 
-def _control_batch(group_id: str, record: Record, offset: int, leader_epoch: int) -> ControlBatch:
+def _control_batch(group_id: str, record: StateRecord, offset: int, leader_epoch: int) -> ControlBatch:
     if isinstance(record, ShareDelta):
         kind, (key, value) = ControlType.SHARE_DELTA, encode_delta(record)
         tombstone = False

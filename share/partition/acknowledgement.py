@@ -78,7 +78,7 @@ def _types_fit(batches: Sequence[AckBatch]) -> bool:
     return all(len(types) in (1, last - first + 1) for first, last, types in batches)
 
 
-def acknowledge(
+def decide_batches(
     in_flight: InFlight,
     member_id: str,
     batches: Sequence[AckBatch],

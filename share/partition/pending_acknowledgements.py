@@ -47,7 +47,7 @@ def decide_pending(
 ) -> Decision:
     """The batches, validated and without RENEW, wait for the producer's transaction: all or none.
 
-    Raises the errors of `acknowledgement.acknowledge`.
+    Raises the errors of `acknowledgement.decide_batches`.
     """
     decision = Decision()
     segments, error = segments_of(in_flight, batches)

@@ -22,7 +22,7 @@ from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition
-from barnabas.share.partition.acknowledgement import acknowledge, carry_out, withdraw
+from barnabas.share.partition.acknowledgement import carry_out, decide_batches, withdraw
 from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
 from barnabas.share.partition.administration import administer
 from barnabas.share.partition.arrival import TimedPart, bring_in
@@ -291,7 +291,7 @@ class SharePartition:
         except locks renewed before. Offsets below the SPSO are ignored. The decision is empty if there is
         nothing to record.
         """
-        decision = acknowledge(self._in_flight, member_id, batches, limits, now_ms, delays)
+        decision = decide_batches(self._in_flight, member_id, batches, limits, now_ms, delays)
         return self._with_earlier(decision)
 
     def held_ranges(self, member_id: str, acquired: Sequence[Range]) -> list[Range]:

@@ -43,7 +43,7 @@ _load_record: Callable[[Groups, int, Any], None] = Groups._load
 _reconcile: Callable[[Any, Any, reconciliation.Surroundings], Any] = reconciliation.reconcile
 _write_markers: Callable[[DecidedTransactions, Any], None] = DecidedTransactions._write
 _plan: Callable[[StateAppend, AppendGroup], None] = StateAppend.plan
-_record: Callable[[StateAppend, Any, Any, Any, int], ShareCheckpoint | ShareDelta] = StateAppend._record
+_next_record: Callable[..., ShareCheckpoint | ShareDelta] = StateAppend._next_record
 
 
 @planted(Appender, "_write_and_sync")
@@ -68,12 +68,12 @@ def swapped_control_records(self: StateAppend, group: AppendGroup) -> None:
         )
 
 
-@planted(StateAppend, "_record")
+@planted(StateAppend, "_next_record")
 def forgotten_back_offset(
     self: StateAppend, leader: Any, image: Any, decisions: Any, leader_epoch: int
 ) -> ShareCheckpoint | ShareDelta:
     """The first delta after a checkpoint does not link to the checkpoint."""
-    made = _record(self, leader, image, decisions, leader_epoch)
+    made = _next_record(self, leader, image, decisions, leader_epoch)
     if isinstance(made, ShareDelta) and image.delta_count == 0:
         return made._replace(back_offset=-1)
     return made

@@ -13,7 +13,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.acknowledgements import (
     Results,
-    acknowledge,
+    acknowledge_all,
     error_result,
     has_acknowledgements,
 )
@@ -33,7 +33,7 @@ def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
         is_topic = partition.topic_id == TOPIC_ID
         return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
 
-    return acknowledge(
+    return acknowledge_all(
         stage.share_partitions,
         why_not_led,
         "group",
