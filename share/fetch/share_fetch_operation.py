@@ -26,7 +26,7 @@ from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.limits import NO_TIMING, AcquireMode, ShareLimits
 from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
@@ -105,8 +105,8 @@ class ShareFetchOperation(ReservingOperation):
         self._errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
         self._failed_topics: set[UUID] = set()
-        self._passed_over = False
-        """Whether a partition gave nothing since all that was acquired had been aborted, or was malformed."""
+        self._more_may_follow = False
+        """Whether a partition gave nothing, but may give records immediately; see `Handout`."""
         self._has_begun_all = False
         """Whether this look has found a leader with a start offset for each partition so far."""
         self._has_looked_at_all = True
@@ -170,7 +170,7 @@ class ShareFetchOperation(ReservingOperation):
         if stops_early and not fetched:
             planned = await self._plan(turns, stops_early=False)
             fetched = await self._acquire(planned, turns)
-        if not (fetched or self._errors or self._passed_over or self._has_expired):
+        if not (fetched or self._errors or self._more_may_follow or self._has_expired):
             return False
         self._answer(fetched, len(planned) if self._has_looked_at_all else None)
         return True
@@ -299,7 +299,7 @@ class ShareFetchOperation(ReservingOperation):
             except (ApiError, StorageError) as error:
                 self._note_error(partition, error, self._errors)
                 continue
-            self._passed_over |= handout.was_passed_over
+            self._more_may_follow |= handout.more_may_follow
             if handout.acquired:
                 self.reserve(handout.size_bytes)
                 fetched[partition] = PartitionFetch(handout, 0, None)

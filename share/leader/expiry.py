@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from barnabas.protocol.delivery_state import Cause
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.timed_reads import TimedRead
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.limits import ShareLimits
 
 STEP_RECORDS_MAX: Final = 1_000

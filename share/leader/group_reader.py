@@ -18,7 +18,7 @@ from barnabas.share.leader.record_times import RecordTimes
 from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.timed_reads import TimedRead, batches_before, keys_before
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition

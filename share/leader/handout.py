@@ -32,9 +32,9 @@ class Handout(NamedTuple):
     buffers: list[Buffer]
     size_bytes: int
     record_count: int
-    was_passed_over: bool = False
-    """Whether nothing is left of the acquired records, because they were aborted, malformed or without data.
-    More may follow immediately.
+    more_may_follow: bool = False
+    """Whether the next fetch may get records immediately, although this one gets none: all that it found have
+    been archived, or it has looked at as many as one fetch may.
     """
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from barnabas.share.leader.group_reader import GroupReader
 from barnabas.share.leader.handout import FetchDemand
-from barnabas.share.partition.acquisition import Acquisition
+from barnabas.share.partition.acquire_plan import Acquisition
 from barnabas.share.partition.share_partition import SharePartition
 
 LOOK_AHEAD_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.selection import UNBOUNDED_OFFSET
 from barnabas.share.partition.share_partition import SharePartition

@@ -34,7 +34,7 @@ from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import DueTimes
@@ -211,14 +211,14 @@ class SharePartitionLeader:
             if handout.acquired:
                 return handout
             looked_until = self.core.looked_until
-            if handout.was_passed_over:
+            if handout.more_may_follow:
                 choices_left -= 1
                 if not (plan.chosen and choices_left):
                     return handout
             elif looked_until == looked_before:
                 return handout
             if looked_until >= bound:
-                return NOTHING._replace(was_passed_over=True)
+                return NOTHING._replace(more_may_follow=True)
             plan = self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
 
     def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
@@ -250,7 +250,7 @@ class SharePartitionLeader:
         if acquisition.acquired or read.timed is not None:
             self._schedule_deadline()
         if not acquisition.acquired:
-            return NOTHING._replace(was_passed_over=acquisition.was_passed_over)
+            return NOTHING._replace(more_may_follow=acquisition.more_may_follow)
         kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
         return hand_out(acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered)
 

@@ -18,7 +18,9 @@ from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import archive, archive_unheld
-from barnabas.share.partition.producer_batches import piece_ends
+from barnabas.share.partition.producer_batches import ProducerBatches, piece_ends
+from barnabas.share.partition.selection import Span
+from barnabas.share.partition.taking import AcquireRequest
 
 
 class TimedPart(NamedTuple):
@@ -78,6 +80,20 @@ def bring_in(
             if run.state is AVAILABLE and not run.waits:
                 in_flight.note_available(run.first_offset, run.last_offset)
     return new
+
+
+def bring_in_read(
+    in_flight: InFlight,
+    gone: Decision,
+    spans: Sequence[Span],
+    batches: ProducerBatches,
+    timed: Sequence[TimedPart],
+    request: AcquireRequest,
+) -> list[InFlightBatch]:
+    """The new records come in flight before the selection, if the first of them was read."""
+    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
+    new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
+    return bring_in(in_flight, gone, new, timed, request.batch_size, request.limits)
 
 
 def _archive_holes(

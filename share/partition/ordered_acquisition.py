@@ -14,20 +14,36 @@ from operator import attrgetter
 from typing import Final
 
 from barnabas.protocol.delivery_state import Cause
-from barnabas.share.partition.arrival import put_in_flight
+from barnabas.share.partition.acquire_plan import (
+    NOTHING_ACQUIRED,
+    READS_MAX,
+    AcquirePlan,
+    Acquisition,
+    FoundBatches,
+    acquisition_of,
+    add_read,
+    spans_of,
+    to_record,
+)
+from barnabas.share.partition.arrival import TimedPart, bring_in, bring_in_read, put_in_flight
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.key_order import BatchKeys, KeyOrder, follows, order_of
 from barnabas.share.partition.limits import AcquireMode, ShareLimits, throttle_count_min
 from barnabas.share.partition.locks import archive
+from barnabas.share.partition.producer_batches import ProducerBatches
 from barnabas.share.partition.selection import (
+    EVERYTHING,
+    UNBOUNDED_OFFSET,
     AvailablePart,
     Selection,
     Span,
     available_parts,
     select_parts,
 )
+from barnabas.share.partition.taking import AcquireRequest, Taking
+from barnabas.share.partition.undelivered_records import archive_gaps, archive_undelivered
 from barnabas.share.partition.unread_batches import forget_unread
 
 PARTS_MAX: Final = 32
@@ -61,6 +77,116 @@ def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
     else:
         in_flight.note_available(in_flight.spso, in_flight.speo - 1)
     return True
+
+
+def plan_in_order(
+    in_flight: InFlight, order: KeyOrder, records_max: int, limits: ShareLimits, acquire_mode: AcquireMode
+) -> AcquirePlan:
+    """The reads for `records_max` records, 1 at least; see `acquisition.plan`.
+
+    With priorities, a plan for available records has no new ones: a look ahead has read those before.
+    """
+    reads: list[tuple[int, int]] = []
+    last_offsets: list[int] = []
+    planned = AcquirePlan(reads, last_offsets)
+    has_priorities = order.priorities is not None
+    reads_max = PARTS_MAX if has_priorities else READS_MAX
+    selection = select_in_order(in_flight, order, records_max, limits, acquire_mode, EVERYTHING)
+    control_runs = in_flight.control_runs
+    for part in selection.parts:
+        if not add_read(planned, control_runs, part.first_offset, part.last_offset, reads_max=reads_max):
+            return planned
+    available_count = selection.record_count
+    if has_priorities and selection.parts:
+        chosen = [part[1:3] for part in selection.parts] if order.alone is None else ()
+        return AcquirePlan(reads, last_offsets, chosen, available_count)
+    wanted = 0 if selection.is_closed else room_for_keys(in_flight, order, limits)
+    if not has_priorities:
+        wanted = min(records_max - available_count, wanted)
+    if wanted <= 0:
+        return AcquirePlan(reads, last_offsets, (), available_count)
+    new_from = control_runs.next_data_offset(order.known_until)
+    add_read(planned, control_runs, new_from, UNBOUNDED_OFFSET, wanted)
+    return AcquirePlan(reads, last_offsets, (), available_count, wanted, new_from)
+
+
+def acquire_in_order(
+    in_flight: InFlight,
+    order: KeyOrder,
+    planned: AcquirePlan,
+    request: AcquireRequest,
+    found: FoundBatches,
+) -> Acquisition:
+    """Acquires from the batches that were read, one at least; see `acquisition.acquire`. Their data needs no
+    look, because `add_keys` archives the batches without.
+    """
+    batches = found.batches
+    spans = spans_of(planned, batches)
+    if not spans:
+        return NOTHING_ACQUIRED
+    gone = Decision()
+    taking = Taking(in_flight, batches, request)
+    looked_until = order.known_until
+    archive_gaps(in_flight, gone, planned, batches)
+    if found.timed is not None:
+        taking.batches += bring_in_read(in_flight, gone, spans, batches, found.timed, request)
+    keys = found.keys
+    if planned.chosen:  # A read passes over compacted records, and may reach new ones.
+        keys = [one for one in keys if one.base_offset < looked_until]
+    taking.batches += add_keys(in_flight, order, gone, keys, found.aborted, request.batch_size)
+    has_looked_on = order.known_until != looked_until
+    if _has_to_choose_again(planned, order, gone, has_looked_on=has_looked_on):
+        return Acquisition([], to_record(gone), taking.batches, not has_looked_on)
+    selection = select_in_order(
+        in_flight, order, request.records_max, request.limits, request.acquire_mode, spans
+    )
+    taking.take_in_order(selection.parts, order)
+    ranges = archive_undelivered(in_flight, gone, taking.ranges, found)
+    return acquisition_of(taking, gone, ranges, has_looked_on=has_looked_on)
+
+
+def _has_to_choose_again(
+    planned: AcquirePlan, order: KeyOrder, gone: Decision, *, has_looked_on: bool
+) -> bool:
+    """Whether priorities may choose other records now: more urgent ones are known, or will be free when it is
+    recorded that others are gone.
+    """
+    if order.priorities is None or order.alone is not None:
+        return False
+    return not gone.is_empty or (bool(planned.chosen) and has_looked_on)
+
+
+def plan_look_ahead(in_flight: InFlight, limits: ShareLimits) -> AcquirePlan:
+    """The read for more records to choose from, if the group has priorities and the window has room."""
+    planned = AcquirePlan([], [])
+    order, control_runs = in_flight.key_order, in_flight.control_runs
+    if order is None or order.priorities is None or not order.free_count or in_flight.awaits_locks:
+        return planned
+    room = room_for_keys(in_flight, order, limits)
+    if room > 0:
+        first_offset = control_runs.next_data_offset(order.known_until)
+        add_read(planned, control_runs, first_offset, UNBOUNDED_OFFSET, room)
+    return planned
+
+
+def look_ahead(
+    in_flight: InFlight,
+    batches: ProducerBatches,
+    keys: Sequence[BatchKeys],
+    batch_size: int,
+    limits: ShareLimits,
+    aborted: Sequence[tuple[int, int]],
+    timed: Sequence[TimedPart] | None,
+) -> Acquisition:
+    """Puts the records of the batches in flight that a look ahead has read; none is acquired."""
+    order = in_flight.key_order
+    assert order is not None
+    gone = Decision()
+    new: list[InFlightBatch] = []
+    if timed is not None:
+        new += bring_in(in_flight, gone, batches, timed, batch_size, limits)
+    new += add_keys(in_flight, order, gone, keys, aborted, batch_size)
+    return Acquisition([], to_record(gone), new)
 
 
 def select_in_order(

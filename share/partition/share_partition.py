@@ -21,9 +21,9 @@ from barnabas.protocol.delivery_state import (
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_inspection import RecordAction
-from barnabas.share.partition import acquisition
+from barnabas.share.partition import acquisition, ordered_acquisition
 from barnabas.share.partition.acknowledgement import carry_out, decide_batches, withdraw
-from barnabas.share.partition.acquisition import AcquirePlan, Acquisition, HasNoData, never
+from barnabas.share.partition.acquire_plan import AcquirePlan, Acquisition, FoundBatches, HasNoData, never
 from barnabas.share.partition.administration import administer
 from barnabas.share.partition.arrival import TimedPart, bring_in
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
@@ -222,7 +222,7 @@ class SharePartition:
         """The read before a fetch of a group with priorities, so that it can choose among more records. Its
         batches are for `look_ahead`, and then the fetch needs a new plan.
         """
-        return acquisition.plan_look_ahead(self._in_flight, limits)
+        return ordered_acquisition.plan_look_ahead(self._in_flight, limits)
 
     def look_ahead(
         self,
@@ -237,7 +237,9 @@ class SharePartition:
         """Takes over the batches that were read, as far as they can be chosen from; see `acquire`. Nothing is
         acquired; the result may have `gaps`.
         """
-        looked = acquisition.look_ahead(self._in_flight, batches, keys, batch_size, limits, aborted, timed)
+        looked = ordered_acquisition.look_ahead(
+            self._in_flight, batches, keys, batch_size, limits, aborted, timed
+        )
         if looked.gaps is not None:
             self._with_unrecorded(looked.gaps)
         return looked
@@ -268,9 +270,8 @@ class SharePartition:
         the records that may not be delivered now, None in a group without a timing.
         """
         request = AcquireRequest(member_id, records_max, batch_size, acquire_mode, limits, now_ms)
-        acquired = acquisition.acquire(
-            self._in_flight, plan, request, batches, aborted, unreadable, has_no_data, keys, timed
-        )
+        found = FoundBatches(batches, aborted, unreadable, has_no_data, keys, timed)
+        acquired = acquisition.acquire(self._in_flight, plan, request, found)
         if acquired.gaps is not None:
             self._with_unrecorded(acquired.gaps)
         return acquired

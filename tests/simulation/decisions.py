@@ -16,7 +16,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.share.leader.handout import FetchDemand, Handout
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from barnabas.protocol.records import Record, encode_records
 from barnabas.share.leader.handout import FetchDemand
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.acquisition import READ_GAP_MAX
+from barnabas.share.partition.acquire_plan import READ_GAP_MAX
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits
 from barnabas.storage.log_config import LogConfig
 from tests.share.leader.leading import RELEASE, Leading, acknowledge, leading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.delivery_state import Cause, StateRange
-from barnabas.share.partition.acquisition import READ_GAP_MAX, READS_MAX, Acquisition
+from barnabas.share.partition.acquire_plan import READ_GAP_MAX, READS_MAX, Acquisition
 from barnabas.share.partition.limits import AcquireMode
 from tests.share.partition.leader import (
     ACCEPT,

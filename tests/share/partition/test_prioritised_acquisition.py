@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
-from barnabas.share.partition.acquisition import Acquisition
+from barnabas.share.partition.acquire_plan import Acquisition
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import PriorityLimits
@@ -56,7 +56,7 @@ def with_known_records() -> Leader:
 def test_no_less_urgent_record_takes_the_place_of_one_that_is_gone() -> None:
     leader = with_known_records()
     looked = acquire(leader, 2, [(2, 3)])
-    assert (looked.acquired, looked.was_passed_over) == ([], True)
+    assert (looked.acquired, looked.more_may_follow) == ([], True)
     assert looked.gaps is not None
     leader.record(looked.gaps)
     assert acquire(leader, 2, [(2, 3), (40, 43)]).acquired == [(2, 2, 1), (40, 40, 1)]

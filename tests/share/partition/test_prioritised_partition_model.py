@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits
 from tests.share.partition.naive_partition import NaiveDecision, NaivePartition

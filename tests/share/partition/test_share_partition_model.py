@@ -21,7 +21,7 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.record_inspection import DescribedState, RecordAction, Wait
 from barnabas.share.log_store.delta_states import delta_states
-from barnabas.share.partition.acquisition import AcquirePlan
+from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.inspection import InspectionBounds
