@@ -8,6 +8,7 @@ records. Nothing is changed here: a plan and an acquisition select the same reco
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from barnabas.share.partition.in_flight import InFlight
@@ -22,6 +23,9 @@ from barnabas.share.partition.limits import (
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNBOUNDED_OFFSET = (1 << 63) - 1
+
+_UNLIMITED_COUNT = 1 << 63
+"""More records than any batch has."""
 
 Span = tuple[int, int]
 """First and last offset of the range that has been read, both inclusive."""
@@ -84,7 +88,7 @@ def select_parts(
     count_min = throttle_count_min(limits.delivery_count_max)
     for parts in parts_of_batches:
         is_cut = is_limited or isinstance(parts[0].batch, UnreadBatch)
-        budget = records_max - record_count if is_cut else UNBOUNDED_OFFSET
+        budget = records_max - record_count if is_cut else _UNLIMITED_COUNT
         if max(part.delivery_count for part in parts) >= count_min:
             if not selected:
                 selected, record_count = _throttle(in_flight, parts, budget, limits)
@@ -143,7 +147,7 @@ def available_parts(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[S
 
 
 def _limit(
-    control_runs: ControlRuns, parts: list[AvailablePart], budget: int
+    control_runs: ControlRuns, parts: Iterable[AvailablePart], budget: int
 ) -> tuple[list[AvailablePart], int]:
     """The first `budget` records of the parts, and their number."""
     limited: list[AvailablePart] = []
@@ -164,22 +168,24 @@ def _limit(
 def _throttle(
     in_flight: InFlight, parts: list[AvailablePart], budget: int, limits: ShareLimits
 ) -> tuple[list[AvailablePart], int]:
-    """The few records that are delivered together from a batch with records near their delivery limit."""
-    batch = parts[0].batch
-    batch_size = in_flight.control_runs.data_count(batch.base_offset, batch.last_offset)
-    count_min = throttle_count_min(limits.delivery_count_max)
-    selected: list[AvailablePart] = []
-    total = 0
-    for part in parts:
-        is_alone = is_delivered_alone(part.delivery_count, limits.delivery_count_max)
-        if is_alone and total:
-            break
-        if part.delivery_count >= count_min:
-            budget = min(budget, throttled_records_max(batch_size, part.delivery_count, count_min))
-            count_min = UNBOUNDED_OFFSET
-        taken, count = _limit(in_flight.control_runs, [part], 1 if is_alone else max(budget - total, 0))
-        selected += taken
-        total += count
-        if is_alone or total >= budget:
-            break
-    return selected, total
+    """The few records that are delivered together from a batch with records near their delivery limit, and
+    their number, which is at most `budget`.
+
+    The first part near the limit sets the number; the counts of later parts do not change it. A part that has
+    to be delivered alone is not selected behind another one.
+    """
+    control_runs, count_max = in_flight.control_runs, limits.delivery_count_max
+    count_min = throttle_count_min(count_max)
+    near = next(index for index, part in enumerate(parts) if part.delivery_count >= count_min)
+    selected, total = _limit(control_runs, parts[:near], budget)
+    near_count = parts[near].delivery_count
+    if is_delivered_alone(near_count, count_max):
+        return (selected, total) if selected else _limit(control_runs, parts[near:], 1)
+    batch = parts[near].batch
+    batch_size = control_runs.data_count(batch.base_offset, batch.last_offset)
+    together_max = min(budget, throttled_records_max(batch_size, near_count, count_min))
+    if total >= together_max:
+        return selected, total
+    not_alone = takewhile(lambda part: not is_delivered_alone(part.delivery_count, count_max), parts[near:])
+    taken, count = _limit(control_runs, not_alone, together_max - total)
+    return selected + taken, total + count
