@@ -40,8 +40,18 @@ class Target(NamedTuple):
 class Decision:
     """Changes that are recorded together, then completed or aborted; not visible to any client before.
 
-    `changes` is in the order of recording, where later ranges win over earlier ones. `start_offset`, if set,
-    requires a checkpoint that begins there. `outcome` has the effects that the decision already had.
+    `changes` has all that is recorded, in the order of recording, where later ranges win over earlier ones.
+    Each change is of one of two kinds:
+
+    - It takes effect when it is recorded, and not at all if that fails: an acknowledgement. `targets` has its
+      run; `taken_back` has the runs that become available with it.
+    - It is in force already: the end of a lock, for example. `immediate` has it, too, and `given_up_runs` its
+      run if the record is final by it. If recording fails, these two are kept for the next decision (see
+      `recorded_states.Unrecorded`). So a decision of the first kind may begin with changes of the second.
+
+    `letters` belongs to both kinds: the Archiving ones among the changes. `start_offset`, if set, requires a
+    checkpoint that begins there. `outcome` has the effects that the decision already had. The other fields
+    are for counting and for times.
     """
 
     __slots__ = (
@@ -63,18 +73,20 @@ class Decision:
         self.changes: list[StateRange] = []
         self.start_offset: int | None = None
         self.outcome = NOTHING_HAPPENED
+        self.letters: list[StateRange] = []
+        """Records whose dead letter is due once the decision is recorded."""
         self.targets: list[Target] = []
-        """Runs that get the given state on completion, and stay unchanged if the write fails."""
+        """Runs that get the given state on completion, and stay unchanged if the write fails. They are
+        pending until then.
+        """
         self.taken_back: list[tuple[InFlightBatch, InFlightRun]] = []
         """Held runs that become available with the targets, see `overtaken`; nothing is recorded for them."""
+        self.immediate: list[StateRange] = []
+        """The changes that are in force already."""
         self.given_up_runs: list[tuple[InFlightBatch, InFlightRun]] = []
         """Runs that are Archived or Archiving already. The SPSO passes them, their dead letters are written,
         and their keys are free, only when that is recorded.
         """
-        self.immediate: list[StateRange] = []
-        """The changes that are in force already."""
-        self.letters: list[StateRange] = []
-        """Records whose dead letter is due once the decision is recorded."""
         self.acknowledged: Sequence[tuple[int, int, int]] = ()
         """Ranges that a member has acknowledged: first and last offset, both inclusive, and the type."""
         self.ended_lock_count = 0
