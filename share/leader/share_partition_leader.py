@@ -79,7 +79,7 @@ class DeadLetterWriter(Protocol):
         ...
 
 
-class Surroundings(NamedTuple):
+class LeaderServices(NamedTuple):
     """The objects that the leaders of one broker share."""
 
     clock: Clock
@@ -129,19 +129,19 @@ class SharePartitionLeader:
         log: PartitionLog,
         image: ShareStateImage,
         store: DecisionStore,
-        surroundings: Surroundings,
+        services: LeaderServices,
     ) -> None:
         self.key = key
         self.group_id = key.group_id
         self.log = log
         self.image = image
-        clock = surroundings.clock
+        clock = services.clock
         self.core = SharePartition(
             image,
             log.control_runs,
-            DueTimes(ahead_ms(clock), surroundings.random),
+            DueTimes(ahead_ms(clock), services.random),
             clock.monotonic_ms(),
-            surroundings.limits(key.group_id).retry_backoff.max_ms,
+            services.limits(key.group_id).retry_backoff.max_ms,
         )
         self.closed = False
         """Set when the state was reset, deleted or fenced: this leader must no longer be used."""
@@ -151,10 +151,10 @@ class SharePartitionLeader:
         self._unsettled_count = 0
         """Decisions that are being recorded."""
         self.counts = PartitionCounts()
-        self.reader = GroupReader(key, log, self.core, surroundings.clock, self.counts)
+        self.reader = GroupReader(key, log, self.core, services.clock, self.counts)
         self._store = store
-        self._surroundings = surroundings
-        self.transactions = LeaderTransactions(self, surroundings.clock)
+        self._services = services
+        self.transactions = LeaderTransactions(self, services.clock)
         self._count_batches(self.core.read_batches)
 
     @property
@@ -164,7 +164,7 @@ class SharePartitionLeader:
             not self._unsettled_count
             and (self.core.is_initialised or not self.start.chose_zero)
             and not self.core.has_unrecorded
-            and not self._surroundings.dead_letters.is_writing(self)
+            and not self._services.dead_letters.is_writing(self)
             and self.core.next_deadline_ms() is None
         )
 
@@ -222,7 +222,7 @@ class SharePartitionLeader:
             plan = self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
 
     def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
-        monotonic_ms = self._surroundings.clock.monotonic_ms
+        monotonic_ms = self._services.clock.monotonic_ms
         began_ms = monotonic_ms()
         read = self.reader.read(
             plan, demand.limits, demand.bytes_max, demand.upper_offset, read_committed=demand.read_committed
@@ -285,9 +285,9 @@ class SharePartitionLeader:
         limits = self.limits()
         if lock_duration_ms is not None:
             limits = limits._replace(lock_duration_ms=lock_duration_ms)
-        now_ms = self._surroundings.clock.monotonic_ms()
+        now_ms = self._services.clock.monotonic_ms()
         if delays or limits.retry_backoff.base_ms:
-            self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
+            self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if not decision.is_empty:
             return self._record_and_settle(decision)
@@ -309,8 +309,8 @@ class SharePartitionLeader:
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""
-        now_ms = self._surroundings.clock.monotonic_ms()
-        self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
+        now_ms = self._services.clock.monotonic_ms()
+        self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.decide_release_member(member_id, self.limits(), now_ms, is_clean=is_clean)
         self._record_immediate(decision)
 
@@ -318,7 +318,7 @@ class SharePartitionLeader:
         """Have the dead letters written that an earlier leader has left."""
         due = self.core.archiving_ranges()
         if due:
-            self._surroundings.dead_letters.write(self, due, may_be_written=True)
+            self._services.dead_letters.write(self, due, may_be_written=True)
 
     def end_letters(self, ranges: Iterable[tuple[int, int]], cause: Cause) -> Completion[None]:
         """Archive records whose dead letters are written, or given up."""
@@ -333,9 +333,7 @@ class SharePartitionLeader:
         return delivery_count >= self.limits().delivery_count_max
 
     def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
-        """An administrator's change of records, in force immediately; the completion ends when it is
-        recorded. Raises ApiError, changing nothing.
-        """
+        """See `administration.administer`; the completion ends when the change is recorded."""
         decision = self.core.administer(action, first_offset, last_offset, self.limits())
         recorded = self._record_and_settle(decision)
         self._announce(decision.outcome)
@@ -365,7 +363,7 @@ class SharePartitionLeader:
 
     def expire(self, now_ms: int) -> None:
         """See `deadlines.Expirable`: end the expired locks, and wake the fetches for records that are due."""
-        self.core.follow_wall_clock(ahead_ms(self._surroundings.clock))
+        self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.expire(now_ms, self.limits())
         self.counts.acquisition_lock_timeouts += decision.ended_lock_count
         if self.reader.times.opens():
@@ -386,10 +384,10 @@ class SharePartitionLeader:
 
     def limits(self) -> ShareLimits:
         """The group's limits, with the place of a dead letter in this partition if the group has them."""
-        limits = self._surroundings.limits(self.group_id)
+        limits = self._services.limits(self.group_id)
         if limits.letter_place is None:
             return limits
-        return limits._replace(letter_place=self._surroundings.dead_letters.place(self.key))
+        return limits._replace(letter_place=self._services.dead_letters.place(self.key))
 
     def record_if_any(self, decision: Decision) -> Completion[None]:
         if self.closed:
@@ -400,7 +398,7 @@ class SharePartitionLeader:
         """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
-        decision.decided_at_ms = self._surroundings.clock.monotonic_ms()
+        decision.decided_at_ms = self._services.clock.monotonic_ms()
         recorded = self._store.record(self, decision)
         if recorded.done:
             self._settle(decision, recorded.error)
@@ -411,8 +409,8 @@ class SharePartitionLeader:
     def _settle(self, decision: Decision, error: Exception | None) -> None:
         """Applies the outcome: the decision is recorded, or could not be."""
         self._unsettled_count -= 1
-        took_ms = self._surroundings.clock.monotonic_ms() - decision.decided_at_ms
-        self._surroundings.counts.write_ms.observe(took_ms)
+        took_ms = self._services.clock.monotonic_ms() - decision.decided_at_ms
+        self._services.counts.write_ms.observe(took_ms)
         if error is not None:
             self._abort(decision, error)
             return
@@ -425,18 +423,18 @@ class SharePartitionLeader:
 
     def _begin_letters(self, decision: Decision) -> None:
         """Have dead letters written, now that it is recorded that they are due."""
-        self._surroundings.dead_letters.write(self, decision.letters, may_be_written=False)
+        self._services.dead_letters.write(self, decision.letters, may_be_written=False)
 
     def _abort(self, decision: Decision, error: Exception) -> None:
         outcome = self.core.abort(decision)
         if self.core.has_unrecorded:
-            self.core.expire_again(self._surroundings.clock.monotonic_ms() + UNRECORDED_RETRY_MS)
+            self.core.expire_again(self._services.clock.monotonic_ms() + UNRECORDED_RETRY_MS)
         self._announce(outcome)
         if isinstance(error, ApiError) and error.code in _FENCED and not self.closed:
             self.closed = True
-            self._surroundings.purgatory.wake(self.key)
+            self._services.purgatory.wake(self.key)
         if self.log.offline is not None:
-            self._surroundings.reopen(self.key.topic_id_partition)
+            self._services.reopen(self.key.topic_id_partition)
 
     def _record_immediate(self, decision: Decision) -> None:
         """Records immediate changes, and announces their effects, which need no recording."""
@@ -451,7 +449,7 @@ class SharePartitionLeader:
 
     def _count(self, decision: Decision) -> None:
         record_count = self.core.record_count
-        self._surroundings.counts.note_acknowledged(decision.acknowledged, record_count)
+        self._services.counts.note_acknowledged(decision.acknowledged, record_count)
         given_up = [one for one in decision.changes if one.state is ARCHIVED or one.state is ARCHIVING]
         if given_up:
             self.counts.note_archived(given_up, record_count)
@@ -463,17 +461,15 @@ class SharePartitionLeader:
             count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
             self.counts.delivery_limit_records += count
             first_offset = min(one.base_offset for one in reached)
-            self._surroundings.delivery_limits.note(
-                self.group_id, self.log.topic_partition, first_offset, count
-            )
+            self._services.delivery_limits.note(self.group_id, self.log.topic_partition, first_offset, count)
 
     def _announce(self, outcome: Outcome) -> None:
         """Wake the fetches that wait for records, or for space in the in-flight window."""
         self._schedule_deadline()
         if outcome.released or outcome.spso_moved:
-            self._surroundings.purgatory.wake(self.key)
+            self._services.purgatory.wake(self.key)
 
     def _schedule_deadline(self) -> None:
         deadline_ms = self.next_deadline_ms()
         if deadline_ms is not None:
-            self._surroundings.deadlines.schedule(self, deadline_ms)
+            self._services.deadlines.schedule(self, deadline_ms)

@@ -21,7 +21,11 @@ from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.idle_lags import IdleLags
 from barnabas.share.leader.idle_leaders import IdleLeaders
 from barnabas.share.leader.share_counts import ShareCounts
-from barnabas.share.leader.share_partition_leader import DeadLetterWriter, SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import (
+    DeadLetterWriter,
+    LeaderServices,
+    SharePartitionLeader,
+)
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
@@ -105,7 +109,7 @@ class SharePartitions:
         self.idle_lags = IdleLags()
         self._idle_leaders = IdleLeaders(self._leaders, self._forget_idle)
         self._delivery_limits = DeliveryLimitReports(clock, deadlines)
-        self._surroundings = Surroundings(
+        self._services = LeaderServices(
             clock,
             deadlines,
             purgatory,
@@ -301,7 +305,7 @@ class SharePartitions:
             log.control_runs.know_from(0)
             image.begin_at_zero()
         store = self._store.decisions_of(partition, log)
-        leader = SharePartitionLeader(key, log, image, store, self._surroundings)
+        leader = SharePartitionLeader(key, log, image, store, self._services)
         self._leaders[key] = leader
         self.idle_lags.forget(key)
         self.counts.leader_began(key.group_id)

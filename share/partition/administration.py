@@ -28,7 +28,7 @@ _ALTERABLE = {
 def administer(
     in_flight: InFlight, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
 ) -> Decision:
-    """Changes all records of the range, both ends inclusive.
+    """Changes all records of the range, both ends inclusive; in force immediately.
 
     ApiError, changing nothing: INVALID_REQUEST for a range that is malformed, too long or without a record;
     INVALID_RECORD_STATE if a record is final, new or being changed, or if no member holds one to release;

@@ -188,8 +188,8 @@ def _without_overtaken(in_flight: InFlight, ended: list[RunInBatch], limits: Sha
     """Takes back the records behind the ended ones of their keys; returns the runs that are left of these.
 
     The records behind may be among the ended ones, in the middle of a run. Taking them back cuts such a run:
-    its object then covers the first piece alone, and may be available itself. So the runs are looked for again
-    by their former bounds.
+    its object then covers the first piece alone, and may be available itself. So the runs are found again by
+    their former bounds.
     """
     delivered_again = [
         (run.first_offset, run.last_offset) for _, run in ended if not _is_at_limit(run, limits)

@@ -349,10 +349,7 @@ class SharePartition:
     def administer(
         self, action: RecordAction, first_offset: int, last_offset: int, limits: ShareLimits
     ) -> Decision:
-        """An administrator's change of the records in the range, both ends inclusive; immediate.
-
-        Raises ApiError, changing nothing; see `administration.administer`.
-        """
+        """See `administration.administer`."""
         return self._with_unrecorded(administer(self._in_flight, action, first_offset, last_offset, limits))
 
     def inspect(self, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
@@ -472,7 +469,7 @@ class SharePartition:
         return Outcome(self._in_flight.take_news() or bool(taken_back))
 
     def durable_ranges(self, first_offset: int, last_offset: int) -> list[StateRange]:
-        """The live state in a range (inclusive) in its recorded form; see `recording.durable_ranges`."""
+        """See `recorded_states.durable_ranges`; both ends are inclusive."""
         return durable_ranges(self._in_flight, first_offset, last_offset)
 
     def _with_unrecorded(self, decision: Decision) -> Decision:

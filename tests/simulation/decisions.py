@@ -15,7 +15,7 @@ from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.handout import FetchDemand, Handout
 from barnabas.share.leader.recorded_changes import RecordedChange
-from barnabas.share.leader.share_partition_leader import DecisionStore, SharePartitionLeader, Surroundings
+from barnabas.share.leader.share_partition_leader import DecisionStore, LeaderServices, SharePartitionLeader
 from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
@@ -98,7 +98,7 @@ class Decisions:
         due_ms = self._due_ms.get(leader)
         if not due_ms:
             return
-        now_ms = leader._surroundings.clock.monotonic_ms()
+        now_ms = leader._services.clock.monotonic_ms()
         for first_offset, last_offset, _ in handout.acquired:
             for offset in range(first_offset, last_offset + 1):
                 if due_ms.pop(offset, now_ms) > now_ms:
@@ -139,9 +139,9 @@ class Decisions:
                 log: PartitionLog,
                 image: ShareStateImage,
                 store: DecisionStore,
-                surroundings: Surroundings,
+                services: LeaderServices,
             ) -> None:
-                super().__init__(key, log, image, ObservedStore(store), surroundings)
+                super().__init__(key, log, image, ObservedStore(store), services)
                 decisions.topic_names[key.topic_id] = log.topic_partition.topic
 
             def follow_log_start(self) -> None:
