@@ -87,11 +87,12 @@ class StateAppend(_RecordAppend):
         self._decisions.setdefault(leader, []).append(decision)
 
     def plan(self, group: AppendGroup) -> None:
-        """See `PendingAppend`: one record for each share group, and a checkpoint before the first."""
+        """See `PendingAppend`: one record for each share group, for some with a checkpoint before it."""
         self.is_open = False
         for leader, decisions in self._decisions.items():
-            image = self._begin(group, leader)
-            record = self._next_record(leader, image, decisions, group.leader_epoch)
+            planned = self._plan_start(group, leader)
+            record = self._next_record(leader, planned, decisions, group.leader_epoch)
+            # It is replayed on the leader's image: `planned` may be a copy.
             self._add(group, leader.group_id, leader.image, record)
         group.appends.append(self)
 
@@ -100,11 +101,13 @@ class StateAppend(_RecordAppend):
         self.is_open = False
         super().failed(error)
 
-    def _begin(self, group: AppendGroup, leader: SharePartitionLeader) -> ShareStateImage:
-        """Write the checkpoint of a start at offset 0 that only the group's own records have (decision 20).
+    def _plan_start(self, group: AppendGroup, leader: SharePartitionLeader) -> ShareStateImage:
+        """Plans the checkpoint of a start at offset 0 that only the group's own records have, if one is due
+        (decision 20). Returns the image that the group's next record follows.
 
-        It has no decision in it: only deltas have the cause and the member of each change. Returns the image
-        behind it, or the leader's if no such checkpoint is due.
+        The checkpoint has no decision in it: only deltas have the cause and the member of each change. The
+        leader's image gets it when it is written, because the write may fail. The next record is planned
+        before that, so it follows a copy that has the checkpoint already.
         """
         image = leader.image
         if image.checkpoint_epoch or image.start_offset == UNDECIDED_OFFSET:
