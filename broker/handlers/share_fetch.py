@@ -41,6 +41,7 @@ from barnabas.share.fetch.repeated_fetch_operation import RepeatedFetchOperation
 from barnabas.share.fetch.share_fetch_operation import (
     NO_RECORDS,
     PartitionFetch,
+    ShareFetchInputs,
     ShareFetchOperation,
     ShareFetchSpec,
 )
@@ -343,7 +344,7 @@ class _Fetch:
             _ACQUIRE_MODES[request.share_acquire_mode],
         )
         answer, broker = self._answer, self._broker
-        arguments = (
+        inputs = ShareFetchInputs(
             broker.fetch_source,
             spec,
             partitions,
@@ -353,8 +354,8 @@ class _Fetch:
             self._session,
         )
         if partitions and answer.acquired:
-            return RepeatedFetchOperation(*arguments, answer.acquired)
-        return ShareFetchOperation(*arguments)
+            return RepeatedFetchOperation(inputs, answer.acquired)
+        return ShareFetchOperation(inputs)
 
     def _bytes_max(self) -> int:
         """The bytes that the request asks for, limited by the client's quota.

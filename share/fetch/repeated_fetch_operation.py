@@ -6,48 +6,32 @@ records are read again. If it holds none of them, this is a fetch like any other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
-from barnabas.runtime.completion import Completion
-from barnabas.runtime.response_budget import ResponseBudget
-from barnabas.share.fetch.fetch_source import FetchSource
 from barnabas.share.fetch.kept_answers import Acquired
 from barnabas.share.fetch.share_fetch_operation import (
-    Encode,
     PartitionFetch,
+    ShareFetchInputs,
     ShareFetchOperation,
-    ShareFetchSpec,
 )
-from barnabas.share.leader.acknowledgements import Results
-from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
 
 class RepeatedFetchOperation(ShareFetchOperation):
     """One repeated request's wait, and the future of its response."""
 
-    def __init__(
-        self,
-        source: FetchSource,
-        spec: ShareFetchSpec,
-        partitions: Sequence[TopicIdPartition],
-        acknowledged: Completion[Results],
-        encode: Encode,
-        response_budget: ResponseBudget,
-        session: ShareSession,
-        acquired: Mapping[TopicIdPartition, Acquired],
-    ) -> None:
-        """`acquired` are the ranges of the first answer; see `ShareFetchOperation` for the others."""
-        super().__init__(source, spec, partitions, acknowledged, encode, response_budget, session)
+    def __init__(self, inputs: ShareFetchInputs, acquired: Mapping[TopicIdPartition, Acquired]) -> None:
+        """`acquired` are the ranges of the first answer."""
+        super().__init__(inputs)
         self._acquired = acquired
 
     async def _look(self) -> bool:
         fetched = self._hand_out_again()
         if not fetched:
             return await super()._look()
-        self._answer(fetched, len(fetched))
+        self._answer(self._begin_look(), fetched, len(fetched))
         return True
 
     def _hand_out_again(self) -> dict[TopicIdPartition, PartitionFetch]:

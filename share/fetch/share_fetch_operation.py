@@ -72,61 +72,112 @@ _STEPS_PER_HANDOUT = 40
 """The part of a turn that one partition costs if records are acquired."""
 
 
-class ShareFetchOperation(ReservingOperation):
-    """One request's wait, and the future of its response."""
+class ShareFetchInputs(NamedTuple):
+    """The demand of a request, and the parts that serve it."""
 
-    def __init__(
-        self,
-        source: FetchSource,
-        spec: ShareFetchSpec,
-        partitions: Sequence[TopicIdPartition],
-        acknowledged: Completion[Results],
-        encode: Encode,
-        response_budget: ResponseBudget | None = None,
-        session: ShareSession | None = None,
-    ) -> None:
-        """`partitions` in the order in which they are served; `response_budget` is the broker's, and if it is
-        None there are no other connections to share with; `session` is None if the member has none.
-        """
-        super().__init__(response_budget or ResponseBudget())
-        self._source = source
-        self._spec = spec
-        self._partitions = partitions
-        self._acknowledged = acknowledged
-        self._encode = encode
-        self._session = session
-        self._config: ShareGroupConfig
-        self._limits: ShareLimits
-        self._acquire_mode: AcquireMode
-        """The group's settings at this look, which may have changed since the last one; its limits and the
-        mode as they hold for this request.
-        """
-        self._began_ms = source.now_ms()
-        self._errors: dict[TopicIdPartition, PartitionFetch] = {}
-        self._late_errors: dict[TopicIdPartition, PartitionFetch] = {}
-        self._failed_topics: set[UUID] = set()
-        self._more_may_follow = False
+    source: FetchSource
+    spec: ShareFetchSpec
+    partitions: Sequence[TopicIdPartition]
+    """In the order in which they are served."""
+    acknowledged: Completion[Results]
+    encode: Encode
+    response_budget: ResponseBudget | None = None
+    """The broker's; None if there are no other connections to share with."""
+    session: ShareSession | None = None
+    """None if the member has none."""
+
+
+class _Look:
+    """One look at the partitions: the settings of the group at its beginning, and the results so far."""
+
+    __slots__ = (
+        "acquire_mode",
+        "config",
+        "errors",
+        "failed_topics",
+        "has_begun_all",
+        "has_looked_at_all",
+        "is_refused",
+        "late_errors",
+        "limits",
+        "more_may_follow",
+        "planned",
+    )
+
+    def __init__(self, config: ShareGroupConfig, limits: ShareLimits, acquire_mode: AcquireMode) -> None:
+        """`limits` are the group's, with the duration of the member's own locks."""
+        self.config = config
+        self.limits = limits
+        self.acquire_mode = acquire_mode
+        self.planned: list[_Planned] = []
+        """The partitions from which records could be acquired now."""
+        self.errors: dict[TopicIdPartition, PartitionFetch] = {}
+        self.late_errors: dict[TopicIdPartition, PartitionFetch] = {}
+        """Temporary errors, which do not end the wait."""
+        self.failed_topics: set[UUID] = set()
+        self.has_begun_all = True
+        """Whether it has found a leader with a start offset for each partition so far."""
+        self.has_looked_at_all = True
+        """False if one partition has all the records, so that it did not look at the others."""
+        self.more_may_follow = False
         """Whether a partition gave nothing, but may give records immediately; see `Handout`."""
-        self._has_begun_all = False
-        """Whether this look has found a leader with a start offset for each partition so far."""
-        self._has_looked_at_all = True
+        self.is_refused = False
+        """Whether share groups are disabled. Then the handler refuses the request as a whole."""
+
+    @property
+    def acquirable_count(self) -> int | None:
+        """The number of partitions with records; None if not all were looked at."""
+        return len(self.planned) if self.has_looked_at_all else None
+
+    def note_error(self, partition: TopicIdPartition, error: Exception, *, is_late: bool = False) -> None:
+        errors = self.late_errors if is_late else self.errors
+        errors[partition] = PartitionFetch(NOTHING, *error_result(error))
+        self.failed_topics.add(partition.topic_id)
+
+
+class ShareFetchOperation(ReservingOperation):
+    """One request's wait, and the future of its response.
+
+    Its states, the events that end them, and the effects:
+
+        idle        try_complete                    a look begins; most looks end in the same turn
+        looking     the look ends                   answered, or idle again if there is not enough
+                    try_complete                    woken, because the look may have missed a change
+        woken       the look ends                   answered, or another look begins
+        answered    acknowledgements are recorded   the answer is encoded, then the operation is done
+
+    It is looking while `_looking` is set, and woken while `_is_woken` is, too. The end of the wait
+    (`on_expire`) is a `try_complete` after which a look answers in any case.
+    """
+
+    def __init__(self, inputs: ShareFetchInputs) -> None:
+        super().__init__(inputs.response_budget or ResponseBudget())
+        self._source = inputs.source
+        self._spec = inputs.spec
+        self._partitions = inputs.partitions
+        self._acknowledged = inputs.acknowledged
+        self._encode = inputs.encode
+        self._session = inputs.session
+        self._began_ms = inputs.source.now_ms()
+        self._is_wait_over = False
+        """Whether the next look answers in any case: the deadline has passed, or `hurry` was called."""
         self._looking: asyncio.Future[bool] | None = None
-        """A look that has not finished."""
-        self._must_look_again = False
-        self._has_expired = False
+        """A look that takes several turns."""
+        self._is_woken = False
+        """Whether something has changed since that look began."""
         self._encoding: asyncio.Future[EncodedBody] | None = None
         """Kept, since the loop itself doesn't keep its tasks alive."""
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
         if self._looking is not None:
-            self._must_look_again = True
+            self._is_woken = True
             return False
         looking = in_turns(self._look())
         if isinstance(looking, bool):
             return looking
         self._looking = asyncio.ensure_future(looking)
-        self._looking.add_done_callback(self._looked)
+        self._looking.add_done_callback(self._end_of_look)
         return False
 
     def expire(self, now_ms: int) -> None:
@@ -136,16 +187,17 @@ class ShareFetchOperation(ReservingOperation):
 
     def on_expire(self) -> None:
         """See `DelayedOperation`."""
-        self._has_expired = True
+        self._is_wait_over = True
         self.try_complete()
 
-    def _looked(self, looking: asyncio.Future[bool]) -> None:
-        """A look in several turns has ended."""
+    def _end_of_look(self, looking: asyncio.Future[bool]) -> None:
+        """A look in several turns has ended. If it has not answered, it may have missed a change."""
         self._looking = None
         is_over = self.done
         if not is_over and not looking.cancelled():
+            is_woken, self._is_woken = self._is_woken, False
             try:
-                is_over = looking.result() or self._look_again()
+                is_over = looking.result() or (is_woken and self.try_complete())
             except Exception as error:
                 # A callback has no caller that could handle the error, and the client must not wait for ever.
                 is_over = True
@@ -153,27 +205,27 @@ class ShareFetchOperation(ReservingOperation):
         if is_over and self.purgatory is not None:
             self.purgatory.forget(self)
 
-    def _look_again(self) -> bool:
-        """Something has changed during the look, which may not have seen it."""
-        must_look_again, self._must_look_again = self._must_look_again, False
-        return must_look_again and self.try_complete()
-
     async def _look(self) -> bool:
         """Answers if there are enough bytes, or if the wait is over; returns whether it did."""
         turns, stops_early = Turns(), self._may_stop_early
-        planned = await self._plan(turns, stops_early=stops_early)
-        available_bytes = self._available_bytes(planned)
-        has_enough = self._errors or available_bytes >= max(self._spec.min_bytes, 1)
-        if self.done or not (has_enough or self._has_expired):
+        look = await self._plan(turns, stops_early=stops_early)
+        has_enough = self._available_bytes(look) >= max(self._spec.min_bytes, 1)
+        if self.done or not (has_enough or self._must_answer(look)):
             return False
-        fetched = await self._acquire(planned, turns)
+        fetched = await self._acquire(look, turns)
         if stops_early and not fetched:
-            planned = await self._plan(turns, stops_early=False)
-            fetched = await self._acquire(planned, turns)
-        if not (fetched or self._errors or self._more_may_follow or self._has_expired):
+            more_may_follow = look.more_may_follow
+            look = await self._plan(turns, stops_early=False)
+            look.more_may_follow = more_may_follow
+            fetched = await self._acquire(look, turns)
+        if not (fetched or look.more_may_follow or self._must_answer(look)):
             return False
-        self._answer(fetched, len(planned) if self._has_looked_at_all else None)
+        self._answer(look, fetched, look.acquirable_count)
         return True
+
+    def _must_answer(self, look: _Look) -> bool:
+        """Whether the answer is sent even without records."""
+        return bool(look.errors) or look.is_refused or self._is_wait_over
 
     @property
     def _may_stop_early(self) -> bool:
@@ -184,122 +236,113 @@ class ShareFetchOperation(ReservingOperation):
         has_choice = len(self._partitions) > 1 and self._spec.min_bytes <= 1
         return has_choice and session is not None and session.has_begun_all
 
-    async def _plan(self, turns: Turns, *, stops_early: bool) -> list[_Planned]:
-        """The partitions from which records could be acquired now: all of them, or with `stops_early` those
-        up to the first one that has all records.
-        """
-        planned: list[_Planned] = []
-        self._errors, self._late_errors, self._failed_topics = {}, {}, set()
-        self._has_begun_all = self._has_looked_at_all = True
-        config = self._config = self._source.config_of(self._spec.group_id)
-        self._limits = config.limits
-        if self._session is not None and self._session.lock_duration_ms is not None:
-            self._limits = config.limits._replace(lock_duration_ms=self._session.lock_duration_ms)
+    def _begin_look(self) -> _Look:
+        config, session = self._source.config_of(self._spec.group_id), self._session
+        limits = config.limits
+        if session is not None and session.lock_duration_ms is not None:
+            limits = limits._replace(lock_duration_ms=session.lock_duration_ms)
         forced = config.forces_record_limit
-        self._acquire_mode = AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode
+        return _Look(config, limits, AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode)
+
+    async def _plan(self, turns: Turns, *, stops_early: bool) -> _Look:
+        """Plans the acquisition of records from all partitions, or with `stops_early` from those up to the
+        first one that has all records.
+        """
+        look = self._begin_look()
         if not self._source.serves_share_groups:
-            self._has_expired = True  # the handler refuses the request as a whole
-            return planned
+            look.is_refused = True
+            return look
         for some in some_at_a_time(self._partitions):
             for partition in some:
-                one = self._plan_one(partition)
+                one = self._plan_one(look, partition)
                 if one is not None:
-                    planned.append(one)
-                    if stops_early and self._has_all(one):
-                        self._has_looked_at_all = False
-                        return planned
+                    look.planned.append(one)
+                    if stops_early and self._has_all(look, one):
+                        look.has_looked_at_all = False
+                        return look
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        if self._session is not None and self._has_begun_all:
+        if self._session is not None and look.has_begun_all:
             self._session.note_begun(self._partitions)
-        return planned
+        return look
 
-    def _plan_one(self, partition: TopicIdPartition) -> _Planned | None:
+    def _plan_one(self, look: _Look, partition: TopicIdPartition) -> _Planned | None:
         """The plan for this partition; None if no record can be acquired now. An error is kept for the
         response.
         """
-        spec, config = self._spec, self._config
+        spec = self._spec
         try:
             leader = self._source.leader_for_fetch(spec.group_id, partition)
         except (ApiError, StorageError) as error:
-            is_late = isinstance(error, LateError | StorageError)
-            self._note_error(partition, error, self._late_errors if is_late else self._errors)
-            self._has_begun_all = False
+            look.note_error(partition, error, is_late=isinstance(error, LateError | StorageError))
+            look.has_begun_all = False
             return None
         if leader is None:
-            self._has_begun_all = False
+            look.has_begun_all = False
             return None
-        plan = leader.core.plan_acquire(spec.records_max, self._limits, self._acquire_mode)
-        upper_offset = leader.upper_offset(read_committed=config.read_committed)
+        plan = leader.core.plan_acquire(spec.records_max, look.limits, look.acquire_mode)
+        upper_offset = leader.upper_offset(read_committed=look.config.read_committed)
         if plan.reads and plan.reads[0][0] < upper_offset:
             return partition, leader, plan, upper_offset
         return None
 
-    def _has_all(self, planned: _Planned) -> bool:
+    def _has_all(self, look: _Look, planned: _Planned) -> bool:
         """Whether the partition has all the records that the request asks for, unless some turn out to be
         aborted or malformed.
         """
         _, leader, plan, upper_offset = planned
-        records_max, limits = self._spec.records_max, self._limits
+        records_max, limits = self._spec.records_max, look.limits
         is_certain = not limits.is_ordered and limits.timing is NO_TIMING
         if records_max > FEW_RECORDS_MAX and not is_certain:
             return False
         return leader.core.planned_count(plan, upper_offset) >= records_max
 
-    def _note_error(
-        self, partition: TopicIdPartition, error: Exception, errors: dict[TopicIdPartition, PartitionFetch]
-    ) -> None:
-        errors[partition] = PartitionFetch(NOTHING, *error_result(error))
-        self._failed_topics.add(partition.topic_id)
-
-    def _available_bytes(self, planned: Sequence[_Planned]) -> int:
+    def _available_bytes(self, look: _Look) -> int:
         """Bytes that wait, as far as `min_bytes` asks; notes the partitions that cannot be read."""
         if self._spec.min_bytes <= 1:
-            return len(planned)
+            return len(look.planned)
         total_bytes = 0
-        for partition, leader, plan, upper_offset in planned:
+        for partition, leader, plan, upper_offset in look.planned:
             try:
                 total_bytes += leader.log.available_bytes(
                     plan.reads[0][0], upper_offset=upper_offset, enough=self._spec.min_bytes
                 )
             except (ApiError, StorageError) as error:
-                self._note_error(partition, error, self._errors)
+                look.note_error(partition, error)
         return total_bytes
 
-    async def _acquire(
-        self, planned: Sequence[_Planned], turns: Turns
-    ) -> dict[TopicIdPartition, PartitionFetch]:
+    async def _acquire(self, look: _Look, turns: Turns) -> dict[TopicIdPartition, PartitionFetch]:
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
-        spec, limits = self._spec, self._limits
+        spec, limits = self._spec, look.limits
         records_left = spec.records_max
         bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
         if not bytes_max:
             return fetched
-        for first_planned in planned:
+        for first_planned in look.planned:
             # Others have had their turn since it was planned.
-            one = self._plan_one(first_planned[0]) if turns.passed else first_planned
+            one = self._plan_one(look, first_planned[0]) if turns.passed else first_planned
             if records_left <= 0 or self.done:
                 break
             if one is None:
                 continue
             partition, leader, plan, upper_offset = one
             if records_left != spec.records_max:
-                plan = leader.core.plan_acquire(records_left, limits, self._acquire_mode)
+                plan = leader.core.plan_acquire(records_left, limits, look.acquire_mode)
             demand = FetchDemand(
                 spec.member_id,
                 records_left,
                 spec.batch_size,
-                max(bytes_max // len(planned), 1),
-                self._acquire_mode,
+                max(bytes_max // len(look.planned), 1),
+                look.acquire_mode,
                 limits,
                 upper_offset,
-                self._config.read_committed,
+                look.config.read_committed,
             )
             try:
                 handout = leader.acquire(plan, demand)
             except (ApiError, StorageError) as error:
-                self._note_error(partition, error, self._errors)
+                look.note_error(partition, error)
                 continue
-            self._more_may_follow |= handout.more_may_follow
+            look.more_may_follow |= handout.more_may_follow
             if handout.acquired:
                 self.reserve(handout.size_bytes)
                 fetched[partition] = PartitionFetch(handout, 0, None)
@@ -307,21 +350,25 @@ class ShareFetchOperation(ReservingOperation):
             await turns.took(_STEPS_PER_HANDOUT)
         return fetched
 
-    def _answer(self, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int | None) -> None:
-        """`acquirable_count` is the number of partitions with records; None if not all were looked at."""
+    def _answer(
+        self, look: _Look, fetched: dict[TopicIdPartition, PartitionFetch], acquirable_count: int | None
+    ) -> None:
+        """Decides the answer; it is given when the acknowledgements are recorded. `acquirable_count` is that
+        of `_Look`.
+        """
         if self._partitions:
-            self._count(acquirable_count)
-        answer = self._late_errors | fetched | self._errors
+            self._count(look, acquirable_count)
+        answer = look.late_errors | fetched | look.errors
         self._acknowledged.when_done(lambda _: self._set(answer))
 
-    def _count(self, acquirable_count: int | None) -> None:
+    def _count(self, look: _Look, acquirable_count: int | None) -> None:
         counts = self._source.counts
         of_group = counts.by_group.get(self._spec.group_id)
         if of_group is not None:
             if acquirable_count is not None:
                 of_group.fetched_percent.observe(100 * acquirable_count // len(self._partitions))
             of_group.acquire_ms.observe(self._source.now_ms() - self._began_ms)
-        for of_topic in counts.of_topics(self._failed_topics):
+        for of_topic in counts.of_topics(look.failed_topics):
             of_topic.failed_fetches.add()
 
     def _set(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:

@@ -9,7 +9,13 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime import response_budget
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import BUDGET_BYTES, RESPONSE_BYTES_MAX, EncodedBody, ResponseBudget
-from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
+from barnabas.share.fetch.share_fetch_operation import (
+    PartitionFetch,
+    ShareFetchInputs,
+    ShareFetchOperation,
+    ShareFetchSpec,
+)
+from barnabas.share.leader.acknowledgements import Results
 from barnabas.share.partition.limits import AcquireMode
 from tests.conformance.harness import Lab, Pending, batch, open_lab
 from tests.conformance.share_member import GROUP, ShareMember, record_offsets
@@ -110,7 +116,9 @@ async def test_a_share_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
             return EncodedBody([])
 
         source, budget = lab.broker.fetch_source, lab.broker.response_budget
-        operation = ShareFetchOperation(source, spec, [partition], Completion.of({}), encode, budget)
+        operation = ShareFetchOperation(
+            ShareFetchInputs(source, spec, [partition], Completion.of(Results()), encode, budget)
+        )
         assert operation.try_complete()
         (fetched,) = answers
         assert operation.result().reserved_bytes == fetched[partition].handout.size_bytes

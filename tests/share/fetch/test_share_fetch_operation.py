@@ -13,7 +13,12 @@ from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import Withdrawn
 from barnabas.runtime.response_budget import EncodedBody
-from barnabas.share.fetch.share_fetch_operation import PartitionFetch, ShareFetchOperation, ShareFetchSpec
+from barnabas.share.fetch.share_fetch_operation import (
+    PartitionFetch,
+    ShareFetchInputs,
+    ShareFetchOperation,
+    ShareFetchSpec,
+)
 from barnabas.share.leader.acknowledgements import Results
 from barnabas.share.partition.limits import AcquireMode
 from barnabas.share.sessions.session import ShareSession, ShareSessionKey
@@ -46,14 +51,15 @@ class Stage(NamedTuple):
         **changes: Any,
     ) -> ShareFetchOperation:
         spec = ShareFetchSpec(GROUP, member_id, 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
-        return ShareFetchOperation(
+        inputs = ShareFetchInputs(
             self.lab.broker.fetch_source,
             spec._replace(**changes),
             partitions or (self.zero, self.one),
-            acknowledged or Completion.of({}),
+            acknowledged or Completion.of(Results()),
             as_it_is,
             session=session,
         )
+        return ShareFetchOperation(inputs)
 
     async def produce(self, partition: TopicIdPartition, *batch_sizes: int) -> None:
         await self.lab.produce(partition.topic_id, *batch_sizes, partition=partition.partition)
