@@ -13,10 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.handlers.share_fetch import check_caller, find_first_answer, lock_duration_ms
+from barnabas.broker.handlers.share_request import ShareRequest, lock_duration_ms
 from barnabas.broker.handlers.transactional_acknowledgements import acknowledge_in_transaction
 from barnabas.broker.network.handler import Reply, RequestContext
-from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
@@ -24,62 +23,36 @@ from barnabas.protocol.encode.share_acknowledge import (
     encode_share_acknowledge_response,
 )
 from barnabas.protocol.errors import ApiError
-from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.share.fetch.kept_answers import KeptAnswer
-from barnabas.share.leader.acknowledgements import Results, acknowledge_all
-from barnabas.share.sessions.session import ShareSession, ShareSessionKey
+from barnabas.share.leader.acknowledgements import Results
+from barnabas.share.sessions.session import ShareSession
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 
 def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
-    key = ShareSessionKey(request.group_id or "", request.member_id or "")
-    epoch = request.share_session_epoch
-    content = "share_acknowledge", request.encoded_topics, request.is_renew_ack
+    share_request = ShareRequest(broker, context, request, "share_acknowledge")
+    version = context.api_version
     try:
-        require_share_groups(broker.metadata.image)
-        check_caller(request.group_id, request.member_id)
-        found = broker.share_sessions.acknowledge(key, epoch)
+        share_request.check_caller()
+        found = broker.share_sessions.acknowledge(share_request.key, request.share_session_epoch)
     except ApiError as error:
-        first_answer = find_first_answer(broker, key, epoch, content, error)
+        first_answer = share_request.find_first_answer(error)
         if first_answer is not None:
-            return _repeat(broker, context, first_answer)
-        body = encode_share_acknowledge_response(context.api_version, error.code.value, error.message, 0, ())
-        return EncodedBody(body)
+            share_request.take_over(first_answer.session)
+            return _answer(broker, version, first_answer)
+        return EncodedBody(encode_share_acknowledge_response(version, error.code.value, error.message, 0, ()))
     if request.transaction is None:
-        acknowledged = acknowledge_all(
-            broker.share_partitions,
-            broker.fetch_source.why_not_led,
-            key.group_id,
-            key.member_id,
-            request.topics,
-            version=context.api_version,
-            is_renew_ack=request.is_renew_ack,
-            lock_duration_ms=found.session.lock_duration_ms,
-        )
+        acknowledged = share_request.acknowledge(request.topics, found.session.lock_duration_ms)
     else:
-        acknowledged = acknowledge_in_transaction(
-            broker, request.transaction, request, version=context.api_version
-        )
-    if found.session.repeats_requests:
-        broker.kept_answers.keep(KeptAnswer(found.session, epoch, content, acknowledged))
-    if found.is_final:
-        # The session ends even if the client has disconnected by then.
-        acknowledged.when_done(lambda _: broker.end_share_session(found.session))
-    return _answer(broker, context.api_version, found.session, acknowledged)
+        acknowledged = acknowledge_in_transaction(broker, share_request, request.transaction, request.topics)
+    return _answer(broker, version, share_request.finish(found, acknowledged))
 
 
-def _repeat(broker: Broker, context: RequestContext, first_answer: KeptAnswer) -> Reply:
-    """The first answer again. If its session still lives, the session belongs to this connection now."""
-    session = first_answer.session
-    if broker.share_sessions.get(session.key) is session:
-        broker.share_sessions.move(session, context.connection_id)
-    return _answer(broker, context.api_version, session, first_answer.results)
-
-
-def _answer(broker: Broker, version: int, session: ShareSession, acknowledged: Completion[Results]) -> Reply:
+def _answer(broker: Broker, version: int, answer: KeptAnswer) -> Reply:
+    session, acknowledged = answer.session, answer.results
     if acknowledged.done:
         return _encode(broker, version, session, acknowledged.result())
     return acknowledged.then(partial(_encode, broker, version, session))

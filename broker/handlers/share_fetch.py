@@ -20,10 +20,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from barnabas.broker.handlers.share_request import ShareRequest, lock_duration_ms
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
-from barnabas.coordinator.metadata.share_version import require_share_groups, share_groups_enabled
-from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.encode.share_fetch import (
@@ -36,7 +36,7 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
-from barnabas.share.fetch.kept_answers import Acquired, Content, KeptAnswer
+from barnabas.share.fetch.kept_answers import Acquired, KeptAnswer
 from barnabas.share.fetch.repeated_fetch_operation import RepeatedFetchOperation
 from barnabas.share.fetch.share_fetch_operation import (
     NO_RECORDS,
@@ -48,7 +48,6 @@ from barnabas.share.fetch.share_fetch_operation import (
 from barnabas.share.leader.acknowledgements import (
     SUCCESS,
     Results,
-    acknowledge_all,
     has_acknowledgements,
 )
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS, AcquireMode
@@ -62,9 +61,6 @@ _STEPS_PER_PARTITION = 3
 """The steps of a turn for one partition."""
 
 _LOCK_DURATION_MAX = "group.share.max.record.lock.duration.ms"
-
-_REFUSALS_OF_REPEATS = (ErrorCode.share_session_not_found, ErrorCode.invalid_share_session_epoch)
-"""The errors of a request whose epoch is used up, or whose session has ended."""
 
 _ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
 
@@ -118,21 +114,19 @@ def _many_named(request: ShareFetchBody) -> _Named:
 
 
 def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named) -> Reply:
-    key = ShareSessionKey(request.group_id or "", request.member_id or "")
-    epoch = request.share_session_epoch
-    content = "share_fetch", request.encoded_topics, request.is_renew_ack
+    share_request = ShareRequest(broker, context, request, "share_fetch")
     try:
-        require_share_groups(broker.metadata.image)
-        check_caller(request.group_id, request.member_id)
+        share_request.check_caller()
         _check_renewal(request)
         _check_acquire_mode(request)
         if request.lock_duration_ms is not None:
             _check_lock_duration(broker, request.lock_duration_ms)
-        found = _find_session(broker, context, key, request, named)
+        found = _find_session(broker, context, share_request.key, request, named)
     except ApiError as error:
-        first_answer = find_first_answer(broker, key, epoch, content, error)
+        first_answer = share_request.find_first_answer(error)
         if first_answer is not None:
-            return _repeat(broker, context, request, first_answer)
+            found = _find_again(share_request, first_answer, request)
+            return _Fetch(broker, context, request, found, first_answer).start()
         refusal = _refuse(context.api_version, error)
         if error.code is ErrorCode.share_session_limit_reached:
             return _refuse_later(broker, refusal, request.max_wait_ms)
@@ -142,66 +136,21 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         session.lock_duration_ms = request.lock_duration_ms
     if request.repeats_requests:
         session.repeats_requests = True
-    acknowledged = acknowledge_all(
-        broker.share_partitions,
-        broker.fetch_source.why_not_led,
-        key.group_id,
-        key.member_id,
-        named.acknowledged,
-        version=context.api_version,
-        is_renew_ack=request.is_renew_ack,
-        lock_duration_ms=session.lock_duration_ms,
-    )
-    answer = KeptAnswer(session, epoch, content, acknowledged)
-    if epoch == INITIAL_SHARE_SESSION_EPOCH:
-        broker.kept_answers.forget(key)
-    elif session.repeats_requests:
-        broker.kept_answers.keep(answer)
-    if found.is_final:
-        # The session ends even if the client has disconnected by then.
-        acknowledged.when_done(lambda _: broker.end_share_session(session))
+    acknowledged = share_request.acknowledge(named.acknowledged, session.lock_duration_ms)
+    answer = share_request.finish(found, acknowledged)
     return _Fetch(broker, context, request, found, answer).start()
 
 
-def find_first_answer(
-    broker: Broker, key: ShareSessionKey, share_session_epoch: int, content: Content, error: ApiError
-) -> KeptAnswer | None:
-    """The first answer to a request that is refused with `error`; None if it is not a repeated one."""
-    if error.code not in _REFUSALS_OF_REPEATS:
-        return None
-    return broker.kept_answers.find(
-        key,
-        share_session_epoch,
-        content,
-        live_session=broker.share_sessions.get(key),
-        now_ms=broker.clock.monotonic_ms(),
-    )
-
-
-def _repeat(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, first_answer: KeptAnswer
-) -> Reply:
-    """The first answer again. If its session still lives, the session belongs to this connection now, and the
-    request may fetch; else the locks have ended with the session, and only the results are left.
+def _find_again(
+    share_request: ShareRequest, first_answer: KeptAnswer, request: ShareFetchBody
+) -> SessionRequest:
+    """The session part of a repeated request. If its session still lives, the request may fetch; else the
+    locks have ended with the session, and only the results are left.
     """
     session = first_answer.session
-    is_live = broker.share_sessions.get(session.key) is session
-    partitions: list[TopicIdPartition] = []
-    if is_live:
-        broker.share_sessions.move(session, context.connection_id)
-        partitions = session.partitions_in_turn(request.share_session_epoch)
-    found = SessionRequest(session, partitions, is_final=not is_live)
-    return _Fetch(broker, context, request, found, first_answer).start()
-
-
-def check_caller(group_id: str | None, member_id: str | None) -> None:
-    """The first checks of ShareFetch and ShareAcknowledge; raises `ApiError`."""
-    if group_id is None:
-        raise ApiError(ErrorCode.invalid_request, "The request names no group.")
-    if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
-        raise ApiError(
-            ErrorCode.invalid_request, f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters."
-        )
+    if not share_request.take_over(session):
+        return SessionRequest(session, [], is_final=True)
+    return SessionRequest(session, session.partitions_in_turn(request.share_session_epoch), is_final=False)
 
 
 def _check_renewal(request: ShareFetchBody) -> None:
@@ -412,12 +361,6 @@ class _Fetch:
                 acquired[partition] = handout.acquired
                 range_count += len(handout.acquired)
         self._broker.kept_answers.note_acquired(self._answer, acquired, range_count)
-
-
-def lock_duration_ms(broker: Broker, session: ShareSession) -> int:
-    """The duration of the member's locks: its own, or the group's."""
-    own_ms = session.lock_duration_ms
-    return broker.group_configs.limits_of(session.key.group_id).lock_duration_ms if own_ms is None else own_ms
 
 
 def _without_records(got: PartitionFetch) -> PartitionFetch:

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.decode.acknowledgements import AckBatch
+from barnabas.broker.handlers.share_request import ShareRequest
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
-from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import AllDone, Completion
-from barnabas.share.leader.acknowledgements import Results, acknowledge_all, error_result
+from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 if TYPE_CHECKING:
@@ -31,55 +31,41 @@ _CLIENT_VERSION = 0
 
 
 def acknowledge_in_transaction(
-    broker: Broker, transaction: AcknowledgingTransaction, request: ShareAcknowledgeBody, *, version: int
+    broker: Broker,
+    share_request: ShareRequest,
+    transaction: AcknowledgingTransaction,
+    topics: Sequence[AckTopic],
 ) -> Completion[Results]:
     """The result of each partition. Besides the errors of ordinary acknowledgements:
     INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS and
     COORDINATOR_LOAD_IN_PROGRESS.
     """
-    keys = _led(broker, request)
-    if not keys:
-        return _acknowledge(broker, transaction, request, version)
-    added = broker.transactions.coordinator.add_participants(
-        *transaction, keys, client_version=_CLIENT_VERSION
+    coordinator = broker.transactions.coordinator
+    acknowledge = partial(
+        share_request.acknowledge, topics, None, partial(_acknowledge, coordinator, transaction)
     )
+    acknowledged = _acknowledged(topics)
+    keys = [SharePartitionKey(share_request.key.group_id, *one) for one in acknowledged]
+    led = [key for key in keys if broker.share_partitions.get(key) is not None]
+    if not led:
+        return acknowledge()
+    added = coordinator.add_participants(*transaction, led, client_version=_CLIENT_VERSION)
     return AllDone([added]).then_run(
-        lambda _: (
-            _acknowledge(broker, transaction, request, version)
-            if added.error is None
-            else Completion.of(_refused(request, added.error))
-        )
+        lambda _: acknowledge() if added.error is None else Completion.of(_refused(acknowledged, added.error))
     )
 
 
-def _acknowledge(
-    broker: Broker, transaction: AcknowledgingTransaction, request: ShareAcknowledgeBody, version: int
-) -> Completion[Results]:
-    return acknowledge_all(
-        broker.share_partitions,
-        broker.fetch_source.why_not_led,
-        request.group_id or "",
-        request.member_id or "",
-        request.topics,
-        version=version,
-        is_renew_ack=request.is_renew_ack,
-        lock_duration_ms=None,
-        acknowledge=partial(_acknowledge_one, broker.transactions.coordinator, transaction),
-    )
-
-
-def _led(broker: Broker, request: ShareAcknowledgeBody) -> list[SharePartitionKey]:
-    """The share-partitions to acknowledge in, without those that the broker does not lead."""
-    keys = [
-        SharePartitionKey(request.group_id or "", topic_id, partition.partition_index)
-        for topic_id, partitions in request.topics
+def _acknowledged(topics: Sequence[AckTopic]) -> list[TopicIdPartition]:
+    """The partitions with acknowledgements."""
+    return [
+        TopicIdPartition(topic_id, partition.partition_index)
+        for topic_id, partitions in topics
         for partition in partitions
         if partition.acknowledgement_batches
     ]
-    return [key for key in keys if broker.share_partitions.get(key) is not None]
 
 
-def _acknowledge_one(
+def _acknowledge(
     coordinator: TransactionCoordinator,
     transaction: AcknowledgingTransaction,
     leader: SharePartitionLeader,
@@ -98,14 +84,9 @@ def _acknowledge_one(
     return leader.transactions.acknowledge(member_id, batches, transaction.producer)
 
 
-def _refused(request: ShareAcknowledgeBody, error: Exception) -> Results:
+def _refused(acknowledged: Sequence[TopicIdPartition], error: Exception) -> Results:
     result = error_result(_told(error) if isinstance(error, ApiError) else error)
-    return {
-        TopicIdPartition(topic_id, partition.partition_index): result
-        for topic_id, partitions in request.topics
-        for partition in partitions
-        if partition.acknowledgement_batches
-    }
+    return dict.fromkeys(acknowledged, result)
 
 
 def _told(error: ApiError) -> ApiError:
