@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 
-from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.handlers.common.fencing import fenced_code
 from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition

@@ -31,7 +31,7 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnResult
 from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnTopicResult as TopicResultOfBatch
 
-from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.handlers.common.fencing import fenced_code
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition

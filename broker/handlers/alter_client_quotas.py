@@ -13,7 +13,7 @@ from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
 from kio.schema.alter_client_quotas.v1.request import EntryData as RequestEntryData
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
 
-from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.common.error_fields import error_fields
 from barnabas.broker.network.replies import respond_to_each
 from barnabas.coordinator.metadata.client_quotas import QuotaAlteration, QuotaEntity, quota_entity
 from barnabas.protocol.errors import ApiError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
 
-from barnabas.broker.handlers.altered_resources import answer_altered, resource_key
+from barnabas.broker.handlers.common.altered_resources import answer_altered, resource_key
 from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_records import change_records, find_share_partition
+from barnabas.broker.handlers.common.share_records import change_records, find_share_partition
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.alter_share_records_v0 import (

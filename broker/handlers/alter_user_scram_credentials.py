@@ -15,7 +15,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
     AlterUserScramCredentialsResult,
 )
 
-from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.common.error_fields import error_fields
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.scram_credentials import Deletion, Upsertion
 from barnabas.protocol.errors import ApiError

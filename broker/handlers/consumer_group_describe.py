@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
+from barnabas.broker.handlers.common.group_describe import describe_each, topic_partitions
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.consumer.description import DescribedMember
 from barnabas.coordinator.group.description import DescribedTopic

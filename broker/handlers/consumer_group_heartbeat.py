@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.handlers.group_heartbeat import HeartbeatMessages
-from barnabas.broker.handlers.subscribed_names import check_subscribed_names
+from barnabas.broker.handlers.common.group_heartbeat import HeartbeatMessages
+from barnabas.broker.handlers.common.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
-from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.common.error_fields import error_fields
 from barnabas.broker.network.replies import respond_to_each
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.topic_decisions import MorePartitions

@@ -18,7 +18,7 @@ from kio.schema.delete_records.v2.response import (
     DeleteRecordsTopicResult,
 )
 
-from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
+from barnabas.broker.handlers.common.partitions import find_log, find_partition, open_logs
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import i32, i64, milliseconds
 

@@ -23,7 +23,7 @@ from kio.schema.delete_topics.v6.request import DeleteTopicsRequest as DeleteTop
 from kio.schema.delete_topics.v6.response import DeletableTopicResult as DeletableTopicResultById
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse as DeleteTopicsResponseById
 
-from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.common.error_fields import error_fields
 from barnabas.broker.network.replies import respond_to_each
 from barnabas.broker.quotas.mutations import MutationCharge
 from barnabas.coordinator.metadata.image import MetadataImage

@@ -16,8 +16,8 @@ from kio.schema.describe_groups.v6.response import (
     DescribeGroupsResponse,
 )
 
-from barnabas.broker.handlers.error_fields import error_fields
-from barnabas.broker.handlers.group_describe import authorized_operations
+from barnabas.broker.handlers.common.error_fields import error_fields
+from barnabas.broker.handlers.common.group_describe import authorized_operations
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.classic import description

@@ -17,7 +17,7 @@ from kio.schema.describe_producers.v0.response import (
     TopicResponse,
 )
 
-from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
+from barnabas.broker.handlers.common.partitions import answer_with_logs, find_log, find_partition
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import ProducerId, i32, i64, milliseconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_records import find_share_partition
+from barnabas.broker.handlers.common.share_records import find_share_partition
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.delivery_state import encode_condition
 from barnabas.protocol.errors import ApiError, ErrorCode

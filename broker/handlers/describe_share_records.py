@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.group_describe import authorized_operations
-from barnabas.broker.handlers.share_records import HeldLock, find_share_partition, held_lock
+from barnabas.broker.handlers.common.group_describe import authorized_operations
+from barnabas.broker.handlers.common.share_records import HeldLock, find_share_partition, held_lock
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.describe_share_records_v0 import (

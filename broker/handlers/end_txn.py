@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.end_txn.v5.response import EndTxnResponse
 
-from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.handlers.common.fencing import fenced_code
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.transaction.ending import EndRequest
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
-from barnabas.broker.handlers.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
+from barnabas.broker.handlers.common.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.sessions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response

@@ -26,7 +26,7 @@ from kio.schema.fetch_snapshot.v1.response import (
 )
 from kio.schema.fetch_snapshot.v1.response import SnapshotId as WireSnapshotId
 
-from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
+from barnabas.broker.handlers.common.replica_access import check_leader, is_follower, is_other_cluster
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.snapshot import BOOTSTRAP_ID, SnapshotId
 from barnabas.coordinator.metadata.topic_names import METADATA_PARTITION, METADATA_TOPIC

@@ -18,7 +18,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from barnabas.broker.handlers.altered_resources import answer_altered, invalid, resource_key
+from barnabas.broker.handlers.common.altered_resources import answer_altered, invalid, resource_key
 from barnabas.coordinator.metadata.config_decisions import Operation, ResourceChange, SettingChange
 from barnabas.protocol.errors import ApiError
 

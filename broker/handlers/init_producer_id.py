@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
 
-from barnabas.broker.handlers.fencing import fenced_code
+from barnabas.broker.handlers.common.fencing import fenced_code
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import ProducerIdentity

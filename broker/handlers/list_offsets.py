@@ -26,7 +26,7 @@ from kio.schema.list_offsets.v11.response import (
     ListOffsetsTopicResponse,
 )
 
-from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition, open_logs
+from barnabas.broker.handlers.common.partitions import answer_with_logs, find_log, find_partition, open_logs
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.errors import ApiError, ErrorCode

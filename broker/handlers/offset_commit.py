@@ -16,7 +16,7 @@ from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetC
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition as CommittedPartitionByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponseTopic as CommittedTopicByName
 
-from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
+from barnabas.broker.handlers.common.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.group.member_identity import MemberIdentity

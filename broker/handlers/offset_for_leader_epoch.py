@@ -20,7 +20,7 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
     OffsetForLeaderTopicResult,
 )
 
-from barnabas.broker.handlers.partitions import answer_with_logs, find_log, find_partition
+from barnabas.broker.handlers.common.partitions import answer_with_logs, find_log, find_partition
 from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import i32, i64, milliseconds

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.broker.handlers.share_request import ShareRequest, lock_duration_ms
-from barnabas.broker.handlers.transactional_acknowledgements import acknowledge_in_transaction
+from barnabas.broker.handlers.common.share_request import ShareRequest, lock_duration_ms
+from barnabas.broker.handlers.common.transactional_acknowledgements import acknowledge_in_transaction
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.encode.share_acknowledge import (

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from barnabas.broker.handlers.share_request import ShareRequest, lock_duration_ms
+from barnabas.broker.handlers.common.share_request import ShareRequest, lock_duration_ms
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.coordinator.metadata.share_version import share_groups_enabled

@@ -16,7 +16,7 @@ from kio.schema.share_group_describe.v1.response import (
     TopicPartitions,
 )
 
-from barnabas.broker.handlers.group_describe import describe_each, topic_partitions
+from barnabas.broker.handlers.common.group_describe import describe_each, topic_partitions
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.description import DescribedMember

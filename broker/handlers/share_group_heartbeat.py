@@ -16,8 +16,8 @@ from kio.schema.share_group_heartbeat.v1.response import (
     TopicPartitions,
 )
 
-from barnabas.broker.handlers.group_heartbeat import HeartbeatMessages
-from barnabas.broker.handlers.subscribed_names import check_subscribed_names
+from barnabas.broker.handlers.common.group_heartbeat import HeartbeatMessages
+from barnabas.broker.handlers.common.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.metadata.share_version import require_share_groups

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.interruptible_commit import InterruptibleCommit
-from barnabas.broker.handlers.offsets_to_commit import Place, partition_results, resolve_offsets
+from barnabas.broker.handlers.common.interruptible_commit import InterruptibleCommit
+from barnabas.broker.handlers.common.offsets_to_commit import Place, partition_results, resolve_offsets
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
     TransactionalWrites,

@@ -15,8 +15,8 @@ from kio.schema.write_share_group_state.v1.response import (
     WriteStateResult,
 )
 
-from barnabas.broker.handlers.error_fields import error_fields
-from barnabas.broker.handlers.share_group_state import ask_each
+from barnabas.broker.handlers.common.error_fields import error_fields
+from barnabas.broker.handlers.common.share_group_state import ask_each
 from barnabas.broker.network.handler import RequestContext
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError

@@ -18,7 +18,7 @@ from kio.schema.write_txn_markers.v2.response import (
     WriteTxnMarkersResponse,
 )
 
-from barnabas.broker.handlers.partitions import find_log, find_partition, open_logs
+from barnabas.broker.handlers.common.partitions import find_log, find_partition, open_logs
 from barnabas.broker.internal_topics.client_markers import check_client_marker
 from barnabas.coordinator.replay.interfaces import TransactionMarker
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas.broker.handlers.subscribed_names import MISSING_NAMES_MAX
+from barnabas.broker.handlers.common.subscribed_names import MISSING_NAMES_MAX
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.harness import Client, Lab, open_lab
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.handlers.subscribed_names import MISSING_NAMES_MAX
+from barnabas.broker.handlers.common.subscribed_names import MISSING_NAMES_MAX
 from barnabas.protocol.errors import ErrorCode
 from tests.conformance.conftest import Stage
 from tests.conformance.harness import Lab, open_lab

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from barnabas.broker.handlers.share_records import HeldLock, held_lock
+from barnabas.broker.handlers.common.share_records import HeldLock, held_lock
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_history import HistoryStep
 from barnabas.protocol.record_inspection import Wait

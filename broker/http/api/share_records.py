@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from barnabas.broker.handlers.share_records import change_records, find_share_partition
+from barnabas.broker.handlers.common.share_records import change_records, find_share_partition
 from barnabas.broker.http.api.pages import PAGE_ENTRIES, Cursor, Limit, Page, number_in
 from barnabas.broker.http.api.record_states import PastChange, RecordRange, StateName, past_change, range_of
 from barnabas.broker.http.api.share_groups import GROUP_PATH

@@ -1,7 +1,10 @@
 """The table of the broker's handlers."""
 
+from pathlib import Path
+
 import pytest
 
+from barnabas.broker import handlers
 from barnabas.broker.handlers.api_versions import handle_api_versions
 from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers
 from barnabas.protocol.api import APIS, ApiKey
@@ -18,6 +21,11 @@ def test_a_handler_is_loaded_at_its_first_use() -> None:
 @pytest.mark.parametrize("api_key", APIS)
 def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
     assert callable(LazyHandlers()[api_key])
+
+
+def test_the_folder_has_a_module_for_each_api_and_no_other() -> None:
+    modules = {path.stem for path in Path(handlers.__file__).parent.glob("*.py")}
+    assert modules - {"__init__", "lazy_handlers"} == {spec.name for spec in APIS.values()}
 
 
 def test_the_apis_of_producers_and_consumers_are_warmed_and_no_others() -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from barnabas.broker.handlers.error_fields import error_fields
+from barnabas.broker.handlers.common.error_fields import error_fields
 from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.replies import respond_to_each
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType

@@ -8,7 +8,7 @@ also gets a message if they are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from barnabas.coordinator.offsets.requests import OffsetToCommit
@@ -38,6 +38,37 @@ Place = tuple[int, int]
 """The positions of a topic and of its partition in the request."""
 
 
+class AskedPartition(Protocol):
+    """A partition of a request, as both APIs have it in all versions."""
+
+    @property
+    def partition_index(self) -> int: ...
+
+    @property
+    def committed_offset(self) -> int: ...
+
+    @property
+    def committed_leader_epoch(self) -> int: ...
+
+    @property
+    def committed_metadata(self) -> str | None: ...
+
+
+class AskedTopic(Protocol):
+    """A topic of a request; it also has a `name`, or a `topic_id`."""
+
+    @property
+    def partitions(self) -> Sequence[AskedPartition]: ...
+
+
+class _TopicByName(Protocol):
+    name: str
+
+
+class _TopicById(Protocol):
+    topic_id: UUID | None
+
+
 class ResolvedOffsets(NamedTuple):
     """The offsets that can be committed, and the errors of the other partitions."""
 
@@ -53,7 +84,9 @@ class ResolvedOffsets(NamedTuple):
         return {**self.refused, **dict.fromkeys(self.offsets, code)}
 
 
-def resolve_offsets(image: MetadataImage, asked_topics: Sequence[Any], *, by_id: bool) -> ResolvedOffsets:
+def resolve_offsets(
+    image: MetadataImage, asked_topics: Sequence[AskedTopic], *, by_id: bool
+) -> ResolvedOffsets:
     """The partitions of a request, whose topics have an id or a name."""
     resolved = ResolvedOffsets({}, {})
     unknown = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
@@ -73,7 +106,7 @@ def resolve_offsets(image: MetadataImage, asked_topics: Sequence[Any], *, by_id:
     return resolved
 
 
-def _offset_to_commit(topic: Topic, one: Any) -> OffsetToCommit:
+def _offset_to_commit(topic: Topic, one: AskedPartition) -> OffsetToCommit:
     packed = _packed_ranges(one)
     return OffsetToCommit(
         topic.name,
@@ -86,19 +119,19 @@ def _offset_to_commit(topic: Topic, one: Any) -> OffsetToCommit:
     )
 
 
-def _packed_ranges(one: Any) -> bytes | None:
+def _packed_ranges(one: AskedPartition) -> bytes | None:
     """The ranges of a partition, in the messages that may have them."""
     return getattr(one, "ranges", None)
 
 
-def _find_topic(image: MetadataImage, asked: Any, *, by_id: bool) -> Topic | None:
+def _find_topic(image: MetadataImage, asked: AskedTopic, *, by_id: bool) -> Topic | None:
     if by_id:
-        return image.topics_by_id.get(asked.topic_id or _NO_ID)
-    return image.topics_by_name.get(asked.name)
+        return image.topics_by_id.get(cast("_TopicById", asked).topic_id or _NO_ID)
+    return image.topics_by_name.get(cast("_TopicByName", asked).name)
 
 
 def partition_results(
-    asked_topics: Sequence[Any], codes: Mapping[Place, ErrorCode], result: Callable[..., ResultT]
+    asked_topics: Sequence[AskedTopic], codes: Mapping[Place, ErrorCode], result: Callable[..., ResultT]
 ) -> Iterator[tuple[ResultT, ...]]:
     """The results of each topic's partitions, in the order of the request."""
     for topic_position, topic in enumerate(asked_topics):
@@ -110,7 +143,7 @@ def partition_results(
         )
 
 
-def _partition_result(one: Any, code: ErrorCode, result: Callable[..., ResultT]) -> ResultT:
+def _partition_result(one: AskedPartition, code: ErrorCode, result: Callable[..., ResultT]) -> ResultT:
     index = i32(one.partition_index)
     message = None if code is ErrorCode.none or _packed_ranges(one) is None else _RANGES_REFUSED.get(code)
     if message is None:

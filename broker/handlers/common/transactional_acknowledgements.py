@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.share_request import ShareRequest
+from barnabas.broker.handlers.common.share_request import ShareRequest
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.errors import ApiError, ErrorCode

@@ -7,8 +7,8 @@ behind it ends the wait. The end of the connection withdraws the commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.coordinator.offsets.requests import TransactionalCommit
 from barnabas.protocol.errors import ErrorCode
@@ -33,8 +33,8 @@ class InterruptibleCommit(Completion[_Response]):
         self._commit: TransactionalCommit | None = None
         self._task: asyncio.Future[_Response] | None = None
 
-    def begin(self, handling: Coroutine[Any, Any, _Response]) -> None:
-        """Handle the request. The coroutine calls `enter` for its commit."""
+    def begin(self, handling: Awaitable[_Response]) -> None:
+        """Handle the request. The handling calls `enter` for its commit."""
         self._task = asyncio.ensure_future(handling)
         self._task.add_done_callback(self._end)
 

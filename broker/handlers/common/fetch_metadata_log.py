@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.handlers.replica_access import check_leader, is_follower, is_other_cluster
+from barnabas.broker.handlers.common.replica_access import check_leader, is_follower, is_other_cluster
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.metadata.followers import FollowerKey
 from barnabas.coordinator.metadata.replication import DivergingEpoch, locate_follower

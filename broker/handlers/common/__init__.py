@@ -1,0 +1,1 @@
+"""Parts that several handlers use, and the longer parts of one."""
