@@ -32,7 +32,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check docs wheel dist fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check pyright lint docs wheel dist fuzz bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -109,12 +109,18 @@ sim: setup .venv/installed-tests
 diff: setup .venv/installed-tests
 	@$(BIN)/python -m tests.differential $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(KAFKA),--kafka-version $(KAFKA))
 
-check: setup .venv/installed-tests docs $(if $(shell command -v npm),$(CONSOLE))
+# Pyright takes as long as all other checks together, so it runs beside them.
+check: setup .venv/installed-tests $(if $(shell command -v npm),$(CONSOLE))
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync pyright docs lint
+
+pyright:
+	$(BIN)/pyright --threads 2
+
+lint:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pyright
 	$(if $(shell command -v npm),npm --prefix console run --silent check && npm --prefix console test --silent)
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
 
