@@ -2,83 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
-from typing import NamedTuple
-
 from tests.conformance.conftest import Stage, with_log_store_only
+from tests.conformance.described_way import described_steps, watched
 from tests.conformance.share_member import ACCEPT, fetched
 
-PROJECT = Path(__file__).resolve().parents[2]
-PACKAGE = f"{PROJECT / 'src' / 'barnabas'}/"
 CROSSINGS_MAX = 9
-
-
-class Step(NamedTuple):
-    """A function on the way, by its file in the package."""
-
-    file: str
-    function: str
-
-    @property
-    def folder(self) -> str:
-        return self.file.rpartition("/")[0]
-
-
-def described_steps(section: str) -> list[Step]:
-    """The rows of the table in a section of CONTRIBUTING.md."""
-    page = (PROJECT / "CONTRIBUTING.md").read_text()
-    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return [
-        Step(*found) for found in re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", text, re.MULTILINE)
-    ]
-
-
-class Way:
-    """The described steps that a piece of code takes, each with the described step that called it."""
-
-    def __init__(self, described: list[Step]) -> None:
-        self.steps: list[Step] = []
-        self.callers: list[Step | None] = []
-        self._described = set(described)
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        step = step_of(frame)
-        if event == "call" and step in self._described and step not in self.steps:
-            self.steps.append(step)
-            self.callers.append(self._caller_of(frame))
-
-    def _caller_of(self, frame: FrameType) -> Step | None:
-        caller = frame.f_back
-        while caller is not None and step_of(caller) not in self._described:
-            caller = caller.f_back
-        return None if caller is None else step_of(caller)
-
-    @property
-    def crossings(self) -> int:
-        """Calls from one folder into another."""
-        return sum(
-            caller is not None and caller.folder != step.folder
-            for step, caller in zip(self.steps, self.callers, strict=True)
-        )
-
-
-def step_of(frame: FrameType) -> Step:
-    return Step(frame.f_code.co_filename.removeprefix(PACKAGE), frame.f_code.co_name)
-
-
-@contextmanager
-def watched(described: list[Step]) -> Generator[Way]:
-    way = Way(described)
-    sys.setprofile(way)
-    try:
-        yield way
-    finally:
-        sys.setprofile(None)
 
 
 @with_log_store_only
@@ -94,12 +22,3 @@ async def test_an_acknowledgement_goes_the_way_that_is_described(stage: Stage) -
     assert await stage.offsets() == (2, 2)
     assert way.steps == described
     assert way.crossings <= CROSSINGS_MAX
-
-
-def test_the_functions_of_a_restart_are_where_they_are_described() -> None:
-    steps = described_steps("After a restart")
-    assert steps
-    for file, function in steps:
-        assert re.search(rf"^ *(async )?def {function}\(", (PROJECT / file).read_text(), re.MULTILINE), (
-            function
-        )
