@@ -51,7 +51,7 @@ help:
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; SEED=... alone is one run; KEEP_GOING=1 goes on after a failure'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
-	@echo 'make check   check formatting, lint, types, layers and Dockerfiles'
+	@echo 'make check   check formatting, lint, types, layers, documentation and Dockerfiles: make lint, make pyright and make docs together'
 	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'
 	@echo 'make wheel   build the files of a release in dist: the wheels and the source distribution'
 	@echo 'make dist    the same, and build them a second time to compare, and install them in every way'
