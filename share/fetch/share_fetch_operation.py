@@ -376,15 +376,14 @@ class ShareFetchOperation(ReservingOperation):
             return
         try:
             encoded = self._encode(fetched)
+            if isinstance(encoded, EncodedBody):
+                self.hand_over(encoded)
+            else:
+                self._encoding = asyncio.ensure_future(encoded)
+                self._encoding.add_done_callback(self._encoded)
         except Exception as error:
-            # Possibly a listener of the acknowledgements, whose caller must not see it.
+            # This is a listener of the acknowledgements: only the answer can tell of a defect.
             self.fail(error)
-            return
-        if isinstance(encoded, EncodedBody):
-            self.hand_over(encoded)
-        else:
-            self._encoding = asyncio.ensure_future(encoded)
-            self._encoding.add_done_callback(self._encoded)
 
     def _encoded(self, encoding: asyncio.Future[EncodedBody]) -> None:
         if self.done or encoding.cancelled():

@@ -232,6 +232,25 @@ async def test_the_answer_waits_for_acknowledgements_that_are_being_recorded(sta
     assert operation.done
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+async def test_a_defect_at_the_end_is_the_outcome_of_the_request(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ShareFetchOperation, "hand_over", broken)
+    acknowledged = Completion[Results]()
+    if is_recorded:
+        acknowledged.complete({})
+    await stage.produce(stage.zero, 1)
+    operation = stage.operation(acknowledged=acknowledged)
+    assert operation.try_complete()
+    if not is_recorded:
+        acknowledged.complete({})
+    assert isinstance(operation.error, ZeroDivisionError)
+
+
 async def test_no_request_is_answered_twice(stage: Stage) -> None:
     acknowledged = Completion[Results]()
     operation = stage.operation(acknowledged=acknowledged)
