@@ -11,10 +11,12 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.logging import get_logger
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.backlog import Backlog
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
@@ -28,6 +30,7 @@ from barnabas.share.leader.share_partition_leader import (
 )
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.storage.errors import StorageError
 from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -48,6 +51,9 @@ class GroupFacts(Protocol):
 
 FAILURE_TOLD_MS = 5_000
 """The error of a failed load answers the next request for this time, which most fetches do not wait for."""
+
+
+logger = get_logger("share")
 
 
 class _FailedLoad(NamedTuple):
@@ -292,7 +298,7 @@ class SharePartitions:
             except Exception as error:
                 # Told at the end of their waits: woken now, those who wait would load again, and again fail.
                 told_until_ms = self.clock.monotonic_ms() + FAILURE_TOLD_MS
-                self._failed_loads[key] = _FailedLoad(error, told_until_ms)
+                self._failed_loads[key] = _FailedLoad(_as_told(key, error), told_until_ms)
             else:
                 self.wake_fetches(key)
         load.complete(None)
@@ -317,3 +323,17 @@ class SharePartitions:
         if leader.core.pending_acknowledgements:
             self.transactions.acknowledgements_found(leader)
         return leader
+
+
+def _as_told(key: SharePartitionKey, error: Exception) -> ApiError | StorageError:
+    """The error of a failed load, as fetches and other callers get it."""
+    if isinstance(error, ApiError | StorageError):
+        return error
+    logger.error(
+        "the state of a share partition could not be loaded",
+        group=key.group_id,
+        topic_id=str(key.topic_id),
+        partition=key.partition,
+        exc_info=error,
+    )
+    return ApiError(ErrorCode.unknown_server_error, "The state of the share partition could not be loaded.")

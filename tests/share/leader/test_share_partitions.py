@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from barnabas.protocol.control_record import ShareCheckpoint
+from barnabas.protocol.errors import ApiError
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partitions import FAILURE_TOLD_MS
 from barnabas.storage.errors import LogOffline
@@ -48,9 +50,15 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
     assert stage.fetch(another).acquired == [(0, 1, 1)], "the lock of the forgotten leader has no effect"
 
 
-@pytest.mark.parametrize("error", [LogOffline("the disk is gone"), ZeroDivisionError("a defect")])
+@pytest.mark.parametrize(
+    ("error", "told", "logged"),
+    [
+        (LogOffline("the disk is gone"), LogOffline, []),
+        (ZeroDivisionError("a defect"), ApiError, ["the state of a share partition could not be loaded"]),
+    ],
+)
 async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+    monkeypatch: pytest.MonkeyPatch, error: Exception, told: type[Exception], logged: list[str]
 ) -> None:
     """If they were woken, the waiting requests would load again and fail again, as fast as the loop can."""
     stage = await leading()
@@ -65,9 +73,11 @@ async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(
     assert stage.share_partitions.lead(stage.key(), stage.log) is None
     under_way = stage.share_partitions.under_way(stage.key())
     assert under_way is not None
-    loading.fail(error)
+    with capture_logs() as lines:
+        loading.fail(error)
     assert (under_way.done, woken) == (True, [])
-    with pytest.raises(type(error)):
+    assert [line["event"] for line in lines if line["log_level"] == "error"] == logged
+    with pytest.raises(told):
         stage.share_partitions.lead(stage.key(), stage.log)
 
 
