@@ -3,7 +3,8 @@ written and answered when it reaches the stable offset. See `waiting_commits` fo
 
 Each change of a group's offsets or members tries its waiting commits again. A commit leaves the purgatory
 with an error if its producer is fenced or its transaction ends, if its member leaves the group or has to give
-up one of the partitions, and at the end of its wait. Then the client aborts the transaction. A commit whose
+up one of the partitions, and at the end of its wait; once it is being written, only a failed write is an
+error. Then the client aborts the transaction. A commit whose
 client has gone is dropped.
 """
 
@@ -122,7 +123,7 @@ class OrderedCommits:
         if queued is not None:
             queued.may_wait = False
         waiting = self._waiting.find(commit)
-        if waiting is not None:
+        if waiting is not None and not waiting.is_being_written:
             self._refuse(waiting, _has_request_behind())
 
     def try_again(self, group_id: str) -> None:
@@ -158,6 +159,7 @@ class OrderedCommits:
     def _writing(self, one: WaitingCommit) -> Steps[None]:
         try:
             stored, codes = self._steps.checked(one.commit, _none_waits)
+            one.is_being_written = True
             yield from self._steps.written(stored, one.commit)
         except ApiError as error:
             self._refuse(one, error)
@@ -173,8 +175,9 @@ class OrderedCommits:
     def expire(self, now_ms: int) -> None:
         """End the waits that are over: TRANSACTION_ABORTABLE."""
         for one in self._deadlines.expire(now_ms):
-            message = "The offsets before these were not committed in time: abort the transaction."
-            self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
+            if not one.is_being_written:
+                message = "The offsets before these were not committed in time: abort the transaction."
+                self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
 
     def forget(self, log_partition: int) -> None:
         """The groups of that partition are being loaded: COORDINATOR_LOAD_IN_PROGRESS."""

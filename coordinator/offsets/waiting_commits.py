@@ -38,6 +38,8 @@ class WaitingCommit:
         self.reply: Completion[list[ErrorCode]] = Completion()
         self.may_wait = True
         """False once a request waits behind the commit."""
+        self.is_being_written = False
+        """Then only the outcome of the write answers it."""
 
     @property
     def group_id(self) -> str:

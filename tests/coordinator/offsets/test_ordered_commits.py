@@ -226,6 +226,22 @@ def test_a_queued_commit_with_a_request_behind_it_is_written_if_it_need_not_wait
     assert queued.result() == ANSWERED
 
 
+@pytest.mark.parametrize("end_wait", ["a request behind it", "its time"])
+def test_a_commit_that_is_being_written_is_answered_by_the_write_alone(end_wait: str) -> None:
+    bench = bench_at(39)
+    bench.log.held = True
+    commit = transactional_ranges(bench, {FIRST_PARTITION: ((40, 44),)}, producer=B)
+    writing = bench.offsets.commit_in_transaction(commit)
+    if end_wait == "its time":
+        bench.offsets.expire(commit.wait_until_ms)
+    else:
+        bench.offsets.end_wait(commit)
+    assert not writing.done
+    bench.log.held = False
+    bench.log.release()
+    assert writing.result() == ANSWERED
+
+
 @pytest.mark.parametrize("ranges", [(45, 49), (40, 44), (10, 20)])
 def test_a_queued_commit_whose_client_is_gone_does_not_take_place(ranges: tuple[int, int]) -> None:
     bench = bench_at(39)
