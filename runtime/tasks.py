@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from barnabas.runtime.completion import Completion
@@ -19,14 +19,14 @@ class Tasks:
     def __init__(self) -> None:
         self._under_way: set[asyncio.Task[object]] = set()
 
-    def run(self, work: Awaitable[T]) -> Completion[T]:
-        """The outcome of the work, which begins in the loop's next pass.
+    def run(self, begin: Callable[[], Awaitable[T]]) -> Completion[T]:
+        """The outcome of the work that `begin` returns. It is called in the loop's next pass.
 
         The completion ends in the pass in which the work ends, and before `drained` returns. It stays open if
         the task is cancelled, because then its owner closes.
         """
         outcome: Completion[T] = Completion()
-        self.start(_run(work, outcome))
+        self.start(_run(begin, outcome))
         return outcome
 
     def start(self, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
@@ -48,9 +48,9 @@ class Tasks:
         await self.drained()
 
 
-async def _run(work: Awaitable[T], outcome: Completion[T]) -> None:
+async def _run(begin: Callable[[], Awaitable[T]], outcome: Completion[T]) -> None:
     try:
-        value = await work
+        value = await begin()
     except Exception as error:
         outcome.fail(error)
     else:

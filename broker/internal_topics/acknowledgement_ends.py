@@ -8,6 +8,7 @@ transaction, because a loss of power has taken the transaction's record, undoes 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.coordinator.replay.interfaces import TransactionMarker
@@ -64,7 +65,7 @@ class AcknowledgementEnds:
         leader = self._leaders.get(key)
         if leader is not None and leader.log.offline is None:
             return leader.transactions.end(end)
-        loaded = self._tasks.run(self._load_leader(key))
+        loaded = self._tasks.run(partial(self._load_leader, key))
         return loaded.then_run(lambda leader: leader.transactions.end(end))
 
     def found(self, leader: SharePartitionLeader) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from barnabas.broker.internal_topics.internal_topics import InternalTopicSpec, ensure_topic
 from barnabas.coordinator.metadata.controller import Controller
@@ -136,7 +137,7 @@ class InternalTopic:
         if log is not None:
             append = write(log)
         else:
-            append = self._tasks.run(self._write_first(partition, self.partition_count, write))
+            append = self._tasks.run(partial(self._write_first, partition, self.partition_count, write))
         append.when_done(lambda _: self.append_ms.observe(self.now_ms() - began_ms))
         return append
 

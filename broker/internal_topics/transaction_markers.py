@@ -71,7 +71,7 @@ class TransactionMarkers:
         log = self._logs.get(topic, partition.partition)
         if log is not None:
             return self._append(marker, log)
-        opened = self._tasks.run(self._logs.open(topic, partition.partition))
+        opened = self._tasks.run(partial(self._logs.open, topic, partition.partition))
         return opened.then_run(partial(self._append, marker))
 
     def topic_of(self, partition: TopicNamePartition) -> Topic | None:

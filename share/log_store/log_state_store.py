@@ -8,6 +8,7 @@ that is in the log.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
@@ -109,7 +110,7 @@ class LogStateStore:
         self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
     ) -> Completion[None]:
         """Ends with the append, once the log is open, or when there turns out to be nothing to append to."""
-        return self._tasks.run(self._write_when_open(key, append))
+        return self._tasks.run(partial(self._write_when_open, key, append))
 
     async def _write_when_open(
         self, key: SharePartitionKey, append: Callable[[PartitionLog], Completion[None] | None]
