@@ -255,6 +255,7 @@ def _pass_failure_on(
     if ended.error is None or reply.done:
         return
     if isinstance(ended.error, ApiError):
-        reply.complete(refuse(ended.error.code))
+        code = ended.error.code
+        reply.end_with(lambda: Completion.of(refuse(code)))
     else:
         reply.fail(ended.error)

@@ -253,12 +253,14 @@ class TopicStateStore:
         return told
 
     def _tell(self, told: Completion[_T], on_success: Callable[[], object], reply: Completion[_T]) -> None:
+        told.end_with(partial(self._outcome, on_success, reply))
+
+    def _outcome(self, on_success: Callable[[], object], reply: Completion[_T]) -> Completion[_T]:
         error = self._error_of(reply)
-        if error is None:
-            on_success()
-            told.complete(reply.result())
-        else:
-            told.fail(error)
+        if error is not None:
+            return Completion.failed(error)
+        on_success()
+        return reply
 
     def _error_of(self, reply: Completion[_T]) -> Exception | None:
         return None if reply.error is None else self._as_seen_by_members(reply.error)
