@@ -7,6 +7,7 @@ damaged file under its final name. Other file systems make a closed file durable
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -73,7 +74,7 @@ class ArrowFiles:
             _sync(path + unfinished)
         self.system.move(path + unfinished, path)
         if is_local:
-            _sync(directory)
+            _sync_entries(directory)
 
     def remove(self, name: str) -> None:
         """Removes a file; does nothing if there is none."""
@@ -88,11 +89,22 @@ def _make_durable_directory(directory: Path) -> None:
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for path in missing:
-        _sync(path.parent)
+        _sync_entries(path.parent)
+
+
+def _sync_entries(directory: str | Path) -> None:
+    """Makes the entries of a local directory durable, unless its file system cannot do that, like some that
+    are mounted from elsewhere.
+    """
+    try:
+        _sync(directory)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
 
 
 def _sync(path: str | Path) -> None:
-    """Makes the content of a local file, or the entries of a local directory, durable."""
+    """Makes the content of a local file durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

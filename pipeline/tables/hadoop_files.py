@@ -83,11 +83,16 @@ class HadoopFiles:
     def exists(self, path: str) -> bool:
         return bool(self._fs.exists(self._path(path)))
 
-    def entries(self, path: str) -> list[FileEntry]:
-        """The entries of a directory, by name; none if there is no such directory."""
+    def entries(self, path: str, pattern: str = "*") -> list[FileEntry]:
+        """The entries of a directory with names that match Hadoop's glob pattern, by name; none if the
+        directory does not exist.
+        """
         if not self.exists(path):
             return []
-        return sorted(map(_entry, self._fs.listStatus(self._path(path))), key=lambda entry: entry.uri)
+        matching = self._jvm.org.apache.hadoop.fs.GlobFilter(pattern)
+        return sorted(
+            map(_entry, self._fs.listStatus(self._path(path), matching)), key=lambda entry: entry.uri
+        )
 
     def files(self, path: str) -> Iterator[FileEntry]:
         """All files below a directory."""

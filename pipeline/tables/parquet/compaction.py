@@ -141,7 +141,8 @@ class _Compaction:
         They are of use only to the compaction that holds the claim.
         """
         in_use = self._directories(snapshot)
-        places = [entry.name for entry in self._files.entries("") if _PLACE.fullmatch(entry.name)]
+        placed = self._files.entries("", f"{BATCH_COLUMN}={_NAME}*")  # among those of all batches
+        places = [entry.name for entry in placed if _PLACE.fullmatch(entry.name)]
         staged = [entry.name for entry in self._files.entries(STAGING) if _STAGED.fullmatch(entry.name)]
         return [*(name for name in places if name not in in_use), *(f"{STAGING}/{name}" for name in staged)]
 

@@ -58,7 +58,7 @@ def test_a_release_after_a_take_over_changes_nothing(claims: Claims) -> None:
         claims.require(taken)
 
 
-def test_a_claim_of_a_table_without_numbers_of_ends_is_read(claims: Claims, tmp_path: Path) -> None:
+def test_a_claim_of_an_earlier_release_is_read(claims: Claims, tmp_path: Path) -> None:
     """Its file has no word about an end."""
     (tmp_path / "_compaction").mkdir()
     (tmp_path / "_compaction" / "7").write_text(
