@@ -21,7 +21,7 @@ from barnabas.protocol.lean_import import import_kio_without_hypothesis
 import_kio_without_hypothesis()
 
 from barnabas.broker.config.loading import load_config  # noqa: E402
-from barnabas.broker.handlers.lazy_handlers import LazyHandlers  # noqa: E402
+from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers  # noqa: E402
 from barnabas.broker.network.handler import Handler, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
 from barnabas.broker.node.broker import Broker  # noqa: E402
@@ -30,6 +30,7 @@ from barnabas.protocol.api import ApiKey  # noqa: E402
 from barnabas.protocol.codec import RequestBody  # noqa: E402
 from barnabas.protocol.decode.share_fetch import ShareFetchBody  # noqa: E402
 from barnabas.runtime.clock import SystemClock  # noqa: E402
+from barnabas.runtime.collector import keep_out_of_collections  # noqa: E402
 from barnabas.runtime.response_budget import EncodedBody  # noqa: E402
 from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH  # noqa: E402
 
@@ -85,7 +86,8 @@ async def serve(port: str, directory: str) -> None:
     broker = await open_broker(config, clock=SystemClock())
     handlers = LazyHandlers()
     handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
-    await Server(broker, config, handlers).start()
+    await Server(broker, config, handlers, warmed_apis=WARMED_APIS).start()
+    keep_out_of_collections()
     await asyncio.Event().wait()
 
 
