@@ -53,6 +53,7 @@ async def _alter(broker: Broker, context: RequestContext, request: AlterShareRec
         action,
         request.first_offset,
         request.last_offset,
+        subject="share",
         caller="an administrator",
         client_id=context.client_id,
         client_host=context.client_host,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
     from barnabas.share.partition.inspection import InspectedRange
 
-log = get_logger("share")
-
 _NO_ID = UUID(int=0)
 
 
@@ -50,18 +48,19 @@ async def change_records(
     first_offset: int,
     last_offset: int,
     *,
+    subject: str,
     caller: str,
     **client: str | None,
 ) -> int:
     """An administrator's change of a range of records, both ends inclusive, with a line in the broker's log.
 
-    The line names the `caller`, such as "an administrator", and has the fields in `client`. The change is in
-    force immediately; the call returns the number of records when it is recorded. Raises ApiError, changing
-    nothing, and StorageError: then the change may still be recorded with the next one.
+    The line has this `subject`, names the `caller`, such as "an administrator", and has the fields in
+    `client`. The change is in force immediately; the call returns the number of records when it is recorded.
+    Raises ApiError, changing nothing, and StorageError: then the change may still be recorded with the next.
     """
     recorded = leader.administer(action, first_offset, last_offset)
     record_count = leader.core.record_count(first_offset, last_offset)
-    log.info(
+    get_logger(subject).info(
         f"{caller} changes records of a share group",
         action=action.name.lower(),
         group=leader.group_id,

@@ -194,6 +194,7 @@ class ShareRecordRoutes:
             action,
             asked.first_offset,
             last_offset,
+            subject="http",
             caller="a client of HTTP",
             client=call.client,
         )
