@@ -243,8 +243,10 @@ async def _followed_records(
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
-        reader.close()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            reader.close()
 
 
 def _records(
