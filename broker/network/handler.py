@@ -9,6 +9,9 @@ The kind of the awaitable decides which requests of the same connection may star
     a `Completion`, an operation or a task   requests of the same API: when the handler returned, it had taken
                                              its place in the order of changes, or it changes nothing
     a coroutine, a `LargeRequest`            none: it may change something after later requests have begun
+
+`InterruptibleCommit` is of the first kind although it takes its place later: its ranges of offsets add up in
+any order.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ cdef class _Filling:
         return 1
 
     cdef int add_decoded(self, delta) except -1:
-        """Adds a delta of version 2: such records are rare, and the pure decoder reads their conditions."""
+        """Adds a delta of a later version: such records are rare, and the pure decoder reads their conditions."""
         cdef Py_ssize_t row = self.record_count
         cdef Py_ssize_t slot
         if delta is None:
