@@ -18,7 +18,7 @@ from barnabas.client.admin.topics import (
     delete_topic,
     describe_topics,
 )
-from barnabas.client.errors import BrokerError
+from barnabas.client.errors import BrokerError, TopicGoneError, UnknownTopicError
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
@@ -45,8 +45,22 @@ async def list_topics(target: Target, printer: Printer, *, with_internal: bool) 
     async with target.administer() as admin:
         found = await describe_topics(admin)
         topics = [one for one in found if with_internal or not one.is_internal]
-        bounds = await fetch_bounds(admin, [partition for topic in topics for partition in _led(topic)])
-        printer.table([_topic_row(one, bounds) for one in topics], _LIST_COLUMNS)
+        rows = await _rows_of_existing(admin, topics)
+        printer.table(rows, _LIST_COLUMNS)
+
+
+async def _rows_of_existing(admin: AdminConnection, topics: Sequence[TopicDescription]) -> list[Row]:
+    """The rows of the topics that still exist: some may have been deleted after they were listed."""
+    left = list(topics)
+    while True:
+        try:
+            bounds = await fetch_bounds(admin, [partition for topic in left for partition in _led(topic)])
+        except UnknownTopicError as error:
+            left = [one for one in left if one.name not in error.names]
+        except TopicGoneError as error:
+            left = [one for one in left if one.topic_id != error.topic_id]
+        else:
+            return [_topic_row(one, bounds) for one in left]
 
 
 async def describe(target: Target, printer: Printer, names: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.__main__ import main
+from barnabas.cli.administration import topics as administration
 from barnabas.cli.exit_codes import ExitCode
+from barnabas.client.admin.connection import AdminConnection
+from barnabas.client.admin.group_positions import fetch_bounds
+from barnabas.client.admin.topics import delete_topic
 from tests.clients.both_brokers import address, kafka
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
@@ -364,6 +369,25 @@ class TestShareGroups:
         barnabas("share", group, topic, "--accept", "--max", 1)
         barnabas("groups", "delete", f"{group}x", exit_code=ExitCode.NOT_FOUND)
         assert barnabas.errors == f"barnabas: There is no group {group}x; is {group} meant?\n"
+
+
+def test_a_topic_that_is_deleted_while_topics_are_listed_is_left_out(
+    barnabas: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    barnabas("topics", "create", "kept")
+    barnabas("topics", "create", "short-lived")
+    deleted: list[str] = []
+
+    async def delete_first(admin: AdminConnection, partitions: Collection[Any]) -> Any:
+        if not deleted:
+            deleted.append("short-lived")
+            await delete_topic(admin, "short-lived")
+        return await fetch_bounds(admin, partitions)
+
+    monkeypatch.setattr(administration, "fetch_bounds", delete_first)
+    listed = names(barnabas, "topics")
+    assert deleted
+    assert listed & {"kept", "short-lived"} == {"kept"}
 
 
 def test_a_measurement_removes_its_topics_and_groups(barnabas: Command) -> None:
