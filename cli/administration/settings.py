@@ -14,6 +14,7 @@ from barnabas.client.admin.settings import (
     Setting,
     Source,
     alter_settings,
+    describe_after,
     describe_settings,
 )
 from barnabas.protocol.nearest_name import nearest_name
@@ -71,7 +72,7 @@ async def change_settings(
         if resource.name != ALL_BROKERS:  # the broker lists only those of them that are set
             _check_names(changes, [one.name for one in await describe_settings(admin, resource)])
         await alter_settings(admin, resource, changes)
-        settings = await describe_settings(admin, resource)
+        settings = await describe_after(admin, resource, changes)
     printer.table([_row(resource, one) for one in settings if one.name in changes], _COLUMNS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
@@ -23,6 +24,11 @@ from barnabas.protocol.primitive import i8
 
 ALL_BROKERS: Final = ""
 """As the name of a resource of type BROKER: the defaults of all brokers."""
+
+_PROPAGATION_SECONDS: Final = 2.0
+"""How long a broker may take to learn of a change that its controller has confirmed. One of Apache Kafka takes some
+milliseconds, one of Barnabas none."""
+_LOOK_AGAIN_SECONDS: Final = 0.05
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -121,6 +127,42 @@ async def alter_settings(
         _check(resource, result.error_code, result.error_message)
 
     await connection.patiently(step)
+
+
+async def describe_after(
+    connection: AdminConnection, resource: Resource, changes: Mapping[str, str | None]
+) -> list[Setting]:
+    """All settings of the resource, once the broker knows these changes, which `alter_settings` made.
+
+    A broker may write a value in another way, or may need longer than two seconds: the settings are then those of
+    that time. Raises the errors of `describe_settings`.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PROPAGATION_SECONDS
+    while True:
+        settings = await describe_settings(connection, resource)
+        own = {one.name: one for one in settings if one.source is _own_source(resource)}
+        if all(_is_known(own.get(name), value) for name, value in changes.items()) or loop.time() >= deadline:
+            return settings
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _own_source(resource: Resource) -> Source:
+    """The source of the values that are set for the resource itself."""
+    match resource.type:
+        case ResourceType.TOPIC:
+            return Source.TOPIC
+        case ResourceType.GROUP:
+            return Source.GROUP
+        case ResourceType.BROKER:
+            return Source.ALL_BROKERS if resource.name == ALL_BROKERS else Source.BROKER
+
+
+def _is_known(own: Setting | None, value: str | None) -> bool:
+    """Whether the broker, which describes the resource's own setting so, knows that it was changed to the value."""
+    if own is None or value is None:
+        return own is None and value is None
+    return own.is_sensitive or own.value == value
 
 
 async def _ask(

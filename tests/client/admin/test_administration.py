@@ -35,12 +35,15 @@ from barnabas.client.admin.settings import (
     ResourceType,
     Source,
     alter_settings,
+    describe_after,
     describe_settings,
 )
 from barnabas.client.admin.topics import add_partitions, create_topic, delete_topic, describe_topics
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from tests.client.holding import holding, topic_of
-from tests.client.virtual_world import ADDRESS, GROUP, TOPIC, World, virtually
+from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
+from tests.client.virtual_world import ADDRESS, GROUP, TOPIC, World, client_loop, virtually
 
 BILLS = "bills"
 FIRST = TopicPartition(TOPIC, 0)
@@ -101,6 +104,57 @@ async def test_a_setting_has_the_source_of_its_value(world: World) -> None:
         assert await retention(admin) == ("5000", Source.TOPIC)
         await alter_settings(admin, topic, {"retention.ms": None})
         assert await retention(admin) == default
+
+
+class LateBroker:
+    """Confirms each change of a topic's retention, and describes it some descriptions later."""
+
+    def __init__(self, *described: dict[str, object], then: dict[str, object]) -> None:
+        self.described = [*described, then]
+
+    def describe(self, version: int, _: bytes) -> bytes:
+        now = self.described.pop(0) if len(self.described) > 1 else self.described[0]
+        setting = {"name": "retention.ms", "read_only": False, "is_sensitive": False, "synonyms": [], **now}
+        result = {"error_code": ErrorCode.none, "resource_name": TOPIC, "configs": [setting]}
+        return answer("describe_configs", version, results=[result])
+
+    async def after(self, value: str | None) -> tuple[str | None, Source]:
+        """The setting that the administrator sees after it has changed it to the value."""
+        spoken = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12), ApiKey.DESCRIBE_CONFIGS: (4, 4)}
+        node = {"node_id": 1, "host": "broker", "port": PORT + 1}
+        answers: dict[ApiKey, Answer] = {
+            ApiKey.API_VERSIONS: api_versions(spoken),
+            ApiKey.METADATA: lambda version, _: answer("metadata", version, brokers=[node], topics=[]),
+            ApiKey.DESCRIBE_CONFIGS: self.describe,
+        }
+        await listen(answers, PORT + 1)
+        async with AdminConnection(f"broker:{PORT + 1}") as admin:
+            changes = {"retention.ms": value}
+            (setting,) = await describe_after(admin, Resource(ResourceType.TOPIC, TOPIC), changes)
+        return setting.value, setting.source
+
+
+OLD = {"value": "5000", "config_source": int(Source.TOPIC)}
+NEW = {"value": "7000", "config_source": int(Source.TOPIC)}
+DEFAULT = {"value": "604800000", "config_source": int(Source.DEFAULT)}
+
+
+@virtually
+async def test_a_change_is_described_once_the_broker_knows_it(_: World) -> None:
+    assert await LateBroker(OLD, OLD, then=NEW).after("7000") == ("7000", Source.TOPIC)
+
+
+@virtually
+async def test_a_deletion_is_described_once_the_broker_knows_it(_: World) -> None:
+    assert await LateBroker(OLD, OLD, then=DEFAULT).after(None) == ("604800000", Source.DEFAULT)
+
+
+@virtually
+async def test_a_value_that_a_broker_writes_in_another_way_is_described_after_two_seconds(_: World) -> None:
+    loop = client_loop()
+    begin = loop.time()
+    assert await LateBroker(then=NEW).after(" 7000 ") == ("7000", Source.TOPIC)
+    assert 2 <= loop.time() - begin < 3
 
 
 @virtually
