@@ -26,8 +26,8 @@ ALL_BROKERS: Final = ""
 """As the name of a resource of type BROKER: the defaults of all brokers."""
 
 _PROPAGATION_SECONDS: Final = 2.0
-"""How long a broker may take to learn of a change that its controller has confirmed. One of Apache Kafka takes some
-milliseconds, one of Barnabas none."""
+"""How long a broker may take to learn of a change that its controller has confirmed. One of Apache Kafka
+takes some milliseconds, one of Barnabas none."""
 _LOOK_AGAIN_SECONDS: Final = 0.05
 
 _Request = TypeVar("_Request")
@@ -134,8 +134,8 @@ async def describe_after(
 ) -> list[Setting]:
     """All settings of the resource, once the broker knows these changes, which `alter_settings` made.
 
-    A broker may write a value in another way, or may need longer than two seconds: the settings are then those of
-    that time. Raises the errors of `describe_settings`.
+    A broker may write a value in another way, or may need longer than two seconds: the settings are then
+    those of that time. Raises the errors of `describe_settings`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PROPAGATION_SECONDS
@@ -159,7 +159,7 @@ def _own_source(resource: Resource) -> Source:
 
 
 def _is_known(own: Setting | None, value: str | None) -> bool:
-    """Whether the broker, which describes the resource's own setting so, knows that it was changed to the value."""
+    """Whether a broker that describes the own setting so knows that it was changed to the value."""
     if own is None or value is None:
         return own is None and value is None
     return own.is_sensitive or own.value == value

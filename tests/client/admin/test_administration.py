@@ -106,19 +106,24 @@ async def test_a_setting_has_the_source_of_its_value(world: World) -> None:
         assert await retention(admin) == default
 
 
+Described = tuple[str | None, Source]
+"""The value of a setting and its source."""
+
+
 class LateBroker:
     """Confirms each change of a topic's retention, and describes it some descriptions later."""
 
-    def __init__(self, *described: dict[str, object], then: dict[str, object]) -> None:
+    def __init__(self, *described: Described, then: Described) -> None:
         self.described = [*described, then]
 
     def describe(self, version: int, _: bytes) -> bytes:
-        now = self.described.pop(0) if len(self.described) > 1 else self.described[0]
-        setting = {"name": "retention.ms", "read_only": False, "is_sensitive": False, "synonyms": [], **now}
+        value, source = self.described.pop(0) if len(self.described) > 1 else self.described[0]
+        setting: dict[str, object] = {"name": "retention.ms", "value": value, "config_source": int(source)}
+        setting |= {"read_only": False, "is_sensitive": False, "synonyms": []}
         result = {"error_code": ErrorCode.none, "resource_name": TOPIC, "configs": [setting]}
         return answer("describe_configs", version, results=[result])
 
-    async def after(self, value: str | None) -> tuple[str | None, Source]:
+    async def after(self, value: str | None) -> Described:
         """The setting that the administrator sees after it has changed it to the value."""
         spoken = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12), ApiKey.DESCRIBE_CONFIGS: (4, 4)}
         node = {"node_id": 1, "host": "broker", "port": PORT + 1}
@@ -134,26 +139,26 @@ class LateBroker:
         return setting.value, setting.source
 
 
-OLD = {"value": "5000", "config_source": int(Source.TOPIC)}
-NEW = {"value": "7000", "config_source": int(Source.TOPIC)}
-DEFAULT = {"value": "604800000", "config_source": int(Source.DEFAULT)}
+OLD = ("5000", Source.TOPIC)
+NEW = ("7000", Source.TOPIC)
+DEFAULT = ("604800000", Source.DEFAULT)
 
 
 @virtually
 async def test_a_change_is_described_once_the_broker_knows_it(_: World) -> None:
-    assert await LateBroker(OLD, OLD, then=NEW).after("7000") == ("7000", Source.TOPIC)
+    assert await LateBroker(OLD, OLD, then=NEW).after("7000") == NEW
 
 
 @virtually
 async def test_a_deletion_is_described_once_the_broker_knows_it(_: World) -> None:
-    assert await LateBroker(OLD, OLD, then=DEFAULT).after(None) == ("604800000", Source.DEFAULT)
+    assert await LateBroker(OLD, OLD, then=DEFAULT).after(None) == DEFAULT
 
 
 @virtually
 async def test_a_value_that_a_broker_writes_in_another_way_is_described_after_two_seconds(_: World) -> None:
     loop = client_loop()
     begin = loop.time()
-    assert await LateBroker(then=NEW).after(" 7000 ") == ("7000", Source.TOPIC)
+    assert await LateBroker(then=NEW).after(" 7000 ") == NEW
     assert 2 <= loop.time() - begin < 3
 
 
