@@ -89,7 +89,7 @@ matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_MORE_PROCESSES)
 
 console: $(CONSOLE)
 

@@ -22,8 +22,10 @@ MARKERS = {
     "images": "builds or runs container images, as root; only with --images",
 }
 KILLS = 20
-_LONGEST = "simulation"
-"""The folder whose files take longest begins first."""
+_APART = "tests/clients/test_tool_transcripts.py"
+"""The file whose tests are parts of their own: they take long, and each starts a broker for itself."""
+_LONGEST = ("tests/simulation/", _APART)
+"""The parts with these beginnings take longest, and begin first."""
 _WAITING = ("pipeline", "clients")
 """The folders whose tests wait for other programs, the one with the longer parts first. Other tests use the
 processors meanwhile.
@@ -171,9 +173,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class ByPart(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type information
-    """Gives a process one part of the suite after the other: a file, or a folder of the pipeline, whose tests
-    share a broker or a Spark session. With --matrix-repeats the parts are test functions, because most of
-    these tests are in one folder.
+    """Gives a process one part of the suite after the other: a file, a folder of the pipeline, whose tests
+    share brokers or a Spark session, or a test that takes long. With --matrix-repeats the parts are test
+    functions, because most of these tests are in one folder.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -188,8 +190,12 @@ def _function(nodeid: str) -> str:
 
 
 def part_of(nodeid: str) -> str:
-    """The file of a test; of `tests/pipeline/export/test_x.py::test_...` the folder, `pipeline/export`."""
+    """The file of a test; of `tests/pipeline/export/test_x.py::test_...` the folder, `pipeline/export`; of a
+    test that is a part of its own all of its id.
+    """
     file = nodeid.partition("::")[0]
+    if file == _APART:
+        return nodeid
     _, *folders, _name = file.split("/")
     return "/".join(folders[:2]) if folders[:1] == ["pipeline"] else file
 
@@ -197,9 +203,12 @@ def part_of(nodeid: str) -> str:
 def ordered_parts(parts: Iterable[str]) -> list[str]:
     """The parts in the order in which they begin: the folders that wait are spread over the suite."""
     of_folder: dict[str, list[str]] = {}
+    ordered: list[str] = []
     for part in dict.fromkeys(parts):
-        of_folder.setdefault(part.removeprefix("tests/").partition("/")[0], []).append(part)
-    ordered = of_folder.pop(_LONGEST, [])
+        if part.startswith(_LONGEST):
+            ordered.append(part)
+        else:
+            of_folder.setdefault(part.removeprefix("tests/").partition("/")[0], []).append(part)
     waiting = [part for folder in _WAITING for part in of_folder.pop(folder, [])]
     others = [part for folder in of_folder.values() for part in folder]
     for place, part in enumerate(waiting):

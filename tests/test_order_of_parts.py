@@ -14,6 +14,12 @@ def test_a_part_is_a_file_or_a_folder_of_the_pipeline() -> None:
     assert part_of("tests/pipeline/test_x.py::test_y") == "pipeline"
 
 
+def test_a_transcript_is_a_part_of_its_own_that_begins_early() -> None:
+    transcript = "tests/clients/test_tool_transcripts.py::test_x[topics/1]"
+    assert part_of(transcript) == transcript
+    assert ordered_parts([*CLIENTS, *OTHERS, transcript])[0] == transcript
+
+
 def test_parts_that_wait_for_other_programs_are_spread_over_the_suite() -> None:
     ordered = ordered_parts([*CLIENTS, "pipeline/export", *OTHERS])
     between = 1 + OTHERS_BETWEEN

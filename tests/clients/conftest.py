@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks.brokers.apache_kafka import ApacheKafka
 
-from tests.clients.broker_process import BrokerProcess, installed_barnabas
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas
 from tests.clients.cluster import Cluster
 from tests.clients.share_probe import ShareProbe
 
@@ -53,6 +54,22 @@ def bootstrap(pytestconfig: pytest.Config, shared_broker: BrokerProcess | None) 
     given: str | None = pytestconfig.getoption("--broker")
     assert given is not None
     return given
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an Apache Kafka that tests share."""
+    broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", TEST_SETTINGS)
+    broker.start()
+    yield broker.address
+    broker.kill()
+
+
+@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])
+def address(request: pytest.FixtureRequest) -> str:
+    """The address of Barnabas, and with --clients also that of Apache Kafka."""
+    found: str = request.getfixturevalue("bootstrap" if request.param == "barnabas" else "kafka")
+    return found
 
 
 @pytest.fixture(autouse=True)

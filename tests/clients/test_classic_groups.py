@@ -24,6 +24,8 @@ from tests.clients.untyped_clients import aiokafka, kafka_python
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 RECORDS = 60
+JOIN_MS = 30_000
+"""A poll of kafka-python 3.0 that ends just when its SyncGroup is answered loses the assignment for good."""
 SETTINGS: dict[str, Any] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200, "log_level": 0}
 
 
@@ -142,7 +144,7 @@ def test_kafka_python_reads_in_a_group(cluster: Cluster, bootstrap: str) -> None
         )
         values: list[str] = []
         while len(values) < count:
-            for records in consumer.poll(timeout_ms=200, max_records=count - len(values)).values():
+            for records in consumer.poll(timeout_ms=JOIN_MS, max_records=count - len(values)).values():
                 values += [record.value.decode() for record in records]
         consumer.commit()
         consumer.close()

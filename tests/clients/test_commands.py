@@ -19,12 +19,9 @@ from barnabas.cli.exit_codes import ExitCode
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.group_positions import fetch_bounds
 from barnabas.client.admin.topics import delete_topic
-from tests.clients.both_brokers import address, kafka
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll_some, share_consumer
-
-__all__ = ["address", "kafka"]
 
 pytestmark = pytest.mark.barnabas
 

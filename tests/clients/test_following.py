@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.exit_codes import ExitCode
-from tests.clients.both_brokers import address, kafka
 from tests.clients.cluster import Cluster
-
-__all__ = ["address", "kafka"]
 
 pytestmark = pytest.mark.barnabas
 

@@ -21,7 +21,6 @@ from barnabas.__main__ import main
 from barnabas.cli.dead_letters.content import CLOCK_DIFFERENCE_MAX_MS, RECREATED
 from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Producer, ShareConsumer
-from tests.clients.both_brokers import address, kafka
 from tests.clients.cluster import Cluster, unique
 from tests.clients.letters import (
     EXCEEDED,
@@ -35,7 +34,7 @@ from tests.clients.letters import (
 from tests.clients.polling import eventually
 from tests.clients.secured_kafka import PASSWORD, Secured, secured
 
-__all__ = ["address", "kafka", "secured"]
+__all__ = ["secured"]
 
 pytestmark = pytest.mark.barnabas
 

@@ -44,7 +44,7 @@ every_transcript = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def jvm() -> Iterator[ShareProbe]:
     """A JVM without a broker."""
     probe = ShareProbe("")

@@ -29,6 +29,28 @@ class InstalledBarnabas(LocalBroker):
         return [str(installed_barnabas()), "serve", "--listen", self.address, "--data-dir", data, *settings]
 
 
+class SharedBrokers:
+    """Running brokers that tests share, one of each kind, started when a test first needs it.
+
+    They are not to be stopped or killed; topics and groups have names of their own in each test.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._started: dict[str, LocalBroker] = {}
+
+    def __getitem__(self, kind: str) -> LocalBroker:
+        if kind not in self._started:
+            broker = self._started[kind] = new_broker(kind, self._directory / kind)
+            broker.start()
+        return self._started[kind]
+
+    def kill(self) -> None:
+        """An orderly end may wait a minute for clients that are gone."""
+        for broker in self._started.values():
+            broker.kill()
+
+
 def new_broker(kind: str, directory: Path) -> LocalBroker:
     """A broker of one of the `KINDS` that has not been started, with short locks and joins allowed."""
     if kind == "barnabas":

@@ -14,7 +14,7 @@ from benchmarks.brokers.process import LocalBroker
 from pyspark.sql import SparkSession
 
 from tests.clients.cluster import Cluster
-from tests.pipeline.brokers import KINDS, new_broker
+from tests.pipeline.brokers import KINDS, SharedBrokers, new_broker
 from tests.pipeline.local_spark import local_session
 from tests.pipeline.spark_jars import spark_class_path
 
@@ -46,14 +46,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    """A running broker that tests share, once of each kind: not to be stopped or killed."""
-    kind: str = request.param
-    shared = new_broker(kind, tmp_path_factory.mktemp("brokers") / kind)
-    shared.start()
+@pytest.fixture(scope="session")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBrokers]:
+    """By kind, the brokers that the tests of this process share."""
+    shared = SharedBrokers(tmp_path_factory.mktemp("brokers"))
     yield shared
-    shared.kill()  # an orderly end may wait a minute for clients that are gone
+    shared.kill()
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def broker(request: pytest.FixtureRequest, brokers: SharedBrokers) -> LocalBroker:
+    """The shared broker of each kind."""
+    kind: str = request.param
+    return brokers[kind]
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.restoring import restore_topics
 from tests.clients.cluster import Cluster, unique
-from tests.pipeline.brokers import KINDS, new_broker
+from tests.pipeline.brokers import KINDS, SharedBrokers, new_broker
 from tests.pipeline.export.both_ways import (
     abort_some,
     accept,
@@ -52,11 +52,10 @@ from tests.pipeline.export.both_ways import (
 pytestmark = pytest.mark.timeout(300)
 
 WAYS = [("barnabas", "kafka"), ("kafka", "barnabas")]
-Brokers = dict[str, LocalBroker]
 
 
 @pytest.fixture(params=WAYS, ids="-to-".join)
-def way(request: pytest.FixtureRequest, brokers: Brokers) -> tuple[LocalBroker, LocalBroker]:
+def way(request: pytest.FixtureRequest, brokers: SharedBrokers) -> tuple[LocalBroker, LocalBroker]:
     source, target = request.param
     return brokers[source], brokers[target]
 
@@ -93,7 +92,7 @@ def test_records_settings_and_groups_arrive_unchanged(
 
 
 def test_a_group_with_only_its_start_offset_gets_records_accepted_out_of_order_again(
-    brokers: Brokers, spark: SparkSession, tmp_path: Path
+    brokers: SharedBrokers, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]
     cluster = Cluster(source.address)
@@ -116,7 +115,9 @@ def test_a_group_with_only_its_start_offset_gets_records_accepted_out_of_order_a
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_target_that_gives_up_earlier_delivers_every_record_once_more(brokers: Brokers, kind: str) -> None:
+def test_a_target_that_gives_up_earlier_delivers_every_record_once_more(
+    brokers: SharedBrokers, kind: str
+) -> None:
     target = brokers[kind]
     cluster = Cluster(target.address)
     topic, group_id = cluster.topic(), cluster.group()
@@ -166,7 +167,7 @@ def test_the_offsets_of_ordinary_groups_come_along(
 
 
 def test_ranges_that_were_committed_individually_come_along(
-    brokers: Brokers, spark: SparkSession, tmp_path: Path
+    brokers: SharedBrokers, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = brokers["barnabas"], new_broker("barnabas", tmp_path / "target")
     exported, wanted = exported_ranges(source, spark, tmp_path / "export")
@@ -183,7 +184,7 @@ def test_ranges_that_were_committed_individually_come_along(
 
 
 def test_a_target_that_keeps_no_ranges_gets_the_committed_offset(
-    brokers: Brokers, spark: SparkSession, tmp_path: Path
+    brokers: SharedBrokers, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]
     exported, wanted = exported_ranges(source, spark, tmp_path)
@@ -232,7 +233,7 @@ def test_a_log_gives_the_same_files_as_its_broker(
     assert digests[0] == digests[1]
 
 
-def test_the_data_directory_of_another_cluster_is_refused(brokers: Brokers) -> None:
+def test_the_data_directory_of_another_cluster_is_refused(brokers: SharedBrokers) -> None:
     topic = Cluster(brokers["barnabas"].address).topic()
     other = str(brokers["kafka"].directory / "data")
     request = export_request(brokers["barnabas"], topic, data_directories=(other,))

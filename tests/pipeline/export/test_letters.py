@@ -21,6 +21,7 @@ from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from tests.clients.cluster import Cluster, unique
 from tests.clients.polling import eventually
+from tests.pipeline.brokers import SharedBrokers
 from tests.pipeline.export.both_ways import (
     export_request,
     left_for,
@@ -71,7 +72,7 @@ def lettered_group(letter_topic: str) -> dict[str, str]:
     return {"share.auto.offset.reset": "earliest", TOPIC_NAME: letter_topic}
 
 
-def test_held_letters_are_exported_and_written_after_the_restore(brokers: dict[str, LocalBroker]) -> None:
+def test_held_letters_are_exported_and_written_after_the_restore(brokers: SharedBrokers) -> None:
     broker = brokers["barnabas"]
     cluster = Cluster(broker.address)
     topic, closed = cluster.topic(), cluster.topic(name=unique("dlq.letters"))
@@ -104,7 +105,7 @@ def test_held_letters_are_exported_and_written_after_the_restore(brokers: dict[s
     assert len(left_for(broker, target, topic)) == RECORD_COUNT // 3, "the released records"
 
 
-def test_records_that_are_archived_already_get_no_second_letter(brokers: dict[str, LocalBroker]) -> None:
+def test_records_that_are_archived_already_get_no_second_letter(brokers: SharedBrokers) -> None:
     broker = brokers["barnabas"]
     topic, letter_topic = Cluster(broker.address).topic(), unique("dlq.letters")
     produce_all_kinds(broker, topic, 0, RECORD_COUNT)
@@ -122,7 +123,7 @@ def test_records_that_are_archived_already_get_no_second_letter(brokers: dict[st
     assert left == {None if number % 5 == 0 else f"value {number}".encode() for number in open_numbers}
 
 
-def test_a_target_without_dead_letters_is_reported(brokers: dict[str, LocalBroker]) -> None:
+def test_a_target_without_dead_letters_is_reported(brokers: SharedBrokers) -> None:
     broker = brokers["barnabas"]
     topic, group_id = Cluster(broker.address).topic(), unique("target")
     produce_all_kinds(broker, topic, 0, RECORD_COUNT)

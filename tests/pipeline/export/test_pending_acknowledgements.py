@@ -10,6 +10,7 @@ from barnabas.client import Producer, ShareConsumer, ShareRecord
 from barnabas.pipeline.export.manifest import ACCEPTED, AVAILABLE, ShareGroup
 from barnabas.pipeline.export.planning import plan_export
 from tests.clients.cluster import Cluster, unique
+from tests.pipeline.brokers import SharedBrokers
 from tests.pipeline.export.both_ways import export_request, produce_all_kinds
 
 RECORD_COUNT = 6
@@ -26,7 +27,7 @@ async def exported(broker: LocalBroker, topic: str, group_id: str) -> list[tuple
     ]
 
 
-def test_an_open_transaction_is_exported_as_an_aborted_one(brokers: dict[str, LocalBroker]) -> None:
+def test_an_open_transaction_is_exported_as_an_aborted_one(brokers: SharedBrokers) -> None:
     broker = brokers["barnabas"]
     cluster = Cluster(broker.address)
     topic, group_id = cluster.topic(), unique("copiers")

@@ -24,7 +24,7 @@ from barnabas.pipeline.export.restore_partition import restore_partition
 from barnabas.pipeline.export.restore_state import BEGUN, encode_state, file_name
 from barnabas.pipeline.export.restoring import partition_tasks, plan_restore, restore_topics
 from tests.clients.cluster import Cluster
-from tests.pipeline.brokers import KINDS
+from tests.pipeline.brokers import KINDS, SharedBrokers
 from tests.pipeline.export.both_ways import (
     accept,
     delete_topic,
@@ -43,12 +43,11 @@ from tests.pipeline.export.both_ways import (
 
 pytestmark = pytest.mark.timeout(300)
 
-Brokers = dict[str, LocalBroker]
 RECORD_COUNT = 200
 
 
 @pytest.fixture
-def topic(brokers: Brokers) -> str:
+def topic(brokers: SharedBrokers) -> str:
     """One of 200 records in one partition of the source, with a setting of its own."""
     name = Cluster(brokers["barnabas"].address).topic(max_message_bytes="100000")
     produce_all_kinds(brokers["barnabas"], name, 0, RECORD_COUNT)
@@ -56,7 +55,7 @@ def topic(brokers: Brokers) -> str:
 
 
 @pytest.fixture
-def exported(brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path) -> Path:
+def exported(brokers: SharedBrokers, spark: SparkSession, topic: str, tmp_path: Path) -> Path:
     """The directory of the topic's export."""
     export_topics(spark, export_request(brokers["barnabas"], topic), str(tmp_path / "out"))
     return tmp_path / "out"
@@ -74,7 +73,7 @@ def stop_export(broker: LocalBroker, topic: str, location: Path) -> Manifest:
 
 
 def test_an_export_goes_on_with_the_plan_that_it_had(
-    brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path
+    brokers: SharedBrokers, spark: SparkSession, topic: str, tmp_path: Path
 ) -> None:
     source = brokers["barnabas"]
     group = Cluster(source.address).group()
@@ -93,7 +92,7 @@ def test_an_export_goes_on_with_the_plan_that_it_had(
 
 
 def test_another_export_is_not_mixed_into_one_that_was_stopped(
-    brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path
+    brokers: SharedBrokers, spark: SparkSession, topic: str, tmp_path: Path
 ) -> None:
     source = brokers["barnabas"]
     stop_export(source, topic, tmp_path)
@@ -103,7 +102,7 @@ def test_another_export_is_not_mixed_into_one_that_was_stopped(
 
 
 def test_a_whole_export_is_not_overwritten(
-    brokers: Brokers, spark: SparkSession, topic: str, exported: Path
+    brokers: SharedBrokers, spark: SparkSession, topic: str, exported: Path
 ) -> None:
     with pytest.raises(PipelineError, match="holds a complete export"):
         export_topics(spark, export_request(brokers["barnabas"], topic), str(exported))
@@ -132,7 +131,7 @@ def stop_restore(target: LocalBroker, exported: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_restore_goes_on_behind_the_records_that_arrived(
-    brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
+    brokers: SharedBrokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = brokers["kafka"]
     stop_restore(target, exported, monkeypatch)
@@ -141,7 +140,7 @@ def test_a_restore_goes_on_behind_the_records_that_arrived(
 
 
 def test_a_restore_that_goes_on_keeps_settings_changed_meanwhile(
-    brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
+    brokers: SharedBrokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = brokers["kafka"]
     stop_restore(target, exported, monkeypatch)
@@ -153,7 +152,7 @@ def test_a_restore_that_goes_on_keeps_settings_changed_meanwhile(
 
 
 def test_a_restore_that_is_done_is_not_done_again(
-    brokers: Brokers, spark: SparkSession, exported: Path
+    brokers: SharedBrokers, spark: SparkSession, exported: Path
 ) -> None:
     restore_topics(spark, restore_request(brokers["kafka"]), str(exported))
     with pytest.raises(PipelineError, match="was restored into this cluster already"):
@@ -161,7 +160,7 @@ def test_a_restore_that_is_done_is_not_done_again(
 
 
 def test_records_of_other_producers_are_recognized(
-    brokers: Brokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
+    brokers: SharedBrokers, spark: SparkSession, topic: str, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = brokers["kafka"]
     stop_restore(target, exported, monkeypatch)
@@ -171,7 +170,7 @@ def test_records_of_other_producers_are_recognized(
 
 
 def test_a_topic_with_records_is_refused_unless_they_may_be_appended_to(
-    brokers: Brokers, spark: SparkSession, topic: str, exported: Path
+    brokers: SharedBrokers, spark: SparkSession, topic: str, exported: Path
 ) -> None:
     target = brokers["kafka"]
     Cluster(target.address).topic(name=topic)
@@ -218,27 +217,27 @@ def remove_the_manifest(exported: Path) -> None:
     ],
 )
 def test_an_incomplete_export_is_not_restored(
-    brokers: Brokers, exported: Path, damage: Callable[[Path], None], told: str
+    brokers: SharedBrokers, exported: Path, damage: Callable[[Path], None], told: str
 ) -> None:
     damage(exported)
     with pytest.raises(PipelineError, match=told):
         plan_restore(restore_request(brokers["kafka"]), str(exported))
 
 
-def test_a_topic_with_other_partitions_is_refused(brokers: Brokers, topic: str, exported: Path) -> None:
+def test_a_topic_with_other_partitions_is_refused(brokers: SharedBrokers, topic: str, exported: Path) -> None:
     Cluster(brokers["kafka"].address).topic(2, name=topic)
     with pytest.raises(PipelineError, match="has 2 partitions, and was exported with 1"):
         plan_restore(restore_request(brokers["kafka"]), str(exported))
 
 
-def test_a_group_that_is_not_there_is_named(brokers: Brokers, topic: str) -> None:
+def test_a_group_that_is_not_there_is_named(brokers: SharedBrokers, topic: str) -> None:
     request = export_request(brokers["barnabas"], topic, groups=("missing",))
     with pytest.raises(OptionError, match=r"^--groups: there is no group 'missing'"):
         asyncio.run(plan_export(request))
 
 
 @pytest.fixture
-def unchanged(brokers: Brokers, topic: str, tmp_path: Path) -> Iterator[None]:
+def unchanged(brokers: SharedBrokers, topic: str, tmp_path: Path) -> Iterator[None]:
     """Checks that no file and no topic is created."""
     before = files_of(tmp_path), topic_names(brokers["kafka"]), topic_names(brokers["barnabas"])
     yield
@@ -247,7 +246,7 @@ def unchanged(brokers: Brokers, topic: str, tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_dry_export_prints_counts_and_sizes(
-    brokers: Brokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    brokers: SharedBrokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = ["--servers", brokers["barnabas"].address]
     assert (
@@ -264,7 +263,7 @@ def test_a_dry_export_prints_counts_and_sizes(
 
 @pytest.mark.usefixtures("exported", "unchanged")
 def test_a_dry_restore_prints_its_plan(
-    brokers: Brokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    brokers: SharedBrokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--from", str(tmp_path / "out"), "--servers", brokers["kafka"].address]
     assert main(["pipeline", "restore", *arguments, "--dry-run"]) == 0
@@ -274,7 +273,7 @@ def test_a_dry_restore_prints_its_plan(
 
 
 def test_records_that_a_group_accepted_before_a_stop_are_not_delivered_again(
-    brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    brokers: SharedBrokers, spark: SparkSession, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = brokers["barnabas"], brokers["kafka"]
     group = Cluster(source.address).group()
@@ -287,7 +286,7 @@ def test_records_that_a_group_accepted_before_a_stop_are_not_delivered_again(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_restore_that_was_stopped_after_the_groups_were_set_sets_them_to_the_same_again(
-    brokers: Brokers, spark: SparkSession, topic: str, tmp_path: Path, kind: str
+    brokers: SharedBrokers, spark: SparkSession, topic: str, tmp_path: Path, kind: str
 ) -> None:
     source, target = brokers["barnabas"], brokers[kind]
     group = Cluster(source.address).group()
