@@ -38,8 +38,8 @@ help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others;'
 	@echo "             SERVE='--set log.flush=always' adds options of barnabas serve"
-	@echo 'make test    run the tests without Spark in a process for each core and one more, or the tests TESTS=... in one process'
-	@echo 'make test-spark   run the tests that start Spark, with a process for each core'
+	@echo 'make test    run the fast tests in a process for each core and one more, or the tests TESTS=... in one process'
+	@echo 'make test-spark   run the tests of the pipeline on Spark and beside Apache Kafka, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
 	@echo '             PART=1/3 runs the first third of these tests'
 	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka; with KILLS=... kills of'
@@ -80,10 +80,10 @@ IN_PROCESSES := --numprocesses auto --dist loadscope
 IN_MORE_PROCESSES = --numprocesses $(shell $(BIN)/python -c 'import os; print(len(os.sched_getaffinity(0)) + 1)') --dist loadscope
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or matrix or long or clients or release or images)' $(IN_MORE_PROCESSES))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or kafka or matrix or long or clients or release or images)' $(IN_MORE_PROCESSES))
 
 test-spark: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m 'spark and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/pipeline -m '(spark or kafka) and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
 
 matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)

@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissing
 MARKERS = {
     "barnabas": "starts, kills or abuses a broker process of its own",
     "spark": "uses the Spark session of the test process; every test with the fixture `spark` has the marker",
+    "kafka": "a test of the pipeline without Spark that starts Apache Kafka",
     "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",

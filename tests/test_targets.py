@@ -14,6 +14,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 FOLDER_OF_MARKER = {
     "clients": "clients",
     "spark": "pipeline",
+    "kafka": "pipeline",
     "matrix": "pipeline",
     "long": "pipeline",
     "release": "release",

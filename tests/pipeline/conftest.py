@@ -21,13 +21,13 @@ from tests.pipeline.spark_jars import spark_class_path
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of Spark with Apache Kafka are for `make matrix`; those without Spark are for every day."""
+    """Tests of Spark with Apache Kafka are for `make matrix`, those without Spark for `make test-spark`."""
     for item in items:
         parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
         is_of_matrix = item.get_closest_marker("matrix") is not None
         uses_spark = is_of_matrix or "spark" in getattr(item, "fixturenames", ())
-        if uses_spark and "kafka" in (parameters.get("broker"), parameters.get("kind")):
-            item.add_marker(pytest.mark.long)
+        if "kafka" in (parameters.get("broker"), parameters.get("kind")):
+            item.add_marker(pytest.mark.long if uses_spark else pytest.mark.kafka)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ from tests.pipeline.export.both_ways import (
     work,
 )
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.kafka]
 
 WAYS = [("barnabas", "kafka"), ("kafka", "barnabas")]
 

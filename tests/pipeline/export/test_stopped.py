@@ -41,7 +41,7 @@ from tests.pipeline.export.both_ways import (
     work,
 )
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.kafka]
 
 RECORD_COUNT = 200
 
