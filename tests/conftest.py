@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissing
 MARKERS = {
     "barnabas": "starts, kills or abuses a broker process of its own",
     "spark": "uses the Spark session of the test process; every test with the fixture `spark` has the marker",
-    "kafka": "a test of the pipeline without Spark that starts Apache Kafka",
+    "kafka": "starts Apache Kafka for the pipeline without Spark",
     "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
     "clients": "needs many clients or takes long; only with --clients",
     "long": "takes long; only with --matrix-repeats",
@@ -24,7 +24,7 @@ MARKERS = {
 }
 KILLS = 20
 _APART = "tests/clients/test_tool_transcripts.py"
-"""The file whose tests are parts of their own: they take long, and each starts a broker for itself."""
+"""The file whose tests are parts of their own: most take long, and they share nothing except a JVM."""
 _LONGEST = ("tests/simulation/", _APART)
 """The parts with these beginnings take longest, and begin first."""
 _WAITING = ("pipeline", "clients")
@@ -191,8 +191,8 @@ def _function(nodeid: str) -> str:
 
 
 def part_of(nodeid: str) -> str:
-    """The file of a test; of `tests/pipeline/export/test_x.py::test_...` the folder, `pipeline/export`; of a
-    test that is a part of its own all of its id.
+    """The file of a test; of `tests/pipeline/export/test_x.py::test_...` the folder, `pipeline/export`; the
+    whole id of a test that is a part of its own.
     """
     file = nodeid.partition("::")[0]
     if file == _APART:

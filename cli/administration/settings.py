@@ -69,10 +69,11 @@ async def change_settings(
     Raises `ConsumerError`, and `NotFoundError` for an unknown name; then nothing is changed.
     """
     async with target.administer() as admin:
+        before = await describe_settings(admin, resource)
         if resource.name != ALL_BROKERS:  # the broker lists only those of them that are set
-            _check_names(changes, [one.name for one in await describe_settings(admin, resource)])
+            _check_names(changes, [one.name for one in before])
         await alter_settings(admin, resource, changes)
-        settings = await describe_after(admin, resource, changes)
+        settings = await describe_after(admin, resource, changes, before)
     printer.table([_row(resource, one) for one in settings if one.name in changes], _COLUMNS)
 
 

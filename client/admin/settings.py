@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
@@ -26,8 +26,8 @@ ALL_BROKERS: Final = ""
 """As the name of a resource of type BROKER: the defaults of all brokers."""
 
 _PROPAGATION_SECONDS: Final = 2.0
-"""How long a broker may take to learn of a change that its controller has confirmed. One of Apache Kafka
-takes some milliseconds, one of Barnabas none."""
+"""How long a broker may take to learn of a change that its controller has confirmed. Apache Kafka takes some
+milliseconds, Barnabas none."""
 _LOOK_AGAIN_SECONDS: Final = 0.05
 
 _Request = TypeVar("_Request")
@@ -130,21 +130,33 @@ async def alter_settings(
 
 
 async def describe_after(
-    connection: AdminConnection, resource: Resource, changes: Mapping[str, str | None]
+    connection: AdminConnection,
+    resource: Resource,
+    changes: Mapping[str, str | None],
+    before: Iterable[Setting],
 ) -> list[Setting]:
-    """All settings of the resource, once the broker knows these changes, which `alter_settings` made.
+    """Wait until the broker describes these changes, which `alter_settings` made, and return all settings.
 
-    A broker may write a value in another way, or may need longer than two seconds: the settings are then
-    those of that time. Raises the errors of `describe_settings`.
+    `before` are the settings before the changes. The wait ends after two seconds in any case: a value that
+    the broker writes in another way, and that was the same before, looks like one that is not known yet.
+    Raises the errors of `describe_settings`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PROPAGATION_SECONDS
+    old = _own_settings(resource, before)
     while True:
         settings = await describe_settings(connection, resource)
-        own = {one.name: one for one in settings if one.source is _own_source(resource)}
-        if all(_is_known(own.get(name), value) for name, value in changes.items()) or loop.time() >= deadline:
+        new = _own_settings(resource, settings)
+        is_known = all(_is_known(value, old.get(name), new.get(name)) for name, value in changes.items())
+        if is_known or loop.time() >= deadline:
             return settings
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _own_settings(resource: Resource, settings: Iterable[Setting]) -> dict[str, Setting]:
+    """By name, those that are set for the resource itself."""
+    source = _own_source(resource)
+    return {one.name: one for one in settings if one.source is source}
 
 
 def _own_source(resource: Resource) -> Source:
@@ -158,11 +170,14 @@ def _own_source(resource: Resource) -> Source:
             return Source.ALL_BROKERS if resource.name == ALL_BROKERS else Source.BROKER
 
 
-def _is_known(own: Setting | None, value: str | None) -> bool:
-    """Whether a broker that describes the own setting so knows that it was changed to the value."""
-    if own is None or value is None:
-        return own is None and value is None
-    return own.is_sensitive or own.value == value
+def _is_known(value: str | None, old: Setting | None, new: Setting | None) -> bool:
+    """Whether `new`, the described setting of the resource itself, shows the change to the value from `old`.
+
+    A setting is None if the resource has no value of its own, and the value None for a deletion.
+    """
+    if new is None or value is None:
+        return new is None and value is None
+    return new.is_sensitive or new.value == value or new != old
 
 
 async def _ask(

@@ -60,9 +60,11 @@ def bootstrap(pytestconfig: pytest.Config, shared_broker: BrokerProcess | None) 
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an Apache Kafka that tests share."""
     broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", TEST_SETTINGS)
-    broker.start()
-    yield broker.address
-    broker.kill()
+    try:
+        broker.start()
+        yield broker.address
+    finally:
+        broker.kill()
 
 
 @pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])

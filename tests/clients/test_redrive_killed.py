@@ -40,14 +40,16 @@ KILLED = -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def barnabas(barnabas_command: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingProxy]:
+def barnabas_proxy(
+    barnabas_command: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KillingProxy]:
     directory = tmp_path_factory.mktemp("broker") / "data"
     with proxied_barnabas(barnabas_command, directory, CLIENT_ID, WRITES) as proxy:
         yield proxy
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingProxy]:
+def kafka_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingProxy]:
     with proxying(CLIENT_ID, WRITES) as proxy:
         advertised = {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}
         broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", {**TEST_SETTINGS, **advertised})
@@ -61,7 +63,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingProxy]:
 
 @pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])
 def proxy(request: pytest.FixtureRequest) -> KillingProxy:
-    found: KillingProxy = request.getfixturevalue(request.param)
+    found: KillingProxy = request.getfixturevalue(f"{request.param}_proxy")
     return found
 
 

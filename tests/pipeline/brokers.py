@@ -37,17 +37,24 @@ class SharedBrokers:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._started: dict[str, LocalBroker] = {}
+        self._brokers: dict[str, LocalBroker] = {}
+        self._failures: dict[str, Exception] = {}
 
     def __getitem__(self, kind: str) -> LocalBroker:
-        if kind not in self._started:
-            broker = self._started[kind] = new_broker(kind, self._directory / kind)
-            broker.start()
-        return self._started[kind]
+        """The broker; raises the error of its start for each test that needs it."""
+        if kind not in self._brokers:
+            self._brokers[kind] = new_broker(kind, self._directory / kind)
+            try:
+                self._brokers[kind].start()
+            except Exception as error:
+                self._failures[kind] = error
+        if kind in self._failures:
+            raise self._failures[kind]
+        return self._brokers[kind]
 
     def kill(self) -> None:
-        """An orderly end may wait a minute for clients that are gone."""
-        for broker in self._started.values():
+        """Kill them: an orderly end may wait a minute for clients that are gone."""
+        for broker in self._brokers.values():
             broker.kill()
 
 

@@ -49,7 +49,7 @@ from tests.pipeline.export.both_ways import (
     work,
 )
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.kafka]
+pytestmark = pytest.mark.timeout(300)
 
 WAYS = [("barnabas", "kafka"), ("kafka", "barnabas")]
 
@@ -233,6 +233,7 @@ def test_a_log_gives_the_same_files_as_its_broker(
     assert digests[0] == digests[1]
 
 
+@pytest.mark.kafka
 def test_the_data_directory_of_another_cluster_is_refused(brokers: SharedBrokers) -> None:
     topic = Cluster(brokers["barnabas"].address).topic()
     other = str(brokers["kafka"].directory / "data")

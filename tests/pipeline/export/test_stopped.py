@@ -41,7 +41,7 @@ from tests.pipeline.export.both_ways import (
     work,
 )
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.kafka]
+pytestmark = pytest.mark.timeout(300)
 
 RECORD_COUNT = 200
 
@@ -244,6 +244,7 @@ def unchanged(brokers: SharedBrokers, topic: str, tmp_path: Path) -> Iterator[No
     assert (files_of(tmp_path), topic_names(brokers["kafka"]), topic_names(brokers["barnabas"])) == before
 
 
+@pytest.mark.kafka
 @pytest.mark.usefixtures("unchanged")
 def test_a_dry_export_prints_counts_and_sizes(
     brokers: SharedBrokers, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
