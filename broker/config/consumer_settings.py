@@ -5,7 +5,6 @@ group, with the names of Apache Kafka 4.3. Pure.
 from barnabas.broker.config.bounded_setting import timing_settings
 from barnabas.broker.config.setting import (
     Check,
-    Scope,
     Setting,
     SettingType,
     Value,
@@ -13,6 +12,7 @@ from barnabas.broker.config.setting import (
     at_least,
     invalid,
     one_of,
+    own_group_setting,
     quoted,
 )
 from barnabas.coordinator.assignor.consumer_assignors import CONSUMER_ASSIGNORS
@@ -78,14 +78,11 @@ CONSUMER_SETTINGS = (
 
 CONSUMER_GROUP_SETTINGS = (
     *(bounded.group_setting() for bounded in CONSUMER_BOUNDED_SETTINGS),
-    Setting(
+    own_group_setting(
         "individual.commit.order",
         _STRING,
         "none",
         "'partition': a transactional commit of ranges is answered when it reaches the stable offset.",
         one_of("none", "partition"),
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
 )

@@ -5,7 +5,16 @@ letters that work.
 """
 
 from barnabas.broker.config.errors import InvalidValueError
-from barnabas.broker.config.setting import Scope, Setting, SettingType, Value, allows, invalid, one_of
+from barnabas.broker.config.setting import (
+    Scope,
+    Setting,
+    SettingType,
+    Value,
+    allows,
+    invalid,
+    one_of,
+    own_group_setting,
+)
 from barnabas.coordinator.metadata.topic_names import invalid_topic_name
 
 TOPIC_NAME = "errors.deadletterqueue.topic.name"
@@ -79,24 +88,18 @@ DEAD_LETTER_GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    Setting(
+    own_group_setting(
         COPIES_HEADERS,
         _BOOLEAN,
         False,
         "Whether dead letters that copy the record have its headers, too.",
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    Setting(
+    own_group_setting(
         ON_FAILURE,
         _STRING,
         HOLD,
         "A record whose dead letter cannot be written waits for it ('hold'), or is archived without it "
         "('archive').",
         one_of(HOLD, ARCHIVE),
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
 )

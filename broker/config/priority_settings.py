@@ -1,6 +1,6 @@
 """The settings of a share group for the priorities of records. Pure."""
 
-from barnabas.broker.config.setting import Check, Scope, Setting, SettingType, Value, allows, between, invalid
+from barnabas.broker.config.setting import SettingType, Value, allows, between, invalid, own_group_setting
 from barnabas.share.partition.limits import NO_PRIORITIES
 
 HEADER_NAME = "share.priority.header"
@@ -21,31 +21,26 @@ def _header_name(name: str, value: Value) -> None:
         raise invalid(name, value, f"Value must have at most {HEADER_NAME_LENGTH_MAX} characters")
 
 
-def _number(name: str, default: int, doc: str, check: Check) -> Setting:
-    return Setting(name, SettingType.INT, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
-
-
 PRIORITY_GROUP_SETTINGS = (
-    Setting(
+    own_group_setting(
         HEADER_NAME,
         SettingType.STRING,
         NO_PRIORITIES.header_name,
         "The name of the header with a record's priority, one digit: 9 is delivered first, and 0, or a "
         "record without the header, last. Empty: no priorities.",
         _header_name,
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    _number(
+    own_group_setting(
         WINDOW_RECORDS,
+        SettingType.INT,
         NO_PRIORITIES.window_records,
         "With share.priority.header: the number of deliverable records among which the most urgent ones are "
         "chosen.",
         between(1, WINDOW_RECORDS_MAX),
     ),
-    _number(
+    own_group_setting(
         OVERTAKEN_MAX,
+        SettingType.INT,
         NO_PRIORITIES.overtaken_max,
         "With share.priority.header: a record that this number of deliveries has overtaken comes first.",
         between(1, OVERTAKEN_MAX_MAX),

@@ -86,6 +86,13 @@ class Setting:
         return value
 
 
+def own_group_setting(
+    name: str, type_: SettingType, default: Value, doc: str, check: Check | None = None
+) -> Setting:
+    """A setting that Apache Kafka does not know, and that any group can set at any time."""
+    return Setting(name, type_, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
+
+
 def render(value: Value) -> str | None:
     """`value` as Kafka writes it in a response; None stays None."""
     match value:

@@ -19,6 +19,7 @@ from barnabas.broker.config.setting import (
     between,
     invalid,
     one_of,
+    own_group_setting,
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
@@ -178,11 +179,6 @@ def _auto_offset_reset_check(name: str, value: Value) -> None:
         )
 
 
-def _own_number(name: str, type_: SettingType, default: float, doc: str, check: Check) -> Setting:
-    """A number that Apache Kafka does not know, and that any group can set."""
-    return Setting(name, type_, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
-
-
 SHARE_GROUP_SETTINGS = (
     *(bounded.group_setting() for bounded in SHARE_BOUNDED_SETTINGS),
     Setting(
@@ -224,81 +220,69 @@ SHARE_GROUP_SETTINGS = (
         scope=Scope.GROUP,
         dynamic=True,
     ),
-    Setting(
+    own_group_setting(
         "share.record.limit.force",
         _BOOLEAN,
         False,
         "Whether a fetch never acquires more records than it asks for, also if the client cannot say so.",
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    Setting(
+    own_group_setting(
         "share.order",
         _STRING,
         "none",
         "'key': records of one key are delivered in the order of their offsets, and not two at a time.",
         one_of("none", "key"),
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    Setting(
+    own_group_setting(
         "share.order.key.in.flight.max",
         _INT,
         1,
         "With share.order=key: the most records of one key that are delivered together, to one member.",
         between(1, KEY_RUN_MAX),
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    _own_number(
+    own_group_setting(
         "share.retry.backoff.ms",
         _LONG,
         0,
         "The delay before a record is delivered again, after its first delivery has failed. 0: no delay.",
         between(0, DELAY_MS_MAX),
     ),
-    _own_number(
+    own_group_setting(
         "share.retry.backoff.max.ms",
         _LONG,
         60_000,
         "The longest delay of a record, whether by share.retry.backoff.ms or at the request of a consumer.",
         between(0, DELAY_MS_MAX),
     ),
-    _own_number(
+    own_group_setting(
         "share.retry.backoff.multiplier",
         _DOUBLE,
         2.0,
         "The factor by which the delay grows with each delivery.",
         between(1, _RETRY_MULTIPLIER_MAX),
     ),
-    _own_number(
+    own_group_setting(
         "share.retry.backoff.jitter",
         _DOUBLE,
         0.2,
         "Each delay is shortened by a random part of it, at most this part.",
         between(0, 1),
     ),
-    _own_number(
+    own_group_setting(
         "share.delivery.delay.ms",
         _LONG,
         0,
         "The age from which on new records are delivered. Reading stops at the first younger one. 0: none.",
         between(0, WAIT_MS_MAX),
     ),
-    Setting(
+    own_group_setting(
         "share.delay.header",
         _STRING,
         "",
         "The name of the record header with a delay of its own for the record, in milliseconds as digits. "
         "Empty: no header is read.",
-        scope=Scope.GROUP,
-        dynamic=True,
-        ours=True,
     ),
-    _own_number(
+    own_group_setting(
         "share.delayed.records.max",
         _INT,
         10_000,
@@ -306,7 +290,7 @@ SHARE_GROUP_SETTINGS = (
         "one.",
         between(1, DELAYED_RECORDS_MAX),
     ),
-    _own_number(
+    own_group_setting(
         "share.record.ttl.ms",
         _LONG,
         0,

@@ -137,7 +137,7 @@ class Dispatcher:
             response = reply.result()
         elif isinstance(reply, Awaitable):
             if meter is not None:
-                meter.pause()
+                meter.stop_clock()
             return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)
         else:
             response = reply
@@ -148,7 +148,7 @@ class Dispatcher:
     def answer(self, pending: PendingAnswer, response: Response) -> Answer:
         """The frame for a request whose wait has ended with `response`."""
         if pending.meter is not None:
-            pending.meter.resume()
+            pending.meter.start_clock()
         answer = encode_answer(pending.spec, pending.header, response, pending.meter)
         waited_ms = self._monotonic_ms() - pending.handled_ms
         measures = self._measures[pending.header.api_key]

@@ -1,4 +1,4 @@
-"""Charges a request to its client's quotas: a meter runs from the arrival of the request to its answer.
+"""Charges a request to its client's quotas: a meter exists from the arrival of the request to its answer.
 
 Requests have a meter only if quotas are set. It counts the time for which the request occupies the loop or a
 thread, not its waits. A produce request's bytes are charged when it is answered, as in Apache Kafka. Handlers
@@ -25,23 +25,24 @@ T = TypeVar("T")
 class Meter:
     """The meter of one request."""
 
-    __slots__ = ("_api_key", "_busy_ns", "_client_id", "_quotas", "_request_bytes", "_resumed_ns")
+    __slots__ = ("_api_key", "_busy_ns", "_client_id", "_quotas", "_request_bytes", "_started_ns")
 
     def __init__(self, quotas: ClientQuotas, api_key: int, client_id: str | None, request_bytes: int) -> None:
-        """Runs from now on."""
+        """The clock runs from now on."""
         self._quotas = quotas
         self._api_key = api_key
         self._client_id = client_id or ""
         self._request_bytes = request_bytes
         self._busy_ns = 0
-        self._resumed_ns = perf_counter_ns()
+        self._started_ns = perf_counter_ns()
 
-    def pause(self) -> None:
+    def stop_clock(self) -> None:
         """The request begins to wait."""
-        self._busy_ns += perf_counter_ns() - self._resumed_ns
+        self._busy_ns += perf_counter_ns() - self._started_ns
 
-    def resume(self) -> None:
-        self._resumed_ns = perf_counter_ns()
+    def start_clock(self) -> None:
+        """The wait is over."""
+        self._started_ns = perf_counter_ns()
 
     def charge(self, charged_ms: int, *, is_answered: bool) -> int:
         """Charge the handled request; returns the client's throttle time in milliseconds.
@@ -49,7 +50,7 @@ class Meter:
         `charged_ms` is the throttle time from the handler's own charges; the longest one counts. The time of
         a request without an answer is not charged, because no answer could tell the client to wait.
         """
-        self.pause()
+        self.stop_clock()
         throttle_ms = charged_ms
         if self._api_key == ApiKey.PRODUCE:
             throttle_ms = max(throttle_ms, self._quotas.produced(self._client_id, self._request_bytes))
@@ -59,14 +60,14 @@ class Meter:
 
 
 def metered(meter: Meter | None, function: Callable[[], T]) -> T:
-    """The result of `function`. If there is a meter, which must be paused, it counts the time of the call."""
+    """The result of `function`. A meter, whose clock must be stopped, counts the time of the call."""
     if meter is None:
         return function()
-    meter.resume()
+    meter.start_clock()
     try:
         return function()
     finally:
-        meter.pause()
+        meter.stop_clock()
 
 
 def charged_ms(response: Entity) -> int:

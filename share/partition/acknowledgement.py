@@ -27,7 +27,7 @@ from barnabas.share.partition.in_flight_batch import (
     InFlightBatch,
     InFlightRun,
 )
-from barnabas.share.partition.limits import LETTER_CAUSES, ShareLimits
+from barnabas.share.partition.limits import ACKNOWLEDGED_LETTER_CAUSES, ShareLimits
 from barnabas.share.partition.overtaken import give_back, isolated, overtaken
 from barnabas.share.partition.release_delays import Segment, by_delay, check_delays
 
@@ -281,7 +281,7 @@ def decide_runs(
         condition: Condition | None = None
         if target is AVAILABLE and run.delivery_count >= limits.delivery_count_max:
             state, why = ARCHIVED, Cause.DELIVERY_LIMIT
-        if limits.letter_place is not None and why in LETTER_CAUSES:
+        if limits.letter_place is not None and why in ACKNOWLEDGED_LETTER_CAUSES:
             state, condition = ARCHIVING, limits.letter_place._replace(reason=why)
             decision.add_letter(run, condition)
         elif state is AVAILABLE:

@@ -101,8 +101,11 @@ class ShareLimits(NamedTuple):
         return bool(self.key_run_max or self.priority.header_name)
 
 
-LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
-"""A record archived for one of these causes gets a dead letter, if the group has them."""
+ACKNOWLEDGED_LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
+"""The causes by which an acknowledgement leads to a dead letter, if the group has them.
+
+`locks` has the other ways to a dead letter: ended locks at the limit, expired records, administrators.
+"""
 
 
 _UNTHROTTLED_COUNT_MIN = 2

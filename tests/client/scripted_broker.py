@@ -17,6 +17,8 @@ from tests.conformance.messages import message, message_type, written
 from tests.simulation.simulated_network import SimulatedNetwork
 
 PORT = 9092
+OTHER_PORT = 9093
+"""The port of a scripted broker beside the real one of a virtual world."""
 
 Answer = Callable[[int, bytes], bytes | None]
 """Makes the response's bytes, with its header, from the version and the request's body; None sends no
@@ -68,6 +70,23 @@ class ScriptedBroker(asyncio.Protocol):
 async def listen(answers: Mapping[ApiKey, Answer], port: int = PORT) -> None:
     """Listen on a port of the loop's network from now on."""
     client_loop().network.listen(lambda: ScriptedBroker(answers), port)
+
+
+async def listen_as_only_node(
+    answers: Mapping[ApiKey, tuple[int, Answer]], *topics: Mapping[str, Any]
+) -> None:
+    """Listen on OTHER_PORT as node 1 of a cluster of one node, which has these topics.
+
+    It supports ApiVersions, Metadata, and each API of `answers` in the one version given there.
+    """
+    node = {"node_id": 1, "host": "broker", "port": OTHER_PORT}
+    supported = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12)}
+    supported |= {key: (version, version) for key, (version, _) in answers.items()}
+    own: dict[ApiKey, Answer] = {
+        ApiKey.API_VERSIONS: api_versions(supported),
+        ApiKey.METADATA: lambda version, _: answer("metadata", version, brokers=[node], topics=topics),
+    }
+    await listen(own | {key: given for key, (_, given) in answers.items()}, OTHER_PORT)
 
 
 def against(answers: dict[ApiKey, Answer], test: Callable[[], Coroutine[Any, Any, None]]) -> None:

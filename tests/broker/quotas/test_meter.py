@@ -32,9 +32,9 @@ def quotas(**values: float) -> ClientQuotas:
 def test_the_time_of_a_wait_costs_nothing(time_ns: list[int]) -> None:
     meter = Meter(quotas(request_percentage=1), ApiKey.FETCH, "c", 100)
     time_ns[0] = 60_000_000
-    meter.pause()
+    meter.stop_clock()
     time_ns[0] = 10**12
-    meter.resume()
+    meter.start_clock()
     time_ns[0] += 50_000_000
     assert meter.charge(0, is_answered=True) == 1000
     assert Meter(quotas(request_percentage=12), ApiKey.FETCH, "c", 100).charge(0, is_answered=True) == 0

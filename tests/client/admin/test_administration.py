@@ -42,7 +42,7 @@ from barnabas.client.admin.topics import add_partitions, create_topic, delete_to
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from tests.client.holding import holding, topic_of
-from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
+from tests.client.scripted_broker import OTHER_PORT, answer, listen_as_only_node
 from tests.client.virtual_world import ADDRESS, GROUP, TOPIC, World, client_loop, virtually
 
 BILLS = "bills"
@@ -111,7 +111,7 @@ Described = tuple[str | None, Source]
 
 
 class LateBroker:
-    """Describes a topic's retention as it was, and after some descriptions as it is after a change."""
+    """Answers DescribeConfigs with old values of a topic's retention first, and with a new one at last."""
 
     def __init__(self, *described: Described, then: Described) -> None:
         self.described = [*described, then]
@@ -124,16 +124,9 @@ class LateBroker:
         return answer("describe_configs", version, results=[result])
 
     async def after(self, value: str | None) -> Described:
-        """The setting that the administrator sees after it has changed it from the first one to the value."""
-        spoken = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12), ApiKey.DESCRIBE_CONFIGS: (4, 4)}
-        node = {"node_id": 1, "host": "broker", "port": PORT + 1}
-        answers: dict[ApiKey, Answer] = {
-            ApiKey.API_VERSIONS: api_versions(spoken),
-            ApiKey.METADATA: lambda version, _: answer("metadata", version, brokers=[node], topics=[]),
-            ApiKey.DESCRIBE_CONFIGS: self.describe,
-        }
-        await listen(answers, PORT + 1)
-        async with AdminConnection(f"broker:{PORT + 1}") as admin:
+        """The setting that the administrator sees after a change of the first one to `value`."""
+        await listen_as_only_node({ApiKey.DESCRIBE_CONFIGS: (4, self.describe)})
+        async with AdminConnection(f"broker:{OTHER_PORT}") as admin:
             topic = Resource(ResourceType.TOPIC, TOPIC)
             before = await describe_settings(admin, topic)
             (setting,) = await describe_after(admin, topic, {"retention.ms": value}, before)

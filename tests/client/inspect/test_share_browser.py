@@ -31,7 +31,6 @@ from barnabas.client.consume.topic_reader import TopicReader
 from barnabas.client.inspect.browsing import browse
 from barnabas.client.inspect.record_range import page_of
 from barnabas.client.network.address import parse_bootstrap
-from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.describe_share_records_v0 import (
     DescribedRange,
@@ -39,10 +38,9 @@ from barnabas.protocol.extended.describe_share_records_v0 import (
 )
 from barnabas.protocol.primitive import i8, i16, i64, milliseconds
 from tests.client.holding import holding, topic_of
-from tests.client.scripted_broker import answer, api_versions, listen
+from tests.client.scripted_broker import OTHER_PORT, listen_as_only_node
 from tests.client.virtual_world import ADDRESS, GROUP, LOCK_MS, TOPIC, World, virtually
 
-OTHER_PORT = 9093
 AVAILABLE, ACQUIRED = DescribedState.AVAILABLE, DescribedState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED, NEW = DescribedState.ACKNOWLEDGED, DescribedState.ARCHIVED, DescribedState.NEW
 
@@ -256,20 +254,9 @@ async def test_a_missing_broker_is_an_error_in_the_end(world: World) -> None:
 
 @virtually
 async def test_another_broker_is_named_in_the_error(world: World) -> None:
-    keys = {ApiKey.API_VERSIONS: (0, 4), ApiKey.METADATA: (12, 13)}
     topic = {"name": TOPIC, "topic_id": UUID(int=1), "error_code": ErrorCode.none}
     partition = {"partition_index": 0, "leader_id": 1, "error_code": ErrorCode.none}
-    metadata = {
-        "brokers": [{"node_id": 1, "host": "broker", "port": OTHER_PORT}],
-        "topics": [{**topic, "partitions": [partition]}],
-    }
-    await listen(
-        {
-            ApiKey.API_VERSIONS: api_versions(keys),
-            ApiKey.METADATA: lambda version, _: answer("metadata", version, **metadata),
-        },
-        OTHER_PORT,
-    )
+    await listen_as_only_node({}, {**topic, "partitions": [partition]})
     async with ShareBrowser(f"broker:{OTHER_PORT}", group=GROUP) as look:
         with pytest.raises(UnsupportedBrokerError, match="does not support DESCRIBE_SHARE_RECORDS"):
             await look.progress(TOPIC, 0)

@@ -12,7 +12,7 @@ from barnabas.client.network.address import Address
 from barnabas.client.produce.transactions import Transactions
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from tests.client.scripted_broker import PORT, Answer, answer, api_versions, listen
+from tests.client.scripted_broker import OTHER_PORT, answer, listen_as_only_node
 from tests.client.virtual_world import virtually
 
 OPEN = {"transactional_id": "sink-task-0.0", "producer_id": 5, "transaction_state": "Ongoing"}
@@ -21,15 +21,12 @@ OTHER = {**OPEN, "transactional_id": "other"}
 
 async def open_ids(**listed: Any) -> list[str]:
     """The open transactions whose id starts with `sink-`, from one broker with this list."""
-    broker = {"node_id": 1, "host": "broker", "port": PORT + 1}
-    spoken = {ApiKey.API_VERSIONS: (0, 3), ApiKey.METADATA: (12, 12), ApiKey.LIST_TRANSACTIONS: (1, 1)}
-    answers: dict[ApiKey, Answer] = {
-        ApiKey.API_VERSIONS: api_versions(spoken),
-        ApiKey.METADATA: lambda version, _: answer("metadata", version, brokers=[broker], topics=[]),
-        ApiKey.LIST_TRANSACTIONS: lambda version, _: answer("list_transactions", version, **listed),
-    }
-    await listen(answers, PORT + 1)
-    cluster = Cluster([Address("broker", PORT + 1)], client_id="test", request_timeout_ms=1_000)
+
+    def list_transactions(version: int, _: bytes) -> bytes:
+        return answer("list_transactions", version, **listed)
+
+    await listen_as_only_node({ApiKey.LIST_TRANSACTIONS: (1, list_transactions)})
+    cluster = Cluster([Address("broker", OTHER_PORT)], client_id="test", request_timeout_ms=1_000)
     return await Transactions(cluster).open_ids("sink-")
 
 
