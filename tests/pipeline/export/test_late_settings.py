@@ -18,7 +18,7 @@ EARLY_SETTINGS_OF_OURS = {
     "share.retry.backoff.max.ms",
     "share.retry.backoff.multiplier",
 }
-"""Most of these have no effect before a late one is set. `LATE_SETTINGS` has the reason for the delay header."""
+"""Most of these have no effect without a late one. `LATE_SETTINGS` has the case of the delay header."""
 
 
 def test_each_group_setting_of_ours_is_set_early_or_late() -> None:
