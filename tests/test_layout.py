@@ -50,6 +50,12 @@ def test_each_folder_of_code_is_a_package() -> None:
     assert missing == set()
 
 
+def test_no_product_code_checks_a_protocol_at_run_time() -> None:
+    """`isinstance` with a Protocol looks at each of its methods, which takes as long as a whole decision."""
+    checkable = {str(path) for path in python_files(*FOLDERS) if "runtime_checkable" in path.read_text()}
+    assert checkable == set()
+
+
 def test_docker_is_not_a_package() -> None:
     assert not list((PROJECT / "docker").rglob("__init__.py"))
 

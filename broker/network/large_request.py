@@ -23,7 +23,7 @@ LARGE_REQUEST_BYTES: Final = 32 * 1024
 PartT = TypeVar("PartT")
 
 
-class LargeRequest(Awaitable[Response], Generic[PartT]):
+class LargeRequest(Awaitable[Response], Waiting, Generic[PartT]):
     """The wait for the answer to one large request. It can be awaited once."""
 
     __slots__ = ("_handle", "_is_hurried", "_is_withdrawn", "_read", "_reply", "_write")

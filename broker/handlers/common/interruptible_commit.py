@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.coordinator.offsets.requests import TransactionalCommit
 from barnabas.protocol.errors import ErrorCode
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import Withdrawn
+from barnabas.runtime.purgatory import Waiting, Withdrawn
 
 if TYPE_CHECKING:
     from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _Response = TypeVar("_Response")
 
 
-class InterruptibleCommit(Completion[_Response]):
-    """The answer of one commit; a `Waiting` reply."""
+class InterruptibleCommit(Completion[_Response], Waiting):
+    """The answer of one commit."""
 
     __slots__ = ("_commit", "_is_hurried", "_offsets", "_task")
 

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.large_request import LargeRequest
+from barnabas.runtime.purgatory import Waiting
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import body
 
@@ -43,9 +44,7 @@ class Work:
         asyncio.get_running_loop().call_soon(self.other)
 
 
-class Waiting(asyncio.Future[EncodedBody]):
-    """A long poll."""
-
+class LongPoll(asyncio.Future[EncodedBody], Waiting):
     hurried = 0
 
     def hurry(self) -> None:
@@ -68,7 +67,7 @@ async def test_other_work_runs_between_two_parts() -> None:
 
 async def test_a_wait_of_the_handler_is_hurried() -> None:
     work = Work("fetch")
-    work.reply = Waiting()
+    work.reply = LongPoll()
     request = work.request()
     waiting = asyncio.ensure_future(request)
     await work.handled.wait()
@@ -80,7 +79,7 @@ async def test_a_wait_of_the_handler_is_hurried() -> None:
 
 async def test_a_wait_that_begins_later_is_hurried_too() -> None:
     work = Work("fetch")
-    work.reply = Waiting()
+    work.reply = LongPoll()
     request = work.request()
     request.hurry()
     waiting = asyncio.ensure_future(request)
