@@ -333,7 +333,10 @@ def take_held(
         last_offset = in_flight.control_runs.previous_data_offset(last_offset)
         if first_offset > last_offset:
             return []
-    held = list(in_flight.runs_between(first_offset, last_offset))
+    if run.first_offset <= first_offset and last_offset <= run.last_offset:
+        held = [(batch, run)]
+    else:
+        held = list(in_flight.runs_between(first_offset, last_offset))
     for _, run in held:
         _check_held(run, member_id)
     batch, run = held[0]

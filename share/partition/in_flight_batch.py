@@ -179,8 +179,9 @@ class InFlightBatch:
         runs = self.runs
         if len(runs) == 1:
             return
-        low = max(self.run_index(first_offset) - 1, 0)
-        high = min(self.run_index(last_offset) + 2, len(runs))
+        first = self.run_index(first_offset)
+        last = first if last_offset == first_offset else self.run_index(last_offset)
+        low, high = max(first - 1, 0), min(last + 2, len(runs))
         joined = [runs[low]]
         for run in runs[low + 1 : high]:
             if joined[-1].is_like(run):
