@@ -23,8 +23,12 @@ LARGE_REQUEST_BYTES: Final = 32 * 1024
 PartT = TypeVar("PartT")
 
 
-class LargeRequest(Awaitable[Response], Waiting, Generic[PartT]):
-    """The wait for the answer to one large request. It can be awaited once."""
+class LargeRequest(Waiting, Generic[PartT]):
+    """The wait for the answer to one large request. It can be awaited once.
+
+    It does not inherit from `Awaitable`, because `isinstance` with an abstract class takes longer, and
+    connections ask it at every request.
+    """
 
     __slots__ = ("_handle", "_is_hurried", "_is_withdrawn", "_read", "_reply", "_write")
 

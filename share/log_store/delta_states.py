@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from barnabas.protocol.delivery_state import StateRange
-from barnabas.storage.format.share_image import ShareStateImage, overlay_ranges
+from barnabas.storage.format.share_image import ShareStateImage, merge_ranges, overlay_ranges
 
 
 class DurableRanges(Protocol):
@@ -27,15 +27,16 @@ def delta_states(
     The changes are in the order decided, of one decision or of several that share an append; where two name
     an offset, the later one wins. The result is ascending, disjoint, and has no hole behind the image's end.
     """
-    first_offset = image.end_offset
-    if len(changes) == 1:
-        change = changes[0]
-        if change.base_offset <= first_offset:
-            return [change]
-        return [*share_partition.durable_ranges(first_offset, change.base_offset - 1), change]
-    last_offset = max((change.last_offset for change in changes), default=-1)
     states: list[StateRange] = []
-    if last_offset >= first_offset:
-        states = share_partition.durable_ranges(first_offset, last_offset)
-    overlay_ranges(states, changes)
-    return states
+    if len(changes) == 1:
+        states.append(changes[0])
+    else:
+        overlay_ranges(states, changes)
+    filled: list[StateRange] = []
+    next_offset = image.end_offset
+    for state in states:
+        if next_offset < state.base_offset:
+            filled += share_partition.durable_ranges(next_offset, state.base_offset - 1)
+        filled.append(state)
+        next_offset = max(next_offset, state.last_offset + 1)
+    return states if len(filled) == len(states) else merge_ranges(filled)
