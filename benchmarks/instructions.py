@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT, require
 from tests.clients.polling import eventually
-from tests.clients.raw_frames import RawConnection, produce_request
+from tests.clients.raw_frames import RawConnection, produce_error, produce_request
 
 from barnabas.protocol.records import Record, encode_records
 from benchmarks.brokers.barnabas import Barnabas
@@ -24,8 +24,10 @@ from benchmarks.brokers.process import end_orderly_on_sigterm
 from benchmarks.raw_client import RawShareConsumer
 
 TIMEOUT_SECONDS: Final = 600.0
-SETTLE_SECONDS: Final = 8.0
-"""After the warm-up: a new broker loads modules that it may need later, while it is idle."""
+WARM_UP_STEPS: Final = 5
+IDLE_SECONDS: Final = 2.0
+IDLE_INSTRUCTIONS_MAX: Final = 2_000_000
+"""In that time. A new broker has more: it loads modules that it may need later, while no request comes."""
 ACQUIRED: Final = 500
 _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
@@ -60,6 +62,10 @@ class CountedBarnabas(Barnabas):
         dump = eventually(lambda: self._complete_dump(known), awaited="the dump of callgrind")
         return int(dump)
 
+    def is_idle(self) -> bool:
+        """Whether it does next to nothing while no request comes."""
+        return self.instructions_of(lambda: time.sleep(IDLE_SECONDS), 1) <= IDLE_INSTRUCTIONS_MAX
+
     @property
     def _counts(self) -> Path:
         return self.directory / "counts"
@@ -79,7 +85,7 @@ def _produce(record_count: int, value_bytes: int) -> Callable[[Barnabas, int], S
     def begin(broker: Barnabas, _: int) -> Step:
         request = _produce_request(Cluster(broker.address).topic(), record_count, value_bytes)
         connection = RawConnection(broker.address, TIMEOUT_SECONDS)
-        return lambda: connection.exchange(request)
+        return lambda: _exchange(connection, request)
 
     return begin
 
@@ -90,6 +96,12 @@ def _produce_request(topic: str, record_count: int, value_bytes: int) -> bytes:
     return produce_request(topic, encode_records(records), version=7)
 
 
+def _exchange(connection: RawConnection, request: bytes) -> None:
+    error = produce_error(connection.exchange(request))
+    if error:
+        raise RuntimeError(f"the batch was refused with error {error}")
+
+
 def _share_consumer(broker: Barnabas, batch_count: int, batch_records: int) -> RawShareConsumer:
     """A member of a new group on a topic with these batches."""
     cluster = Cluster(broker.address)
@@ -97,7 +109,7 @@ def _share_consumer(broker: Barnabas, batch_count: int, batch_records: int) -> R
     request = _produce_request(topic, batch_records, 100)
     with RawConnection(broker.address, TIMEOUT_SECONDS) as connection:
         for _ in range(batch_count):
-            connection.exchange(request)
+            _exchange(connection, request)
     consumer = RawShareConsumer(broker.address, group, topic, cluster.topic_id(topic))
     consumer.join()
     return consumer
@@ -129,7 +141,6 @@ def _accept(accept: Callable[[RawShareConsumer, list[int]], None]) -> Callable[[
     return begin
 
 
-WARM_UP_STEPS: Final = 5
 WORKS: Final = (
     Work("a produced batch of 1 record of 100 B", _produce(1, 100)),
     Work("a produced batch of 100 records of 100 B", _produce(100, 100)),
@@ -181,7 +192,7 @@ def _count(broker: CountedBarnabas, work: Work) -> float:
     step = work.begin(broker, work.steps + WARM_UP_STEPS)
     for _ in range(WARM_UP_STEPS):
         step()
-    time.sleep(SETTLE_SECONDS)
+    eventually(broker.is_idle, awaited="the broker has nothing to load", deadline_seconds=TIMEOUT_SECONDS)
     return broker.instructions_of(step, work.steps) / work.steps / work.requests_per_step
 
 

@@ -81,7 +81,7 @@ MALFORMED_RECORDS: Final = {
 
 
 def produce_error(response: bytes) -> int:
-    """Error code of the only partition in a Produce version 3 response."""
+    """Error code of the only partition in a Produce response (versions 3 to 8 have it at the same place)."""
     (code,) = produce_errors(response)
     return code
 
