@@ -158,6 +158,7 @@ class Checks:
 
     def _give_in(self) -> None:
         self._spso_by_state.clear()
+        self._decisions.note_loss()
         self._world.ordinary.give_in(self._world.now_ms)
         for group in self._world.model.groups.values():
             group.delivery_count_max.unsettle()

@@ -32,6 +32,8 @@ class Ended(NamedTuple):
     member_id: str | None
     is_archiving: bool
     """Whether a dead letter is due first."""
+    loss_count: int
+    """The losses before this decision (`Decisions.note_loss`)."""
 
 
 class Decisions:
@@ -50,6 +52,8 @@ class Decisions:
         self.letters_due: dict[SharePartitionKey, dict[int, int]] = {}
         """How many times a dead letter of the record became due, by offset, whether or not that was recorded.
         """
+        self.loss_count = 0
+        """The times that power was lost although `log.flush` does not promise to survive that."""
         self.topic_names: dict[UUID, str] = {}
         """The names of all topics that had a leader."""
         self.on_acquired: Callable[[SharePartitionLeader, Handout], None] = _ignore
@@ -70,9 +74,21 @@ class Decisions:
         for change in decision.changes:
             if change.state is not RecordState.AVAILABLE:
                 is_archiving = change.state is RecordState.ARCHIVING
-                why = Ended(change.cause, change.delivery_count, change.member, is_archiving)
+                why = Ended(change.cause, change.delivery_count, change.member, is_archiving, self.loss_count)
                 for offset in range(change.base_offset, change.last_offset + 1):
                     ended.setdefault(offset, []).append(why)
+
+    def note_loss(self) -> None:
+        """The power was lost, and any decision up to now may have been lost with it."""
+        self.loss_count += 1
+
+    def last_ended(self, key: SharePartitionKey, offset: int) -> list[Ended]:
+        """The decisions that may be in force: the last one, or each of them if a loss came after it. Empty
+        for a record that never ended.
+        """
+        ended = self.ended.get(key, {}).get(offset, [])
+        is_lasting = bool(ended) and ended[-1].loss_count == self.loss_count
+        return ended[-1:] if is_lasting else ended
 
     def note_due(self, leader: SharePartitionLeader, decision: Decision, recorded: Completion[None]) -> None:
         """Takes over the due times of a decision that is handed over now, once it is recorded. Those of

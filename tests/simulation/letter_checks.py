@@ -142,7 +142,8 @@ class LetterChecks:
     def check_given_up(self, key: SharePartitionKey, offset: int) -> None:
         """The record has ended. It has a letter if its group writes some, and the leader's last decision was
         to give it up. The last one counts, because a decision may fail to be recorded, and because a late
-        acknowledgement of a record below the start offset is confirmed without effect.
+        acknowledgement of a record below the start offset is confirmed without effect. If it may be lost, an
+        earlier one may be in force, and a letter is due if each of them was to give the record up.
 
         None is due for a record that left the log before its letter was written, and none if the group gives
         up letters that cannot be written.
@@ -155,7 +156,8 @@ class LetterChecks:
         if settings.holds and not settings.are_given_up:
             _check_kept(original, ended)
         causes = _CAUSES_AT_LAST if settings.are_given_up else _CAUSES_OF_LETTERS
-        is_due = ended[-1].is_archiving or ended[-1].cause in causes
+        last = self._decisions.last_ended(key, offset)
+        is_due = all(one.is_archiving or one.cause in causes for one in last)
         is_gone = offset in self._decisions.gone_unfinished.get(key, ())
         if is_due and not is_gone and not self._counts[original]:
             raise Violation(f"{original}: has no dead letter, although it was given up: {ended}")
