@@ -12,7 +12,7 @@ from barnabas.coordinator.metadata.topic_names import OFFSETS_TOPIC
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import iterate_headers
-from tests.conformance.harness import DATA_DIRECTORY, Lab, open_lab, settle
+from tests.conformance.harness import DATA_DIRECTORY, INTERNAL_PARTITIONS, Lab, open_lab, settle
 from tests.conformance.share_member import ShareMember
 
 RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
@@ -24,7 +24,7 @@ def member(lab: Lab, group_id: str) -> ShareMember:
 
 def flip_a_byte(lab: Lab, group_id: str) -> str:
     """Changes a byte in the first record of the group's partition; returns the file."""
-    partition = partition_of_key(group_id, 50)
+    partition = partition_of_key(group_id, INTERNAL_PARTITIONS)
     path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition}/{0:020d}.log"
     lab.filesystem.files[path][70] ^= 1
     return path
@@ -69,7 +69,8 @@ async def test_a_record_dropped_at_the_end_of_the_log_does_not_prevent_serving()
         await lab.create_topic("t", 1)
         await member(lab, "damaged").join("t")
         await lab.broker.close()
-        path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition_of_key('damaged', 50)}/{0:020d}.log"
+        partition = partition_of_key("damaged", INTERNAL_PARTITIONS)
+        path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition}/{0:020d}.log"
         *_, (last_position, last) = iterate_headers(bytes(lab.filesystem.files[path]))
         # As if the last batch were the end of a closed segment, and one more in an active segment were lost.
         del lab.filesystem.files[path][last_position:]
@@ -126,7 +127,7 @@ async def test_the_group_is_served_after_any_record_is_dropped(
         assert await join(lab, member_id) is ErrorCode.none
     await leave(lab, "two")
     await lab.broker.close()
-    path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition_of_key(GROUP, 50)}/{0:020d}.log"
+    path = f"{DATA_DIRECTORY}/{OFFSETS_TOPIC}-{partition_of_key(GROUP, INTERNAL_PARTITIONS)}/{0:020d}.log"
     written = lab.filesystem
     batches = list(iterate_headers(bytes(written.files[path])))
     assert len(batches) > 2

@@ -17,12 +17,12 @@ from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.errors import LogOffline
 from tests.broker.quick_reopening import reopen_at_once
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import INTERNAL_PARTITIONS, Lab, open_lab, settle
 from tests.conformance.share_member import GROUP, ShareMember
 
 OK = ErrorCode.none
 RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
-PARTITION = partition_of_key(GROUP, 50)
+PARTITION = partition_of_key(GROUP, INTERNAL_PARTITIONS)
 DIRECTORY = f"{OFFSETS_TOPIC}-{PARTITION}"
 
 

@@ -14,11 +14,11 @@ from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
 from barnabas.storage.log.appended import Append
 from tests.broker.quick_reopening import reopen_at_once
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import INTERNAL_PARTITIONS, Lab, open_lab, settle
 from tests.conformance.transacting import Transacting
 
 GROUP = "billing"
-DIRECTORY = f"{OFFSETS_TOPIC}-{partition_of_key(GROUP, 50)}"
+DIRECTORY = f"{OFFSETS_TOPIC}-{partition_of_key(GROUP, INTERNAL_PARTITIONS)}"
 RETRIABLE = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.coordinator.replay.key_partition import partition_of_key
 from barnabas.protocol.errors import ErrorCode
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import INTERNAL_PARTITIONS, Lab, open_lab, settle
 from tests.conformance.test_transaction_requests import ID, add_partitions, initialised
 
 OFFSETS, TRANSACTIONS, SHARE_STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
@@ -71,10 +71,10 @@ async def test_an_existing_topic_keeps_its_number_under_any_setting() -> None:
     async with open_lab() as lab:
         await lab.create_topic()
         await commit(lab, GROUPS[0], 5)
-        assert counts(lab) == {OFFSETS: 50}
+        assert counts(lab) == {OFFSETS: INTERNAL_PARTITIONS}
         lab.given["offsets.topic.num.partitions"] = "3"
         await lab.restart()
-        assert counts(lab) == {OFFSETS: 50}
+        assert counts(lab) == {OFFSETS: INTERNAL_PARTITIONS}
         assert await committed(lab, GROUPS[0]) == 5
         assert await create(lab, OFFSETS, 3) is ErrorCode.topic_already_exists
 

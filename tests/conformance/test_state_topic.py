@@ -22,7 +22,7 @@ from barnabas.protocol.share_state_records import (
 from barnabas.storage.errors import LogOffline
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import Stage, make_stage, with_topic_store_only
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import INTERNAL_PARTITIONS, Lab, open_lab, settle
 from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, ShareMember, acknowledged, fetched
 from tests.conformance.state_requests import with_topic, write
 
@@ -77,7 +77,7 @@ async def test_the_topic_is_created_with_the_first_group(lab: Lab) -> None:
     assert "__share_group_state" not in lab.broker.metadata.image.topics_by_name
     await make_stage(lab)
     topic = lab.broker.metadata.image.topics_by_name["__share_group_state"]
-    assert (len(topic.partitions), topic.is_internal) == (50, True)
+    assert (len(topic.partitions), topic.is_internal) == (INTERNAL_PARTITIONS, True)
 
 
 async def test_offsets_of_records_have_no_gaps(stage: Stage) -> None:

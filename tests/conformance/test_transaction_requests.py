@@ -10,7 +10,6 @@ import pytest
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from tests.conformance.harness import Lab, batch, open_lab, settle
-from tests.coordinator.group.partition_count import partition_of_group
 
 OK = ErrorCode.none
 ID, GROUP, TOPIC = "payments", "billing", "t"
@@ -80,7 +79,7 @@ async def test_offsets_are_added_in_every_version(version: int) -> None:
         added = await lab.admin.ask("add_offsets_to_txn", version, **producer, group_id=GROUP)
         assert added.error_code is OK
         (described,) = lab.broker.transactions.coordinator.describe(ID).partitions
-        assert described == ("__consumer_offsets", partition_of_group(GROUP))
+        assert described == ("__consumer_offsets", lab.broker.groups.partition_of(GROUP))
         await initialised_again(lab)
         again = await lab.admin.ask("add_offsets_to_txn", version, **producer, group_id=GROUP)
         assert again.error_code is (OLD_FENCED if version < 2 else FENCED)

@@ -28,7 +28,6 @@ from tests.conformance.transacting import (
     ends,
     state,
 )
-from tests.coordinator.group.partition_count import partition_of_group
 
 
 @pytest.fixture(params=["interval", "always"])
@@ -148,7 +147,7 @@ class TestALogThatGoesOffline:
     async def test_of_the_groups_holds_up_the_end_until_it_is_back(self, lab: Lab) -> None:
         producer = await begun(lab)
         await producer.commit_offset(9)
-        with lab.broken_disk(f"__consumer_offsets-{partition_of_group(GROUP)}"):
+        with lab.broken_disk(f"__consumer_offsets-{lab.broker.groups.partition_of(GROUP)}"):
             assert await producer.end() is OK
             assert await state(lab) == "PrepareCommit"
         await lab.advance(2 * MARKER_RETRY_MS)

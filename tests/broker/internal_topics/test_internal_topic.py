@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.internal_topics.internal_topic import InternalTopic
-from barnabas.broker.internal_topics.internal_topics import offsets_topic, share_state_topic
+from barnabas.broker.internal_topics.internal_topics import (
+    InternalTopicSpec,
+    offsets_topic,
+    share_state_topic,
+    transactions_topic,
+)
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.coordinator.replay.interfaces import Stored, StoredRecord
 from barnabas.storage.errors import LogClosed
 from tests.broker.quick_reopening import reopen_at_once
-from tests.conformance.harness import Lab, open_lab, settle
+from tests.conformance.harness import INTERNAL_PARTITIONS, Lab, open_lab, settle
 
 RECORDS: list[tuple[bytes, bytes | None]] = [(b"a", b"1"), (b"b", None)]
 
@@ -66,6 +72,13 @@ def numbers(records: list[Stored]) -> list[int]:
     return [int(one.key or b"-1") for one in records if isinstance(one, StoredRecord)]
 
 
+@pytest.mark.parametrize("spec_of", [offsets_topic, transactions_topic, share_state_topic])
+def test_an_internal_topic_has_50_partitions_without_a_setting(
+    spec_of: Callable[[BrokerConfig], InternalTopicSpec],
+) -> None:
+    assert spec_of(BrokerConfig({})).partition_count == 50
+
+
 async def test_a_broker_without_groups_has_none_of_it(lab: Lab) -> None:
     assert "__consumer_offsets" not in lab.broker.metadata.image.topics_by_name
     assert await internal_topic(lab).read(0) == []
@@ -74,13 +87,13 @@ async def test_a_broker_without_groups_has_none_of_it(lab: Lab) -> None:
 
 async def test_the_first_append_makes_it(lab: Lab) -> None:
     topic = internal_topic(lab)
-    append = topic.append(7, RECORDS)
+    append = topic.append(3, RECORDS)
     assert not append.done
     await append
     created = lab.broker.metadata.image.topics_by_name["__consumer_offsets"]
-    assert (len(created.partitions), created.is_internal) == (50, True)
-    assert await topic.read(7) == stored(*RECORDS)
-    assert await topic.read(8) == []
+    assert (len(created.partitions), created.is_internal) == (INTERNAL_PARTITIONS, True)
+    assert await topic.read(3) == stored(*RECORDS)
+    assert await topic.read(4) == []
 
 
 async def test_appends_that_make_it_together_make_it_once(lab: Lab) -> None:
@@ -104,21 +117,21 @@ async def test_an_append_is_refused_if_the_topic_is_made_with_other_partitions_m
 
 async def test_each_append_tells_the_offset_of_its_first_record(lab: Lab) -> None:
     topic = internal_topic(lab)
-    appends = [topic.append(7, RECORDS), topic.append(7, RECORDS)]
+    appends = [topic.append(3, RECORDS), topic.append(3, RECORDS)]
     await topic.drained()
-    assert [append.result().base_offset for append in (*appends, topic.append(7, RECORDS))] == [0, 2, 4]
+    assert [append.result().base_offset for append in (*appends, topic.append(3, RECORDS))] == [0, 2, 4]
 
 
 async def test_records_may_be_let_go_of(lab: Lab) -> None:
     topic = internal_topic(lab)
-    topic.delete_before(7, 1)
-    await topic.append(7, RECORDS)
-    topic.delete_before(7, 1)
+    topic.delete_before(3, 1)
+    await topic.append(3, RECORDS)
+    topic.delete_before(3, 1)
     await topic.drained()
-    log = lab.broker.log_directory.find("__consumer_offsets", 7)
+    log = lab.broker.log_directory.find("__consumer_offsets", 3)
     assert log is not None
     assert log.recovery_point == 2, "the record in place of the deleted ones is safe"
-    assert await topic.read(7) == stored(*RECORDS)[1:]
+    assert await topic.read(3) == stored(*RECORDS)[1:]
 
 
 async def test_the_state_topic_of_share_groups_is_as_kafka_makes_it(lab: Lab) -> None:
@@ -132,8 +145,8 @@ async def test_the_state_topic_of_share_groups_is_as_kafka_makes_it(lab: Lab) ->
 
 async def test_later_appends_are_done_at_once(lab: Lab) -> None:
     topic = internal_topic(lab)
-    await topic.append(7, RECORDS)
-    assert topic.append(7, RECORDS).done
+    await topic.append(3, RECORDS)
+    assert topic.append(3, RECORDS).done
 
 
 async def test_a_long_log_is_read_to_its_end(lab: Lab) -> None:
@@ -169,7 +182,7 @@ async def test_a_read_includes_changes_made_meanwhile(lab: Lab) -> None:
 async def test_a_partition_beyond_the_last_has_nothing(lab: Lab) -> None:
     topic = internal_topic(lab)
     await topic.append(0, RECORDS)
-    assert await topic.read(50) == []
+    assert await topic.read(INTERNAL_PARTITIONS) == []
 
 
 async def test_a_failure_is_in_the_completion(lab: Lab) -> None:
@@ -219,14 +232,14 @@ async def test_each_log_that_went_offline_is_remembered_apart(lab: Lab) -> None:
 
 async def test_deleting_unknown_records_does_nothing(lab: Lab) -> None:
     topic = internal_topic(lab)
-    await topic.append(7, RECORDS)
+    await topic.append(3, RECORDS)
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    topic.delete_before(7, 3)
+    topic.delete_before(3, 3)
     await topic.drained()
     gc.collect()
     assert complaints == []
-    assert await topic.read(7) == stored(*RECORDS)
+    assert await topic.read(3) == stored(*RECORDS)
 
 
 async def test_closing_waits_for_appends_under_way(lab: Lab) -> None:
