@@ -74,7 +74,7 @@ def test_each_file_has_a_docstring(folder: str) -> None:
     silent = [
         str(path.relative_to(PROJECT))
         for path in python_files(folder)
-        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text()))
+        if path.stat().st_size and not path.read_text().startswith('"""')
     ]
     assert silent == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from barnabas.protocol.record_batch import HEADER_BYTES, iterate_headers
@@ -23,22 +24,26 @@ END_OFFSET = 8
 IN_RECORD = HEADER_BYTES + 3
 
 
-async def written_log(config: LogConfig = INDEXED) -> MemoryFileSystem:
-    """The log, closed."""
+async def written_log(
+    config: LogConfig = INDEXED, values: Sequence[tuple[int, bytes]] = VALUES
+) -> MemoryFileSystem:
+    """The log with these records, closed."""
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem, config=config)
-    for offset, value in VALUES:
+    for offset, value in values:
         if offset == OFFSETS[2]:
             append_deltas(log, 2)
         append(log, value=value, timestamp_ms=NOW_MS + offset)
-    assert log.log_end_offset == END_OFFSET
+    assert log.log_end_offset == values[-1][0] + 1
     await log.close()
     return filesystem
 
 
-async def reopened(filesystem: MemoryFileSystem, config: LogConfig = INDEXED) -> PartitionLog:
+async def reopened(
+    filesystem: MemoryFileSystem, config: LogConfig = INDEXED, end_offset: int = END_OFFSET
+) -> PartitionLog:
     """The log as after a clean shutdown: recovery computes no checksum."""
-    return await open_log(filesystem, config=config, recovery_point=END_OFFSET)
+    return await open_log(filesystem, config=config, recovery_point=end_offset)
 
 
 def batch_starts(filesystem: MemoryFileSystem, path: str = LOG_PATH) -> list[int]:

@@ -18,23 +18,20 @@ from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading.reader import Reader
 from barnabas.storage.reading.verification import distrust_durable
-from tests.storage.damaged_logs import (
-    END_OFFSET,
-    INDEXED,
-    LOG_PATH,
-    OFFSETS,
-    VALUES,
-    batch_starts,
-    fetch,
-    reopened,
-    share_fetch,
-    written_log,
-)
+from tests.storage.damaged_logs import INDEXED, LOG_PATH, batch_starts, fetch, share_fetch
+from tests.storage.damaged_logs import VALUES as MORE_VALUES
+from tests.storage.damaged_logs import reopened as reopened_at
+from tests.storage.damaged_logs import written_log as log_with
 from tests.storage.log_building import NOW_MS, offset_for_timestamp, open_log, values_read
+from tests.storage.memory_filesystem import MemoryFileSystem
 
 Fetch = Callable[[PartitionLog, int], list[tuple[int, bytes | None]]]
 
-BATCH_OFFSETS = [0, 1, 2, 3, 4, 5, 6, 7]
+VALUES = MORE_VALUES[:-1]
+"""The records of the log, two before share state and three behind it. More would only take longer."""
+OFFSETS = [offset for offset, _ in VALUES]
+END_OFFSET = OFFSETS[-1] + 1
+BATCH_OFFSETS = list(range(END_OFFSET))
 """The base offset of each batch in the file."""
 LEADER_EPOCH = range(12, 16)
 BASE_OFFSET = range(8)
@@ -46,6 +43,14 @@ SPARSE = LogConfig()
 @pytest.fixture(autouse=True)
 def quiet(log_lines: list[EventDict]) -> None:
     """Keeps the line about each flip out of the output."""
+
+
+async def written_log(config: LogConfig = INDEXED) -> MemoryFileSystem:
+    return await log_with(config, VALUES)
+
+
+async def reopened(filesystem: MemoryFileSystem, config: LogConfig = INDEXED) -> PartitionLog:
+    return await reopened_at(filesystem, config, END_OFFSET)
 
 
 def flips(content: bytearray) -> Iterator[tuple[int, int]]:
