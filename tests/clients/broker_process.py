@@ -5,8 +5,6 @@ import random
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tests.clients.forked_command import ForkedCommand
 from tests.clients.polling import eventually
 
 START_SECONDS = 90.0
@@ -29,11 +28,6 @@ TEST_SETTINGS: Mapping[str, str] = {
     "group.share.assignment.interval.ms": "0",
 }
 """Broker settings that let tests use short locks and joins. A broker given by --broker needs them too."""
-
-
-def installed_barnabas() -> Path:
-    """The barnabas command that is installed beside this Python."""
-    return Path(sys.executable).with_name("barnabas")
 
 
 def free_port() -> int:
@@ -88,22 +82,10 @@ class BrokerProcess:
 
     def start(self) -> None:
         """Start it and return when it has printed the address that it serves on."""
-        arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
-        self._process = subprocess.Popen(
-            [
-                self.command,
-                "serve",
-                "--listen",
-                self.address,
-                "--data-dir",
-                self.data_directory,
-                *arguments,
-                *self.options,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-        )
+        settings = [f"--set={name}={value}" for name, value in self.settings.items()]
+        arguments = ["serve", "--listen", self.address, "--data-dir", str(self.data_directory), *settings]
+        errors = {} if self.errors is None else {"errors": self.errors.fileno()}
+        self._process = ForkedCommand(self.command, [*arguments, *self.options], **errors)
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read_output, name="broker-output", daemon=True)
         self._reader.start()
@@ -119,19 +101,17 @@ class BrokerProcess:
 
     def running(self) -> bool:
         """Whether the process runs."""
-        return self._process.poll() is None
+        return self._process.exit_code is None
 
     def _serves(self) -> bool:
-        assert self.running(), f"the broker ended with exit code {self._process.returncode}"
+        assert self.running(), f"the broker ended with exit code {self._process.exit_code}"
         return any(re.search(rf":{self.port}\b", line) for line in self._lines)
 
     def _read_output(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
+        with self._process.output as output:
             self._lines.extend(output)
 
     def _end(self, number: signal.Signals) -> int:
-        self._process.send_signal(number)
-        code = self._process.wait(30)
+        code = self._process.end(number, seconds_max=30)
         self._reader.join()
         return code

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from benchmarks.brokers.apache_kafka import ApacheKafka
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster
+from tests.clients.installation import installed_barnabas
 from tests.clients.share_probe import ShareProbe
 
 

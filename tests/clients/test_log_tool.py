@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import poll_values, share_consumer
+from tests.clients.installation import installed_barnabas
 from tests.clients.polling import eventually
 from tests.clients.tools import DUMP_LOG, run_tool
 

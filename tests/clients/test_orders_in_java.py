@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import BrokerProcess, installed_barnabas
+from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
+from tests.clients.installation import installed_barnabas
 from tests.clients.java_build import JAVA_PROJECT, PROJECT, java_classpath, require, run_quietly
 from tests.clients.polling import eventually
 from tests.clients.test_readme import blocks

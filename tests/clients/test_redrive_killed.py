@@ -16,7 +16,8 @@ from benchmarks.brokers.apache_kafka import ApacheKafka
 
 from barnabas.__main__ import main
 from barnabas.protocol.api import ApiKey
-from tests.clients.broker_process import TEST_SETTINGS, installed_barnabas
+from tests.clients.broker_process import TEST_SETTINGS
+from tests.clients.installation import installed_barnabas
 from tests.clients.killing_proxy import KillingProxy, Moment, proxied_barnabas, proxying
 from tests.clients.letters import LetterBox, numbered_records
 from tests.clients.polling import eventually

@@ -17,8 +17,8 @@ from typing import Final
 import pytest
 
 from barnabas.__main__ import main
-from tests.clients.broker_process import installed_barnabas
 from tests.clients.cluster import Cluster, numbered
+from tests.clients.installation import installed_barnabas
 
 pytestmark = pytest.mark.barnabas
 

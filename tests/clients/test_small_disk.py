@@ -13,9 +13,10 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 
 from barnabas.storage.directory.checkpoints import RECOVERY_POINT_FILE
 from barnabas.storage.format.checkpoint_file import decode_offsets
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import poll, poll_some, share_consumer
+from tests.clients.installation import installed_barnabas
 from tests.clients.java_polling import accept, wait_for_lag
 from tests.clients.java_polling import poll_some as poll_java
 from tests.clients.polling import eventually

@@ -16,7 +16,8 @@ from barnabas.__main__ import command_parser
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.config.sources import DEFAULTS_VARIABLE
-from tests.clients.broker_process import BrokerProcess, free_port, installed_barnabas, started
+from tests.clients.broker_process import BrokerProcess, free_port, started
+from tests.clients.installation import installed_barnabas
 from tests.clients.test_readme import blocks
 from tests.containers.buildah import BASES, PROJECT
 from tests.containers.compose_file import interpolate, read_services, read_yaml

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 
-from tests.clients.broker_process import BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import BrokerProcess, started
+from tests.clients.installation import installed_barnabas
 from tests.differential.peers import SocketPeer
 from tests.differential.playing import SETTINGS
 from tests.differential.warming import warm_up

@@ -12,7 +12,8 @@ from typing import Final
 from benchmarks.brokers.apache_kafka import ApacheKafka
 from benchmarks.brokers.process import LocalBroker
 
-from tests.clients.broker_process import TEST_SETTINGS, installed_barnabas
+from tests.clients.broker_process import TEST_SETTINGS
+from tests.clients.installation import installed_barnabas
 
 KINDS: Final = ("barnabas", "kafka")
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from benchmarks.brokers.apache_kafka import ApacheKafka
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
+from tests.clients.installation import installed_barnabas
 from tests.clients.share_probe import ShareProbe
 from tests.clients.transcripts.running import Running
 from tests.clients.transcripts.transcript import Step, names, read, write

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
+from tests.clients.installation import installed_barnabas
 from tests.pipeline.audit.written_logs import WrittenLog
 
 

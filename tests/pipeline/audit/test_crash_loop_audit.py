@@ -23,8 +23,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster
+from tests.clients.installation import installed_barnabas
 from tests.clients.polling import eventually
 from tests.clients.test_crash_loop import Ledger, ProducerWork, Worker, at_work, crash
 from tests.pipeline.audit.auditing import Audited, Row

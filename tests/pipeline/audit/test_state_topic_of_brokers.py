@@ -12,8 +12,9 @@ from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
 from barnabas.pipeline.audit.tables import HISTORY, VIOLATION
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, installed_barnabas
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster
+from tests.clients.installation import installed_barnabas
 from tests.clients.polling import eventually
 from tests.pipeline.audit.auditing import Row
 from tests.pipeline.audit.state_topic import AuditedStateTopic

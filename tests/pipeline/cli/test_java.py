@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.pipeline.cli.java import NEEDED, check_java, why_not_started
 from barnabas.pipeline.errors import PipelineError
-from tests.clients.broker_process import installed_barnabas
+from tests.clients.installation import installed_barnabas
 
 
 def java_in(directory: Path) -> Path:

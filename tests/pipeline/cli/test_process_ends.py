@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from benchmarks.brokers.process import LocalBroker
 
-from tests.clients.broker_process import installed_barnabas
 from tests.clients.cluster import Cluster
+from tests.clients.installation import installed_barnabas
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
