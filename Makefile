@@ -75,9 +75,9 @@ run: setup
 # A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
 # Each test belongs to one of the targets test, test-spark, matrix, clients, images and dist: tests/test_targets.py checks it.
 IN_PROCESSES := --numprocesses auto --dist loadscope
-# One process more than there are cores that make may use: a test that waits for a program of its own, or for time to pass, leaves its core
+# Two processes more than there are cores that make may use: a test that waits for a program of its own, or for time to pass, leaves its core
 # to others.
-IN_MORE_PROCESSES = --numprocesses $(shell $(BIN)/python -c 'import os; print(len(os.sched_getaffinity(0)) + 1)') --dist loadscope
+IN_MORE_PROCESSES = --numprocesses $(shell $(BIN)/python -c 'import os; print(len(os.sched_getaffinity(0)) + 2)') --dist loadscope
 
 test: setup .venv/installed-tests
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or kafka or matrix or long or clients or release or images)' $(IN_MORE_PROCESSES))

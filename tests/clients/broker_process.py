@@ -19,6 +19,9 @@ START_SECONDS = 90.0
 
 PORTS = range(15_000, 32_000)
 """Below the ports that Linux (from 32768) and others (from 49152) use for outgoing connections."""
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_given_ports: set[int] = set()
 
 TEST_SETTINGS: Mapping[str, str] = {
     "group.share.min.record.lock.duration.ms": "1000",
@@ -31,14 +34,16 @@ TEST_SETTINGS: Mapping[str, str] = {
 
 
 def free_port() -> int:
-    """A free port that the system does not assign to outgoing connections.
-
-    Otherwise an outgoing connection of another process could take it before a broker opens it.
+    """A free port that no other test of this run gets, and that the system does not assign to outgoing
+    connections: otherwise either could take it before a broker opens it.
     """
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+    ports = PORTS[_WORKER::_WORKERS]
+    for port in random.SystemRandom().sample(ports, len(ports)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _given_ports:
+                _given_ports.add(port)
+                return port
     raise RuntimeError(f"All ports from {PORTS[0]} to {PORTS[-1]} are in use.")
 
 

@@ -222,6 +222,7 @@ def test_five_members_of_three_partitions_copy_each_record_once_after_many_kills
                 broker.kill()
                 broker.start()
         group.wait_without("z")
+        group.wait_for_commits()  # otherwise the next member could stop before the others have come
         undecided = group.start("x", "commit", "1")
         group.wait_for_members(*"abcxy")
         group.produce(400)
