@@ -88,7 +88,7 @@ def shown(*, fails: bool = False, total_grows: bool = False) -> str:
 
     def look() -> tuple[int, int]:
         looked.release()
-        return next(done), 1_000
+        return min(next(done), 4), 1_000
 
     console = Console(as_json=False, quiet=False, output=io.StringIO(), errors=errors)
     showing = looks_shown(console, "Copying", look, unit="files", look_seconds=0.001, total_grows=total_grows)
