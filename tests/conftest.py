@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -116,6 +117,9 @@ hypothesis.settings.load_profile("barnabas")
 def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
+    # A shell ignores SIGINT for a command behind `&`, and so would the programs that tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # kafka-python reads its own resources in a way that Python 3.11 deprecates and 3.13 allows again.
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
