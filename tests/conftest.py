@@ -117,7 +117,7 @@ hypothesis.settings.load_profile("barnabas")
 def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
-    # A shell ignores SIGINT for a command behind `&`, and so would the programs that tests start and interrupt.
+    # A shell ignores SIGINT for a command behind `&`, and so would the programs that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # kafka-python reads its own resources in a way that Python 3.11 deprecates and 3.13 allows again.
