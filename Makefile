@@ -86,7 +86,7 @@ test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m '(spark or kafka) and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
 
 matrix: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) --timeout 300 $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_MORE_PROCESSES)
@@ -171,7 +171,7 @@ $(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.js
 .venv/installed-tests: pyproject.toml .venv/installed
 	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
 	@$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
-	@touch $@
+	@touch $@ .venv/installed-release
 
 .venv/installed-release: pyproject.toml .venv/installed
 	@$(PIP_INSTALL) --editable '.[release]'

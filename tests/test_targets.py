@@ -69,4 +69,5 @@ def test_contributing_has_the_time_of_each_target() -> None:
 
 def test_the_checks_of_a_change_run_every_target() -> None:
     run = (PROJECT / ".ci" / "run").read_text(encoding="utf-8")
-    assert all(re.search(rf"^make {name}\b(?!-)", run, re.MULTILINE) for name in TARGETS.keys() - BY_HAND)
+    words = {word for line in run.splitlines() if line.startswith("make ") for word in line.split()}
+    assert words >= TARGETS.keys() - BY_HAND

@@ -9,7 +9,9 @@ from tests.clients.java_build import REFERENCE_VERSION, broker_classpath, requir
 
 from benchmarks.brokers.process import LocalBroker, sibling
 
-_HEAP = ("-Xms1G", "-Xmx1G", "-XX:+UseG1GC")
+MEASURED_JVM = ("-Xms1G", "-Xmx1G", "-XX:+UseG1GC")
+SHORT_LIVED_JVM = ("-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests, which are over before it pays to compile Kafka well: a start takes 5 s of CPU instead of 8."""
 _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -22,14 +24,16 @@ class ApacheKafka(LocalBroker):
         settings: Mapping[str, str] | None = None,
         *,
         version: str = REFERENCE_VERSION,
+        jvm_options: Sequence[str] = MEASURED_JVM,
     ) -> None:
         super().__init__("kafka", directory)
         self.settings = settings or {}
         self.version = version
+        self._jvm_options = jvm_options
         self._controller_port = free_port()
 
     def command(self) -> Sequence[str]:
-        return [*self._java("error"), *_HEAP, "kafka.Kafka", str(self._properties)]
+        return [*self._java("error"), "kafka.Kafka", str(self._properties)]
 
     def prepare(self) -> None:
         self._properties.write_text("\n".join(f"{name}={value}" for name, value in self._settings().items()))
@@ -37,7 +41,9 @@ class ApacheKafka(LocalBroker):
         subprocess.run([*self._java("warn"), *format_storage], check=True, capture_output=True)
 
     def fresh(self) -> "ApacheKafka":
-        return ApacheKafka(sibling(self.directory), self.settings, version=self.version)
+        return ApacheKafka(
+            sibling(self.directory), self.settings, version=self.version, jvm_options=self._jvm_options
+        )
 
     @property
     def _properties(self) -> Path:
@@ -45,7 +51,7 @@ class ApacheKafka(LocalBroker):
 
     def _java(self, log_level: str) -> list[str]:
         log = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
-        return [require("java"), log, "-cp", broker_classpath(self.version)]
+        return [require("java"), *self._jvm_options, log, "-cp", broker_classpath(self.version)]
 
     def _settings(self) -> dict[str, object]:
         return {

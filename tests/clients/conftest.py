@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster
@@ -60,7 +60,8 @@ def bootstrap(pytestconfig: pytest.Config, shared_broker: BrokerProcess | None) 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an Apache Kafka that tests share."""
-    broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", TEST_SETTINGS)
+    directory = tmp_path_factory.mktemp("kafka") / "kafka"
+    broker = ApacheKafka(directory, TEST_SETTINGS, jvm_options=SHORT_LIVED_JVM)
     try:
         broker.start()
         yield broker.address

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 from confluent_kafka import OFFSET_INVALID, Consumer, Producer, ShareConsumer, TopicPartition
 
 from tests.clients.broker_process import BrokerProcess
@@ -42,7 +42,7 @@ class KafkaData(NamedTuple):
 
 @pytest.fixture(scope="module")
 def kafka_data(tmp_path_factory: pytest.TempPathFactory) -> KafkaData:
-    kafka = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka")
+    kafka = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", jvm_options=SHORT_LIVED_JVM)
     kafka.start()
     try:
         cluster = Cluster(kafka.address)
@@ -212,7 +212,7 @@ def test_a_kafka_directory_is_served_in_place_only_when_that_is_allowed(
 
 
 def test_a_directory_that_kafka_is_running_on_is_refused(barnabas_command: Path, tmp_path: Path) -> None:
-    kafka = ApacheKafka(tmp_path / "kafka")
+    kafka = ApacheKafka(tmp_path / "kafka", jvm_options=SHORT_LIVED_JVM)
     kafka.start()
     try:
         source = kafka.directory / "data"

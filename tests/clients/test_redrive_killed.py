@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 
 from barnabas.__main__ import main
 from barnabas.protocol.api import ApiKey
@@ -52,8 +52,9 @@ def barnabas_proxy(
 @pytest.fixture(scope="module")
 def kafka_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingProxy]:
     with proxying(CLIENT_ID, WRITES) as proxy:
-        advertised = {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}
-        broker = ApacheKafka(tmp_path_factory.mktemp("kafka") / "kafka", {**TEST_SETTINGS, **advertised})
+        settings = {**TEST_SETTINGS, "advertised.listeners": f"PLAINTEXT://{proxy.address}"}
+        directory = tmp_path_factory.mktemp("kafka") / "kafka"
+        broker = ApacheKafka(directory, settings, jvm_options=SHORT_LIVED_JVM)
         broker.start()
         try:
             proxy.lead_to(broker.port)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 
 from tests.clients.broker_process import BrokerProcess, started
 from tests.clients.installation import installed_barnabas
@@ -49,7 +49,8 @@ def _start_barnabas(stack: ExitStack, directory: Path, store: str) -> str:
 
 
 def _start_kafka(stack: ExitStack, directory: Path, version: str) -> str:
-    kafka = ApacheKafka(directory, {**SETTINGS, **_KAFKA_SETTINGS}, version=version)
+    settings = {**SETTINGS, **_KAFKA_SETTINGS}
+    kafka = ApacheKafka(directory, settings, version=version, jvm_options=SHORT_LIVED_JVM)
     stack.callback(kafka.kill)
     kafka.start()
     return kafka.address

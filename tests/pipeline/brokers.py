@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 from benchmarks.brokers.process import LocalBroker
 
 from tests.clients.broker_process import TEST_SETTINGS
@@ -63,4 +63,5 @@ def new_broker(kind: str, directory: Path) -> LocalBroker:
     """A broker of one of the `KINDS` that has not been started, with short locks and joins allowed."""
     if kind == "barnabas":
         return InstalledBarnabas(directory)
-    return ApacheKafka(directory, {**TEST_SETTINGS, "auto.create.topics.enable": "false"})
+    settings = {**TEST_SETTINGS, "auto.create.topics.enable": "false"}
+    return ApacheKafka(directory, settings, jvm_options=SHORT_LIVED_JVM)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.installation import installed_barnabas
@@ -30,7 +30,7 @@ _KAFKA_SETTLES_SECONDS = 0.4
 
 def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> list[list[str]]:
     """The output of a transcript's steps on an Apache Kafka of their own."""
-    kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS)
+    kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS, jvm_options=SHORT_LIVED_JVM)
     try:
         kafka.start()
         return _play(steps, Running(kafka.address, kafka.directory / "data", probe, directory), True)

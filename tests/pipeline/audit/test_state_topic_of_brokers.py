@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.brokers.apache_kafka import ApacheKafka
+from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
@@ -33,7 +33,8 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerPro
     """One that keeps share state in the topic, in the directory `broker/data`."""
     broker: BrokerProcess | LocalBroker
     if request.param == "kafka":
-        broker = ApacheKafka(tmp_path / "broker", {**TEST_SETTINGS, "auto.create.topics.enable": "false"})
+        settings = {**TEST_SETTINGS, "auto.create.topics.enable": "false"}
+        broker = ApacheKafka(tmp_path / "broker", settings, jvm_options=SHORT_LIVED_JVM)
     else:
         settings = {**TEST_SETTINGS, "share.state.store": "topic"}
         broker = BrokerProcess(installed_barnabas(), tmp_path / "broker" / "data", settings)
