@@ -19,9 +19,9 @@ from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
 from barnabas.coordinator.consumer.settings import ConsumerSettings
-from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.group_operations import group_operations
+from barnabas.coordinator.group.membership_configs import MembershipConfigs
 from barnabas.coordinator.group.records import (
     AnyGroupRecord,
     decode_record,
@@ -44,7 +44,7 @@ from barnabas.coordinator.replay.steps import Steps, Write
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
 from barnabas.coordinator.share_group.interfaces import (
     PartitionLoads,
-    ShareGroupConfigs,
+    ShareMembershipConfigs,
     ShareStateInitialiser,
 )
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
@@ -57,9 +57,9 @@ class GroupsSettings(NamedTuple):
     """The limits of the broker, and the configurations of single groups."""
 
     share: ShareGroupSettings
-    share_configs: ShareGroupConfigs
+    share_configs: ShareMembershipConfigs
     consumer: ConsumerSettings
-    consumer_configs: GroupConfigs
+    consumer_configs: MembershipConfigs
     classic: ClassicSettings
     offsets: OffsetSettings
     offset_configs: OffsetConfigs

@@ -60,7 +60,11 @@ class GroupConfig(ShareGroupConfig):
 
 
 class GroupConfigs:
-    """The settings of every group; implements the `GroupConfigs` of the share group coordinator."""
+    """The settings of every group.
+
+    Implements `ShareMembershipConfigs`, for the coordinator of share groups, and `ShareGroupConfigs`, for
+    fetches.
+    """
 
     def __init__(self, config: BrokerConfig, effective: EffectiveConfig, image: MetadataImage) -> None:
         self._config = config
@@ -196,7 +200,7 @@ def _timing(values: Mapping[str, Value]) -> RecordTiming:
 
 
 class ConsumerGroupConfigs:
-    """Implements the `GroupConfigs` of the coordinator of consumer groups."""
+    """Implements `MembershipConfigs`, for the coordinator of consumer groups."""
 
     def __init__(self, configs: GroupConfigs) -> None:
         self._configs = configs

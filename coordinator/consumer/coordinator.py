@@ -20,10 +20,10 @@ from barnabas.coordinator.consumer.regex_resolution import resolution_records, r
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.timers import ConsumerTimers
-from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.description import DescribedGroup, ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_operations import GroupOperations
+from barnabas.coordinator.group.membership_configs import MembershipConfigs
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import Timer
@@ -45,7 +45,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         catalog: TopicDirectory,
         classic_groups: ClassicGroups,
         pending_commits: PendingCommits,
-        configs: GroupConfigs,
+        configs: MembershipConfigs,
         settings: ConsumerSettings,
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],

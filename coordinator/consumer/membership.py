@@ -48,8 +48,8 @@ from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.consumer.sharing import NO_SHARES
 from barnabas.coordinator.consumer.timers import ConsumerTimers
-from barnabas.coordinator.group.configs import GroupConfigs
 from barnabas.coordinator.group.last_assignment import NEVER_ASSIGNED
+from barnabas.coordinator.group.membership_configs import MembershipConfigs
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
@@ -86,7 +86,7 @@ class Membership:
         catalog: TopicDirectory,
         classic_groups: ClassicGroups,
         handover: Handover,
-        configs: GroupConfigs,
+        configs: MembershipConfigs,
         settings: ConsumerSettings,
         new_uuid: Callable[[], UUID],
     ) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from barnabas.coordinator.consumer.member import ConsumerMember, MemberState
-from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.membership_configs import MembershipConfigs
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 
 
 class ConsumerTimers:
     """The timers of all members. A member that is late is removed."""
 
-    def __init__(self, configs: GroupConfigs) -> None:
+    def __init__(self, configs: MembershipConfigs) -> None:
         self.deadlines = GroupTimers()
         self._configs = configs
 

@@ -27,7 +27,7 @@ from barnabas.coordinator.share_group.heartbeat import (
 from barnabas.coordinator.share_group.initialisation import with_zero_starts
 from barnabas.coordinator.share_group.interfaces import (
     PartitionLoads,
-    ShareGroupConfigs,
+    ShareMembershipConfigs,
     ShareStateInitialiser,
 )
 from barnabas.coordinator.share_group.membership import Membership
@@ -58,7 +58,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         catalog: TopicCatalog,
         share_state: ShareStateInitialiser,
         loads: PartitionLoads,
-        configs: ShareGroupConfigs,
+        configs: ShareMembershipConfigs,
         settings: ShareGroupSettings,
         wall_ms: Callable[[], int],
         other_group_type: Callable[[str], str | None],

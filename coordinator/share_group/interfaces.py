@@ -5,7 +5,7 @@ the loads of partitions.
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from barnabas.coordinator.group.configs import GroupConfigs
+from barnabas.coordinator.group.membership_configs import MembershipConfigs
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
 
@@ -13,8 +13,8 @@ START_UNDECIDED: Final = -1
 """The first fetch decides: by the group's own record of zero starts, or by its reset policy."""
 
 
-class ShareGroupConfigs(GroupConfigs, Protocol):
-    """The configuration of each share group."""
+class ShareMembershipConfigs(MembershipConfigs, Protocol):
+    """The settings of membership in each share group."""
 
     def assignor(self, group_id: str) -> str:
         """`share.assignor.name`: "simple" or "load"."""

@@ -16,7 +16,7 @@ from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
-from barnabas.coordinator.share_group.interfaces import PartitionLoad, PartitionLoads, ShareGroupConfigs
+from barnabas.coordinator.share_group.interfaces import PartitionLoad, PartitionLoads, ShareMembershipConfigs
 from barnabas.coordinator.share_group.load_samples import LoadOf, PartitionKey, look, whole_backlogs
 from barnabas.coordinator.share_group.record_factory import group_metadata, target_assignment
 from barnabas.coordinator.share_group.share_group import ShareGroup
@@ -28,7 +28,11 @@ class LoadChecks:
     """The looks at all groups of one coordinator."""
 
     def __init__(
-        self, catalog: TopicCatalog, loads: PartitionLoads, configs: ShareGroupConfigs, timers: GroupTimers
+        self,
+        catalog: TopicCatalog,
+        loads: PartitionLoads,
+        configs: ShareMembershipConfigs,
+        timers: GroupTimers,
     ) -> None:
         self._catalog = catalog
         self._loads = loads

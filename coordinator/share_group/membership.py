@@ -24,7 +24,7 @@ from barnabas.coordinator.share_group.initialisation import NewPartition, plan_i
 from barnabas.coordinator.share_group.interfaces import (
     START_UNDECIDED,
     PartitionLoads,
-    ShareGroupConfigs,
+    ShareMembershipConfigs,
     ShareStateInitialiser,
 )
 from barnabas.coordinator.share_group.load_checks import LoadChecks
@@ -43,7 +43,7 @@ class Membership:
         catalog: TopicCatalog,
         share_state: ShareStateInitialiser,
         loads: PartitionLoads,
-        configs: ShareGroupConfigs,
+        configs: ShareMembershipConfigs,
         settings: ShareGroupSettings,
     ) -> None:
         self._registry = registry

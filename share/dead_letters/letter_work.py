@@ -210,7 +210,8 @@ class LetterWork:
         reason = Cause.NONE if due.letter_place is None else due.letter_place.reason
         if reason is not Cause.NONE:
             return reason
-        return Cause.DELIVERY_LIMIT if self.leader.is_at_delivery_limit(due.delivery_count) else Cause.REJECT
+        is_at_limit = self.leader.limits().ends_after(due.delivery_count)
+        return Cause.DELIVERY_LIMIT if is_at_limit else Cause.REJECT
 
     async def _give_up(self, error: Exception, attempt: int) -> bool:
         """Archive the records without letters, if the group's settings say so; whether that is recorded."""

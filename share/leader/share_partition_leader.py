@@ -328,10 +328,6 @@ class SharePartitionLeader:
         """Record another place for the dead letters of these records."""
         return self.record_if_any(self.core.decide_letter_place(ranges, place))
 
-    def is_at_delivery_limit(self, delivery_count: int) -> bool:
-        """Whether a record with this delivery count has reached the group's present limit."""
-        return delivery_count >= self.limits().delivery_count_max
-
     def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
         """See `administration.administer`; the completion ends when the change is recorded."""
         decision = self.core.administer(action, first_offset, last_offset, self.limits())

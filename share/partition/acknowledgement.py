@@ -227,7 +227,7 @@ def _delivered_again(
     for first_offset, last_offset, ack_type in segments:
         if ack_type == AcknowledgeType.RELEASE:
             for _, run in in_flight.runs_between(first_offset, last_offset):
-                if run.delivery_count < limits.delivery_count_max:
+                if not limits.ends_after(run.delivery_count):
                     yield max(run.first_offset, first_offset), min(run.last_offset, last_offset)
 
 
@@ -279,7 +279,7 @@ def decide_runs(
     for batch, run in runs:
         state, why = target, cause
         condition: Condition | None = None
-        if target is AVAILABLE and run.delivery_count >= limits.delivery_count_max:
+        if target is AVAILABLE and limits.ends_after(run.delivery_count):
             state, why = ARCHIVED, Cause.DELIVERY_LIMIT
         if limits.letter_place is not None and why in ACKNOWLEDGED_LETTER_CAUSES:
             state, condition = ARCHIVING, limits.letter_place._replace(reason=why)

@@ -100,6 +100,10 @@ class ShareLimits(NamedTuple):
         """Whether records are delivered in an order of their keys or priorities."""
         return bool(self.key_run_max or self.priority.header_name)
 
+    def ends_after(self, delivery_count: int) -> bool:
+        """Whether a record whose delivery with this number fails is given up instead of delivered again."""
+        return delivery_count >= self.delivery_count_max
+
 
 ACKNOWLEDGED_LETTER_CAUSES = (Cause.REJECT, Cause.DELIVERY_LIMIT)
 """The causes by which an acknowledgement leads to a dead letter, if the group has them.

@@ -170,10 +170,10 @@ def _end_locks(
     decision.ended_lock_count = sum(data_count(run.first_offset, run.last_offset) for _, run in ended)
     ended = _without_overtaken(in_flight, ended, limits)
     for batch, run in ended:
-        if _is_at_limit(run, limits) and limits.letter_place is not None:
+        if limits.ends_after(run.delivery_count) and limits.letter_place is not None:
             letter = limits.letter_place._replace(reason=Cause.DELIVERY_LIMIT)
             _change_now(in_flight, decision, batch, run, ARCHIVING, Cause.DELIVERY_LIMIT, letter)
-        elif _is_at_limit(run, limits):
+        elif limits.ends_after(run.delivery_count):
             _change_now(in_flight, decision, batch, run, ARCHIVED, Cause.DELIVERY_LIMIT)
         else:
             due = in_flight.due_times.after_failure(backoff, run.delivery_count, now_ms)
@@ -192,7 +192,7 @@ def _without_overtaken(in_flight: InFlight, ended: list[RunInBatch], limits: Sha
     their former bounds.
     """
     delivered_again = [
-        (run.first_offset, run.last_offset) for _, run in ended if not _is_at_limit(run, limits)
+        (run.first_offset, run.last_offset) for _, run in ended if not limits.ends_after(run.delivery_count)
     ]
     taken_back = overtaken(in_flight, delivered_again)
     if not taken_back:
@@ -205,10 +205,6 @@ def _without_overtaken(in_flight: InFlight, ended: list[RunInBatch], limits: Sha
         for one in in_flight.runs_between(first, last)
         if one[1].state is ACQUIRED
     ]
-
-
-def _is_at_limit(run: InFlightRun, limits: ShareLimits) -> bool:
-    return run.delivery_count >= limits.delivery_count_max
 
 
 def _change_now(

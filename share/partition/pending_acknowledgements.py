@@ -87,8 +87,7 @@ def decide_end(in_flight: InFlight, end: TransactionEnd, limits: ShareLimits, no
     released = [
         (run.first_offset, run.last_offset)
         for _, run, pending in ended
-        if _type_at(end, pending) == AcknowledgeType.RELEASE
-        and run.delivery_count < limits.delivery_count_max
+        if _type_at(end, pending) == AcknowledgeType.RELEASE and not limits.ends_after(run.delivery_count)
     ]
     taken_back = overtaken(in_flight, released)
     for batch, run, pending in ended:

@@ -1,4 +1,4 @@
-"""Configurations of groups (`GroupConfigs`) that a test may change."""
+"""Settings of membership in groups (`ShareMembershipConfigs`) that a test may change."""
 
 from dataclasses import dataclass
 

@@ -1,11 +1,11 @@
-"""The configuration of single share and consumer groups. The caller reads it."""
+"""The settings of membership in share and consumer groups. The caller reads them."""
 
 from typing import Protocol
 
 
-class GroupConfigs(Protocol):
-    """The configuration of each share or consumer group (resource type GROUP). It may change at any time, so
-    it is read at every use.
+class MembershipConfigs(Protocol):
+    """The settings of membership in each share or consumer group (resource type GROUP). They may change at
+    any time, so they are read at every use.
     """
 
     def session_timeout_ms(self, group_id: str) -> int:
