@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.brokers.apache_kafka import SHORT_LIVED_JVM, ApacheKafka
 from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import AcknowledgeType, Message, ShareConsumer
 
@@ -18,7 +17,7 @@ from tests.clients.installation import installed_barnabas
 from tests.clients.polling import eventually
 from tests.pipeline.audit.auditing import Row
 from tests.pipeline.audit.state_topic import AuditedStateTopic
-from tests.pipeline.brokers import KINDS
+from tests.pipeline.brokers import KINDS, new_broker
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -33,8 +32,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerPro
     """One that keeps share state in the topic, in the directory `broker/data`."""
     broker: BrokerProcess | LocalBroker
     if request.param == "kafka":
-        settings = {**TEST_SETTINGS, "auto.create.topics.enable": "false"}
-        broker = ApacheKafka(tmp_path / "broker", settings, jvm_options=SHORT_LIVED_JVM)
+        broker = new_broker("kafka", tmp_path / "broker")
     else:
         settings = {**TEST_SETTINGS, "share.state.store": "topic"}
         broker = BrokerProcess(installed_barnabas(), tmp_path / "broker" / "data", settings)
