@@ -196,7 +196,7 @@ def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records
     assert [record.value for record in records] == values
     small_disk.fill(left_bytes=0)
     commits = accept_one_by_one(consumer, records)
-    accepted = []
+    accepted: list[str | None] = []
     value, refusal = next(commits)
     while refusal is None:
         accepted.append(value)
