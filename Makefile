@@ -32,7 +32,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark matrix clients console console-tests images compose sim diff check pyright lint docs wheel dist fuzz bench bench-spark clean
+.PHONY: help setup run test test-spark clients check pyright lint docs explore sim properties diff fuzz matrix wheel dist console console-tests images compose bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -48,8 +48,10 @@ help:
 	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
 	@echo 'make console  build the console in the browser, with Node 18 or later; make setup does so if there is npm'
 	@echo 'make console-tests  use every page and action of the console in Chromium'
+	@echo 'make explore  search for failures with random choices for MINUTES=...: the next four, matrix and dist in turn; SEED=... repeats it'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; SEED=... alone is one run; KEEP_GOING=1 goes on after a failure'
+	@echo 'make properties  test the properties and models with fresh examples, which follow from SEED=...'
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers, documentation and Dockerfiles: make lint, make pyright and make docs together'
 	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'
@@ -101,6 +103,13 @@ images: setup .venv/installed-tests
 
 compose:
 	COMPOSE='$(COMPOSE)' docker/check.sh
+
+# A search with random choices, for as long as you like: .ci/run has none of it.
+explore: setup .venv/installed-tests
+	@$(BIN)/python -m tests.explore $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
+properties: setup .venv/installed-tests
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile explore $(if $(SEED),--hypothesis-seed $(SEED)) $(IN_PROCESSES)
 
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MINUTES),--minutes $(MINUTES)) \
