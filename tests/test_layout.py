@@ -1,8 +1,5 @@
-"""The layout and the house rules that no other tool checks: links, packages, tests that mirror the folders,
-sizes.
-"""
+"""The layout and the house rules that no other tool checks: links, packages, tests that mirror folders."""
 
-import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -14,11 +11,6 @@ import pytest
 from tests.folders import FOLDERS
 
 PROJECT = Path(__file__).resolve().parents[1]
-
-FILE_LINES_MAX = 500
-FUNCTION_LINES_MAX = 50
-LONG_FUNCTIONS_ALLOWED: frozenset[str] = frozenset()
-"""`path:name` of functions that are better long; each needs a reason beside it."""
 
 
 def python_files(*folders: str) -> Iterator[Path]:
@@ -77,31 +69,6 @@ def test_each_file_has_a_docstring(folder: str) -> None:
         if path.stat().st_size and not path.read_text().startswith('"""')
     ]
     assert silent == []
-
-
-def test_no_file_is_longer_than_one_subject_needs() -> None:
-    long = {
-        str(path.relative_to(PROJECT)): line_count
-        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples", "release")
-        if (line_count := path.read_text().count("\n")) > FILE_LINES_MAX
-    }
-    assert long == {}
-
-
-def test_no_function_is_too_long_to_read() -> None:
-    long = {
-        name: line_count
-        for path in python_files(*FOLDERS, "tests", "benchmarks", "examples", "release")
-        for name, line_count in function_lengths(path)
-        if line_count > FUNCTION_LINES_MAX and name not in LONG_FUNCTIONS_ALLOWED
-    }
-    assert long == {}
-
-
-def function_lengths(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            yield f"{path.relative_to(PROJECT)}:{node.name}", node.end_lineno - node.lineno + 1
 
 
 def test_names_are_those_of_the_field() -> None:

@@ -115,8 +115,3 @@ def test_no_page_uses_a_topic_or_a_group_of_another_one_or_of_the_five_minute_st
         text = page(name).read_text()
         assert set(re.findall(r'group(?:\.id)?"?[=:] ?"([\w-]+)"', text)) == {group_of(name)}
         assert set(re.findall(r'(?:topics=|subscribe\()\["([\w-]+)"\]', text)) == {topic_of(name)}
-
-
-def test_the_overview_leads_to_each_page() -> None:
-    text = page(OVERVIEW).read_text()
-    assert all(f"({name}.md)" in text for name in PAGES)

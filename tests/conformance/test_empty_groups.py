@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from barnabas.broker.config.share_settings import SHARE_SETTINGS
 from tests.conformance.conftest import make_stage
 from tests.conformance.harness import Lab, open_lab
 
@@ -49,8 +48,3 @@ async def test_empty_groups_stay_unless_the_setting_is_set() -> None:
         await stage.member().heartbeat(-1)
         await lab.advance(KAFKAS_RETENTION_MS + HOUR_MS)
         assert await groups(lab) == ["group"]
-
-
-def test_the_setting_is_documented_as_one_of_barnabas() -> None:
-    (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.empty.retention.ms"]
-    assert (setting.ours, setting.default) == (True, -1)

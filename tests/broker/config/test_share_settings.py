@@ -2,12 +2,7 @@
 
 import pytest
 
-from barnabas.broker.config.share_settings import (
-    SHARE_SETTINGS,
-    auto_offset_reset,
-    duration_ms,
-)
-from barnabas.coordinator.share_group.settings import ShareGroupSettings
+from barnabas.broker.config.share_settings import auto_offset_reset, duration_ms
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
 
 
@@ -53,9 +48,3 @@ def test_durations_are_read_as_java_reads_them(text: str, milliseconds: int | No
 )
 def test_the_reset_policy_has_three_forms(text: str, reset: AutoOffsetReset | None) -> None:
     assert auto_offset_reset(text) == reset
-
-
-def test_the_most_share_groups_are_those_in_the_documents() -> None:
-    (setting,) = [one for one in SHARE_SETTINGS if one.name == "group.share.max.groups"]
-    assert (setting.ours, setting.default) == (True, 10_000)
-    assert ShareGroupSettings().max_groups == 10_000
