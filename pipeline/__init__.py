@@ -10,6 +10,15 @@ Works against Barnabas and Apache Kafka 4.2 or later. `register` makes the forma
     kafka-topic   batch and streaming: ordinary reads by offset or time, and a sink
     kafka-log     batch: data directories of Barnabas or Apache Kafka
 
+The folders, each using only those below it; the commands do not use each other, nor do the sources:
+
+    audit, export, ingest, replay              the commands of these names; `export` has `restore`, too
+    tables                                     Parquet, Delta Lake or Iceberg; exact batches, compaction
+    cli                                        the parts that all commands have
+    log_source, share_source, topic_source     the formats, for reading
+    topic_sink                                 `kafka-topic`, for writing
+    decoding                                   record batches as Arrow columns, native or in Python
+
 Importing this package does not load PySpark or PyArrow.
 """
 

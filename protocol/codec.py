@@ -37,7 +37,7 @@ OWN_DECODERS: Final[Mapping[int, Callable[[int, Buffer, int], RequestBody]]] = {
     ApiKey.SHARE_ACKNOWLEDGE: decode_share_acknowledge,
 }
 """From the version, the frame and the body's offset to the only shape of an API that is decoded without
-kio."""
+kio. `broker.testing.request_names` reads the groups and topics of these requests, too."""
 
 _OLDER_SHAPES: Final[Mapping[ApiKey, tuple[int, ...]]] = {
     ApiKey.PRODUCE: (12,),  # topics by name, then by id

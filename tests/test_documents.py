@@ -14,7 +14,11 @@ from tests.folders import FOLDERS
 
 PROJECT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PROJECT.glob("docker/**/*.md")])
-PAGES_ABOUT_THE_CODE = [PROJECT / "CONTRIBUTING.md", *sorted(PROJECT.glob("docs/decisions/*.md"))]
+PAGES_ABOUT_THE_CODE = [
+    PROJECT / "CONTRIBUTING.md",
+    PROJECT / "docs" / "architecture.md",
+    *sorted(PROJECT.glob("docs/decisions/*.md")),
+]
 _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 

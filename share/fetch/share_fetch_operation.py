@@ -4,6 +4,23 @@ It completes when records of `min_bytes` can be acquired, when a partition has a
 with the available records. It acquires records only at the moment of the answer, so a waiting member holds
 none. The answer also has the results of the acknowledgements in the request.
 
+`_look` decides whether to answer. If not, a look follows when the cause of the wait may have ended:
+
+    a log is being opened                          when it is open (`FetchSource`, `begin_when`)
+    the group's state is being loaded or reset     `SharePartitions.wake_fetches`
+    the start offset is being recorded             `SharePartitionLeader._announce`
+    no new records, or too few                     `Broker._log_moved`
+    locked records, a full window, the order       `SharePartitionLeader._announce`, when records are released
+                                                   or the start offset moves
+    records that are not due yet                   `SharePartitionLeader.expire`
+    a log that went offline                        `Broker._log_replaced`
+    acknowledgements that are being written        their `Completion`, even after the deadline
+    no memory for responses, a `LateError`         the next of these events; at the latest the deadline
+
+A further request on the same connection (`hurry`), a fenced leader, a deleted topic and disabled share groups
+end the wait as well. A changed setting counts from the next look on. `partition.inspection` computes the
+causes that `barnabas inspect` shows as WAITS FOR.
+
 A look at thousands of partitions is split into turns. Each partition is looked at again in the turn in which
 its records are acquired.
 """

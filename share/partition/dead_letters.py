@@ -2,6 +2,9 @@
 
 An Archiving record is not delivered again, cannot be acknowledged, and holds the start offset. Its place is
 recorded with it, so that after a crash its dead letter can be looked for. It ends as Archived.
+
+Records become Archiving in `acknowledgement` (REJECT, the delivery limit) and in `locks` (the limit, expiry,
+administrators). Once that is recorded, the leader has `share.dead_letters` write their letters.
 """
 
 from __future__ import annotations

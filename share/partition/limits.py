@@ -101,7 +101,10 @@ class ShareLimits(NamedTuple):
         return bool(self.key_run_max or self.priority.header_name)
 
     def ends_after(self, delivery_count: int) -> bool:
-        """Whether a record whose delivery with this number fails is given up instead of delivered again."""
+        """Whether a record whose delivery with this number fails is given up instead of delivered again.
+
+        A delivery fails by a RELEASE (`acknowledgement.decide_runs`), or when its lock ends (`locks`).
+        """
         return delivery_count >= self.delivery_count_max
 
 

@@ -3,6 +3,10 @@
 A log goes offline after an error that leaves the content of its files unknown (`LogState.go_offline`). A log
 that cannot be opened counts as offline, too. A partition stays here until its log is open again, or until
 its topic is deleted. So the number is known without a look at all logs, which may be ten thousand.
+
+After the pause, the next request opens the log again (`PartitionLogs`), and the broker then reloads the
+leaders and coordinators over it. Only the metadata log stays online on a full disk
+(`LogState.refusal_if_full`).
 """
 
 from __future__ import annotations

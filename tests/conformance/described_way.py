@@ -1,4 +1,4 @@
-"""The ways through the folders that CONTRIBUTING.md describes, and the way that code really takes."""
+"""The ways through the folders that two pages describe, and the way that code really takes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ class Step(NamedTuple):
         return self.file.rpartition("/")[0]
 
 
-def described_steps(section: str) -> list[Step]:
-    """The rows of the table in a section of CONTRIBUTING.md."""
-    page = (PROJECT / "CONTRIBUTING.md").read_text()
-    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+CONTRIBUTING = PROJECT / "CONTRIBUTING.md"
+ARCHITECTURE = PROJECT / "docs" / "architecture.md"
+
+
+def described_steps(page: Path, section: str) -> list[Step]:
+    """The rows of the table in a section of a page."""
+    text = page.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return [
         Step(*found) for found in re.findall(r"^\|[^|]*\| `([\w/]+\.py)` \| `(\w+)` \|$", text, re.MULTILINE)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.conftest import Stage, with_log_store_only
-from tests.conformance.described_way import described_steps, watched
+from tests.conformance.described_way import CONTRIBUTING, described_steps, watched
 from tests.conformance.share_member import ACCEPT, fetched
 
 CROSSINGS_MAX = 9
@@ -15,7 +15,7 @@ async def test_an_acknowledgement_goes_the_way_that_is_described(stage: Stage) -
     member = stage.member()
     assert await member.take() == [(0, 3, 1)]
     await member.fetch([(0, 0, ACCEPT)], max_records=0)  # the first one also loads modules
-    described = described_steps("The way of a record")
+    described = described_steps(CONTRIBUTING, "The way of an acknowledgement")
     with watched(described) as way:
         pending = member.start_fetch([(1, 1, ACCEPT)], max_records=0)
     assert fetched(pending.response()).error == 0

@@ -1,9 +1,9 @@
-"""The way of an expired lock through the folders, as CONTRIBUTING.md describes it."""
+"""The way of an expired lock through the folders, as docs/architecture.md describes it."""
 
 from __future__ import annotations
 
 from tests.conformance.conftest import Stage, with_log_store_only
-from tests.conformance.described_way import described_steps, watched
+from tests.conformance.described_way import ARCHITECTURE, described_steps, watched
 
 LOCK_MS = 30_000
 
@@ -13,7 +13,7 @@ async def test_an_expired_lock_goes_the_way_that_is_described(stage: Stage) -> N
     await stage.produce(4)
     member = stage.member()
     assert await member.take() == [(0, 3, 1)]
-    described = described_steps("The way of an expired lock")
+    described = described_steps(ARCHITECTURE, "An expired lock")
     with watched(described) as way:
         await stage.lab.advance(LOCK_MS)
     assert await member.take() == [(0, 3, 2)]
