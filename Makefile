@@ -74,7 +74,6 @@ run: setup
 	@echo 'Other addresses and settings: $(BIN)/barnabas serve --help'
 	$(BIN)/barnabas serve --listen $(LISTEN) --data-dir $(DATA) $(SERVE)
 
-# A test that is stopped by its timeout breaks the connection to the JVM for all later tests of its process: hence the longer timeout with Spark.
 # Each test belongs to one of the targets test, test-spark, matrix, clients, images and dist: tests/test_targets.py checks it.
 IN_PROCESSES := --numprocesses auto --dist loadscope
 # Two processes more than there are cores that make may use: a test that waits for a program of its own, or for time to pass, leaves its core
@@ -85,10 +84,10 @@ test: setup .venv/installed-tests
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or kafka or matrix or long or clients or release or images)' $(IN_MORE_PROCESSES))
 
 test-spark: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m '(spark or kafka) and not (matrix or long)' --timeout 300 $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/pipeline -m '(spark or kafka) and not (matrix or long)' $(IN_PROCESSES)
 
 matrix: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) --timeout 300 $(IN_PROCESSES)
+	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/clients -m 'clients' --clients --kills $(KILLS) $(IN_MORE_PROCESSES)
@@ -130,6 +129,7 @@ lint:
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/python -m tests.flaky
 	$(if $(shell command -v npm),npm --prefix console run --silent check && npm --prefix console test --silent)
 	$(BIN)/hadolint docker/Dockerfile docker/*/Dockerfile
 

@@ -13,6 +13,8 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
+pytest_plugins = ("tests.flaky",)
+
 MARKERS = {
     "barnabas": "starts, kills or abuses a broker process of its own",
     "spark": "uses the Spark session of the test process; every test with the fixture `spark` has the marker",
