@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from barnabas.protocol.dead_letter import Original, letter_record
@@ -12,8 +12,6 @@ from barnabas.protocol.records import Record, encode_records
 from barnabas.share.dead_letters.letter_topics import DeadLetterConfig
 from barnabas.share.dead_letters.source_records import SourceRecords
 
-LETTERS_MAX: Final = 1_000
-"""The most letters of one batch."""
 BATCH_BYTES_MAX: Final = 1024 * 1024
 """The most bytes of one batch with more than one letter."""
 _FRAMING_BYTES: Final = 24
@@ -41,7 +39,7 @@ class LetterBatch(NamedTuple):
 
 
 def make_batch(
-    due: Sequence[DueLetter], source: SourceRecords, config: DeadLetterConfig, bytes_max: int, wall_ms: int
+    due: Iterable[DueLetter], source: SourceRecords, config: DeadLetterConfig, bytes_max: int, wall_ms: int
 ) -> LetterBatch:
     """The first letters of `due`, at least one, in one batch of at most `bytes_max` bytes.
 
@@ -50,8 +48,8 @@ def make_batch(
     room = min(bytes_max, BATCH_BYTES_MAX)
     records: list[Record] = []
     size_bytes = HEADER_BYTES
-    for one in due[:LETTERS_MAX]:
-        letter = _letter(one, source, config, wall_ms, bytes_max)
+    for due_letter in due:
+        letter = _letter(due_letter, source, config, wall_ms, bytes_max)
         size_bytes += _size_bytes(letter)
         if records and size_bytes > room:
             break

@@ -8,17 +8,19 @@ recorded place on before it is written.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Final
+from uuid import UUID
 
 from barnabas.coordinator.metadata.image import Topic
 from barnabas.protocol.dead_letter import Original
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
 from barnabas.protocol.errors import ApiError
 from barnabas.runtime.logging import get_logger
-from barnabas.share.dead_letters.letter_batch import LETTERS_MAX, DueLetter, make_batch
+from barnabas.share.dead_letters.letter_batch import DueLetter, make_batch
 from barnabas.share.dead_letters.letter_parts import LetterParts
 from barnabas.share.dead_letters.letter_search import written_letters
 from barnabas.share.dead_letters.letter_topics import LetterRefused
@@ -30,6 +32,8 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("share")
 
+LETTERS_MAX: Final = 1_000
+"""The most letters that are in work at a time, in one batch or in many."""
 RETRY_MS_MIN: Final = 1_000
 RETRY_MS_MAX: Final = 30_000
 """The first and the longest wait before another attempt; each is twice as long as the one before."""
@@ -50,10 +54,10 @@ class LetterWork:
         self.leader = leader
         self._parts = parts
         self._due: deque[StateRange] = deque()
-        self._taken: list[StateRange] = []
-        """The ranges that are being written, ascending, each with its recorded place."""
         self._must_search = False
-        """Whether letters may be in their topic already."""
+        """Whether some of these letters may be in their topic already."""
+        self._failed_attempts = 0
+        """Since a letter was last written or found."""
         self._pause: Pause | None = None
         self._stall_told = False
 
@@ -81,19 +85,90 @@ class LetterWork:
 
     async def run(self) -> None:
         """Write all letters that are due."""
-        attempt = 0
         while self._due and not self.leader.closed:
-            self._taken = self._take()
             try:
+                if self._must_search:
+                    await self._search()
                 await self._write()
-                attempt, self._stall_told = 0, False
             except _Failure as error:
-                self._due.extendleft(reversed(self._taken))
-                self._must_search = True
+                # A refusal comes before the letter is written. After any other failure that is unknown.
+                self._must_search |= not isinstance(error, LetterRefused)
+                self._failed_attempts += 1
                 self._parts.counts.failed(self.leader.group_id)
-                attempt += 1
-                if not self.leader.closed and not await self._give_up(error, attempt):
-                    await self._wait(attempt, error)
+                if not self.leader.closed and not await self._give_up(error):
+                    await self._wait(error)
+
+    async def _search(self) -> None:
+        """End the letters that are in their topic already: one search for all letters of a partition. The
+        other letters are not written, and need no search until an attempt fails.
+        """
+        self._must_search = False
+        due = [(state_range, list(self._letters(state_range))) for state_range in self._due]
+        wanted: defaultdict[tuple[UUID, int], dict[Original, int]] = defaultdict(dict)
+        for state_range, letters in due:
+            place = state_range.letter_place or LetterPlace()
+            from_offset = place.log_end_offset
+            wanted[place.topic_id, place.partition].update(
+                (letter.original, from_offset) for letter in letters
+            )
+        found: set[Original] = set()
+        for (topic_id, partition), originals in wanted.items():
+            found |= await self._written(topic_id, partition, originals)
+        if found:
+            await self._end(
+                sorted(letter for _, letters in due for letter in letters if letter.original in found)
+            )
+            self._parts.counts.found(self.leader.group_id, len(found))
+        for _ in due:
+            self._due.popleft()
+        self._due.extendleft(
+            state_range._replace(base_offset=first_offset, last_offset=last_offset)
+            for state_range, letters in reversed(due)
+            for first_offset, last_offset in reversed(
+                _spans(letter for letter in letters if letter.original not in found)
+            )
+        )
+
+    async def _written(
+        self, topic_id: UUID, partition: int, originals: Mapping[Original, int]
+    ) -> set[Original]:
+        """Those with a letter in the partition, at or behind the offset of each; they are durable then."""
+        topic = self._parts.image.topics_by_id.get(topic_id)
+        if topic is None or partition >= len(topic.partitions):
+            return set()
+        letter_log = await self._parts.logs.open(topic, partition)
+        found = await written_letters(letter_log, originals)
+        if found:
+            await _make_durable(letter_log, letter_log.log_end_offset)
+        return found
+
+    async def _write(self) -> None:
+        """Write the letters of the next ranges, one batch after the other, and put back what is left of them
+        when an attempt fails or the topic changes.
+        """
+        taken: Sequence[StateRange] = self._take()
+        letters = deque(letter for state_range in taken for letter in self._letters(state_range))
+        if not letters:
+            return
+        try:
+            topic = await self._parts.topics.ensure(self.leader.group_id)
+            index = self.leader.key.partition % len(topic.partitions)
+            letter_log = await self._parts.logs.open(topic, index)
+            taken = await self._place(taken, topic, index, letter_log)
+            source = SourceRecords(self.leader.log, letter_log.config.max_message_bytes)
+            while letters and not self.leader.closed and self._is_usable(topic):
+                count = await self._append(letters, source, letter_log)
+                await self._end([*islice(letters, count)])
+                self._parts.counts.written(self.leader.group_id, count)
+                for _ in range(count):
+                    letters.popleft()
+        finally:
+            if letters:
+                self._put_back(taken, letters[0].offset)
+
+    def _is_usable(self, topic: Topic) -> bool:
+        """Whether the letters still go to this topic. Raises LetterRefused."""
+        return self._parts.topics.find(self.leader.group_id) is topic
 
     def _take(self) -> list[StateRange]:
         """The next ranges, with at most LETTERS_MAX offsets; ascending, although later decisions may be about
@@ -102,92 +177,58 @@ class LetterWork:
         taken: list[StateRange] = []
         room = LETTERS_MAX
         while self._due and room:
-            one = self._due.popleft()
-            end = min(one.last_offset, one.base_offset + room - 1)
-            if end < one.last_offset:
-                self._due.appendleft(one._replace(base_offset=end + 1))
-            taken.append(one._replace(last_offset=end))
-            room -= end - one.base_offset + 1
+            state_range = self._due.popleft()
+            end = min(state_range.last_offset, state_range.base_offset + room - 1)
+            if end < state_range.last_offset:
+                self._due.appendleft(state_range._replace(base_offset=end + 1))
+            taken.append(state_range._replace(last_offset=end))
+            room -= end - state_range.base_offset + 1
         return sorted(taken, key=_base_offset)
 
-    async def _write(self) -> None:
-        """Write a batch of the taken letters, and put those back that did not fit."""
-        if self._must_search:
-            self._taken = await self._without_written(self._taken)
-            if not self._taken:
-                self._must_search = bool(self._due)
-                return
-        topic = await self._parts.topics.ensure(self.leader.group_id)
-        index = self.leader.key.partition % len(topic.partitions)
-        letter_log = await self._parts.logs.open(topic, index)
-        await self._place(topic, index, letter_log)
-        due = [letter for one in self._taken for letter in self._letters(one)]
-        if due:
-            written = await self._append(due, letter_log)
-            await self._end(due[:written])
-            self._parts.counts.written(self.leader.group_id, written)
-            self._put_back(due[written - 1].offset)
+    def _put_back(self, taken: Sequence[StateRange], from_offset: int) -> None:
+        """The ranges that were taken are due again from this offset on."""
+        self._due.extendleft(
+            state_range._replace(base_offset=max(state_range.base_offset, from_offset))
+            for state_range in reversed(taken)
+            if state_range.last_offset >= from_offset
+        )
 
-    async def _append(self, due: Sequence[DueLetter], letter_log: PartitionLog) -> int:
+    async def _place(
+        self, taken: Sequence[StateRange], topic: Topic, index: int, letter_log: PartitionLog
+    ) -> Sequence[StateRange]:
+        """The ranges with their recorded places: another one is recorded for letters whose place is unknown,
+        elsewhere, or lost.
+        """
+        place = LetterPlace(Cause.NONE, topic.topic_id, index, letter_log.log_end_offset)
+        moved = [
+            (state_range.base_offset, state_range.last_offset)
+            for state_range in taken
+            if not _is_at(state_range.letter_place, place)
+        ]
+        if not moved:
+            return taken
+        await self.leader.place_letters(moved, place)
+        return [
+            state_range if _is_at(state_range.letter_place, place) else _placed(state_range, place)
+            for state_range in taken
+        ]
+
+    async def _append(
+        self, letters: Iterable[DueLetter], source: SourceRecords, letter_log: PartitionLog
+    ) -> int:
         """Append the first of these letters, durably; returns their number."""
-        bytes_max = letter_log.config.max_message_bytes
-        source = SourceRecords(self.leader.log, bytes_max)
         config = self._parts.settings.of_group(self.leader.group_id)
         now_ms = self._parts.clock.wall_ms()
-        batch = make_batch(due, source, config, bytes_max, now_ms)
+        batch = make_batch(letters, source, config, letter_log.config.max_message_bytes, now_ms)
         self._parts.counts.appending(self.leader.group_id)
         appended = await letter_log.append_produced(batch.data, [batch.batch], now_ms)
         await _make_durable(letter_log, appended.last_offset + 1)
         return batch.letter_count
 
     async def _end(self, letters: Sequence[DueLetter]) -> None:
+        """These letters are written, durably."""
         await self.leader.end_letters(_spans(letters), Cause.DEAD_LETTER)
-
-    def _put_back(self, written_until: int) -> None:
-        rest = [
-            one._replace(base_offset=max(one.base_offset, written_until + 1))
-            for one in self._taken
-            if one.last_offset > written_until
-        ]
-        self._due.extendleft(reversed(rest))
-
-    async def _place(self, topic: Topic, index: int, letter_log: PartitionLog) -> None:
-        """Have another place recorded for letters whose place is unknown, elsewhere, or lost."""
-        place = LetterPlace(Cause.NONE, topic.topic_id, index, letter_log.log_end_offset)
-        moved = [
-            (one.base_offset, one.last_offset) for one in self._taken if not _is_at(one.letter_place, place)
-        ]
-        if moved:
-            await self.leader.place_letters(moved, place)
-            self._taken = [
-                one if _is_at(one.letter_place, place) else _placed(one, place) for one in self._taken
-            ]
-
-    async def _without_written(self, taken: Sequence[StateRange]) -> list[StateRange]:
-        """The ranges without the letters that are in their recorded place already; these end."""
-        left: list[StateRange] = []
-        for one in taken:
-            letters = self._letters(one)
-            found = await self._written(one.letter_place, {letter.original for letter in letters})
-            await self._end([letter for letter in letters if letter.original in found])
-            self._parts.counts.found(self.leader.group_id, len(found))
-            left += (
-                one._replace(base_offset=letter.offset, last_offset=letter.offset)
-                for letter in letters
-                if letter.original not in found
-            )
-        return left
-
-    async def _written(self, place: LetterPlace | None, wanted: set[Original]) -> set[Original]:
-        """Those with a letter at the place; they are durable then."""
-        topic = None if place is None else self._parts.image.topics_by_id.get(place.topic_id)
-        if place is None or topic is None or place.partition >= len(topic.partitions):
-            return set()
-        letter_log = await self._parts.logs.open(topic, place.partition)
-        found = await written_letters(letter_log, place.log_end_offset, wanted)
-        if found:
-            await _make_durable(letter_log, letter_log.log_end_offset)
-        return found
+        self._failed_attempts, self._stall_told = 0, False
 
     def _letters(self, due: StateRange) -> list[DueLetter]:
         """The letters of a range, without offsets that hold no data, and without records that have left the
@@ -213,10 +254,10 @@ class LetterWork:
         is_at_limit = self.leader.limits().ends_after(due.delivery_count)
         return Cause.DELIVERY_LIMIT if is_at_limit else Cause.REJECT
 
-    async def _give_up(self, error: Exception, attempt: int) -> bool:
+    async def _give_up(self, error: Exception) -> bool:
         """Archive the records without letters, if the group's settings say so; whether that is recorded."""
         config = self._parts.settings.of_group(self.leader.group_id)
-        is_final = isinstance(error, LetterRefused) or attempt >= ATTEMPTS_MAX
+        is_final = isinstance(error, LetterRefused) or self._failed_attempts >= ATTEMPTS_MAX
         if config.topic_name and (config.holds_on_failure or not is_final):
             return False
         taken = self._take()
@@ -238,12 +279,12 @@ class LetterWork:
         )
         return True
 
-    async def _wait(self, attempt: int, error: Exception) -> None:
+    async def _wait(self, error: Exception) -> None:
         pause = self._pause = Pause(self._parts.clock, self._parts.deadlines)
         self._parts.counts.held(self.leader.group_id, str(error))
         self._tell_stall()
         try:
-            await pause.wait(min(RETRY_MS_MIN << min(attempt - 1, 16), RETRY_MS_MAX))
+            await pause.wait(min(RETRY_MS_MIN << min(self._failed_attempts - 1, 16), RETRY_MS_MAX))
         finally:
             self._pause = None
 
@@ -257,14 +298,14 @@ class LetterWork:
             )
 
 
-def _spans(letters: Sequence[DueLetter]) -> list[tuple[int, int]]:
+def _spans(letters: Iterable[DueLetter]) -> list[tuple[int, int]]:
     """The offsets of ascending letters, neighbours as one range."""
     spans: list[tuple[int, int]] = []
-    for one in letters:
-        if spans and spans[-1][1] + 1 == one.offset:
-            spans[-1] = (spans[-1][0], one.offset)
+    for letter in letters:
+        if spans and spans[-1][1] + 1 == letter.offset:
+            spans[-1] = (spans[-1][0], letter.offset)
         else:
-            spans.append((one.offset, one.offset))
+            spans.append((letter.offset, letter.offset))
     return spans
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -45,10 +45,12 @@ def letters_not_looked_for() -> Generator[None]:
 def archived_before_the_letter() -> Generator[None]:
     """State Archived is recorded a moment before the letter is appended."""
 
-    async def append(self: LetterWork, due: Sequence[DueLetter], letter_log: PartitionLog) -> int:
-        await self._end(due)
+    async def append(
+        self: LetterWork, letters: Iterable[DueLetter], source: SourceRecords, letter_log: PartitionLog
+    ) -> int:
+        await self._end([*letters])
         await asyncio.sleep(_MOMENT_SECONDS)
-        return await _append(self, due, letter_log)
+        return await _append(self, letters, source, letter_log)
 
     with patch.object(LetterWork, "_append", append):
         yield

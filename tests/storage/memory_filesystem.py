@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -42,8 +43,10 @@ class MemoryFile:
         assert not self.closed, "read through a closed handle"
         if self._filesystem.read_error is not None and self._path.endswith(self._filesystem.failing_suffix):
             raise OSError(self._filesystem.read_error, "the disk cannot read")
+        data = bytes(self._content[position : position + size])
         self._filesystem.read_count += 1
-        return bytes(self._content[position : position + size])
+        self._filesystem.read_bytes[self._path] += len(data)
+        return data
 
     def truncate(self, size: int) -> None:
         assert not self.closed, "cut through a closed handle"
@@ -100,6 +103,8 @@ class MemoryFileSystem:
         self.write_ns = 0
         self.now_ns = 0
         self.open_count = self.write_count = self.read_count = self.sync_count = self.run_count = 0
+        self.read_bytes: Counter[str] = Counter()
+        """The bytes that were read of each file."""
         self._held: asyncio.Event | None = None
         self._awaited: dict[str, asyncio.Event] = {}
 
