@@ -30,7 +30,7 @@ from barnabas.coordinator.group.description import ListedGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_operations import GroupOperations
 from barnabas.coordinator.group.member_identity import MemberIdentity
-from barnabas.coordinator.group.record_names import checked_group_id, is_too_long
+from barnabas.coordinator.group.record_names import checked_group_id, is_too_long, storable_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
@@ -190,8 +190,10 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
     # Administration
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """DescribeGroups of one group: INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND."""
-        self._operations.check_loaded(checked_group_id(group_id))
+        """DescribeGroups of one group: INVALID_GROUP_ID (too long), COORDINATOR_LOAD_IN_PROGRESS,
+        GROUP_ID_NOT_FOUND.
+        """
+        self._operations.check_loaded(storable_group_id(group_id))
         return describe_group(self._registry.existing(group_id))
 
     def tombstones(self, group_id: str) -> list[ClassicGroupRecord]:

@@ -16,7 +16,17 @@ def is_too_long(name: str | None) -> bool:
 
 
 def checked_group_id(group_id: str) -> str:
-    """The id; INVALID_GROUP_ID if it is empty or too long."""
-    if not group_id or is_too_long(group_id):
-        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty, or too long.")
+    """The id of a group with members or share state; INVALID_GROUP_ID if it is empty or too long."""
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
+    return storable_group_id(group_id)
+
+
+def storable_group_id(group_id: str) -> str:
+    """The id of a group with committed offsets; INVALID_GROUP_ID if it is too long.
+
+    It may be empty: consumers without a group commit under that id, and Kafka serves it.
+    """
+    if is_too_long(group_id):
+        raise ApiError(ErrorCode.invalid_group_id, "The group id is too long.")
     return group_id

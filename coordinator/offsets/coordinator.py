@@ -10,7 +10,7 @@ from uuid import UUID
 
 from barnabas.coordinator.group.group_coordinator import OperationRunner
 from barnabas.coordinator.group.group_operations import GroupOperations
-from barnabas.coordinator.group.record_names import checked_group_id
+from barnabas.coordinator.group.record_names import checked_group_id, storable_group_id
 from barnabas.coordinator.group.records import AnyGroupRecord, AnyOffsetRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.offsets.commit import amending_records, commit_records, storable
@@ -123,13 +123,13 @@ class OffsetCoordinator(OperationRunner):
     def commit(self, request: CommitRequest, *, now_ms: int) -> Completion[list[ErrorCode]]:
         """OffsetCommit: the outcome of each offset, in the request's order.
 
-        INVALID_GROUP_ID; otherwise the refusal of the group's type, GROUP_ID_NOT_FOUND or ILLEGAL_GENERATION
-        for an unknown group.
+        INVALID_GROUP_ID (too long); otherwise the refusal of the group's type, GROUP_ID_NOT_FOUND or
+        ILLEGAL_GENERATION for an unknown group.
         """
         return self._run(request.group_id, partial(self._committing_now, request, now_ms))
 
     def _committing_now(self, request: CommitRequest, now_ms: int) -> Steps[list[ErrorCode]]:
-        rules = self._rules_of(checked_group_id(request.group_id))
+        rules = self._rules_of(storable_group_id(request.group_id))
         stored, codes = storable(request, self._offsets, self._settings, in_transaction=False)
         rules.check_commit(stored, in_transaction=False)
         rules.heard_from(request.group_id, request.identity.member_id, now_ms)
@@ -142,8 +142,8 @@ class OffsetCoordinator(OperationRunner):
         producer's transaction is committed. In a group that commits in order, ranges wait until they reach
         the stable offset; call `withdraw` when the client is gone.
 
-        The errors of `commit`, except those of the group's state; INVALID_PRODUCER_EPOCH. After a wait also
-        TRANSACTION_ABORTABLE.
+        The errors of `commit`, except those of the group's state; INVALID_GROUP_ID also if the id is empty;
+        INVALID_PRODUCER_EPOCH. After a wait also TRANSACTION_ABORTABLE.
         """
         group_id = commit.request.group_id
         is_individual = any(one.ranges is not None for one in commit.request.offsets)
@@ -238,10 +238,10 @@ class OffsetCoordinator(OperationRunner):
         member itself, has ranges in an open transaction. `with_ranges` adds the ranges that were committed
         individually.
 
-        INVALID_GROUP_ID, COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing. Members of
-        consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        INVALID_GROUP_ID (too long), COORDINATOR_LOAD_IN_PROGRESS. An unknown group has committed nothing.
+        Members of consumer groups send their id and epoch: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
         """
-        self._operations.check_loaded(checked_group_id(group_id))
+        self._operations.check_loaded(storable_group_id(group_id))
         rules = self._rules_of(group_id)
         rules.check_fetch(group_id, member_id, member_epoch)
         is_apart = partial(_is_apart, rules, group_id, member_id) if require_stable else None

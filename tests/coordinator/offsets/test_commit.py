@@ -23,7 +23,7 @@ def test_a_commit_makes_a_simple_group_where_there_is_none() -> None:
 @pytest.mark.parametrize(
     ("group_id", "generation_id", "code"),
     [
-        ("", -1, ErrorCode.invalid_group_id),
+        ("x" * 32_768, -1, ErrorCode.invalid_group_id),
         ("absent", 3, ErrorCode.group_id_not_found),
         ("shared", -1, ErrorCode.group_id_not_found),
     ],

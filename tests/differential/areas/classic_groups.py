@@ -1,5 +1,6 @@
 """Classic consumer groups: four clients of one topic or two that join, synchronise, send heartbeats, leave,
 commit and look up offsets in any order, sometimes with another member's generation or a wrong member id.
+Sometimes one of them does so without a group.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class _Group:
             self.describe: 1,
             self.delete_offsets: 1,
             self.delete: 1,
+            self.without_group: 1,
         }
 
     async def step(self, action: Callable[[_Client], Awaitable[Sent]]) -> None:
@@ -256,6 +258,37 @@ class _Group:
             "delete_groups",
             self.version("delete_groups"),
             groups_names=[self.group_id, self.stage.name("none")],
+        )
+
+    async def without_group(self, client: _Client) -> Sent:
+        """Requests with the empty group id, which all histories share; their topics differ."""
+        api = self.chance.choice(
+            ["offset_commit", "offset_fetch", "offset_delete", "join_group", "heartbeat"]
+        )
+        version = self.version(api)
+        if api == "offset_commit":
+            topics = self.named("partitions", [self.offset(0, ["", "text"])], version, 10)
+        elif api == "offset_delete":
+            topics = self.named("partitions", [{"partition_index": 0}], 0, 1)
+        else:
+            topics = self.named("partition_indexes", [0, 1], version, 10)
+        group = {"group_id": "", "member_id": None, "member_epoch": -1, "topics": topics}
+        return await self.stage.send(
+            client.number,
+            api,
+            version,
+            group_id="",
+            topics=topics,
+            groups=[group],
+            require_stable=self.chance.random() < 0.5,
+            member_id="",
+            generation_id=-1,
+            generation_id_or_member_epoch=-1,
+            retention_time_ms=-1,
+            session_timeout=30_000,
+            rebalance_timeout=30_000,
+            protocol_type="consumer",
+            protocols=[{"name": "range", "metadata": self.metadata}],
         )
 
 
