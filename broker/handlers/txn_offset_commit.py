@@ -107,13 +107,12 @@ def _wait_until_ms(broker: Broker, producer_id: int) -> int:
     transaction before it times out.
     """
     now_ms = broker.clock.monotonic_ms()
-    transaction = broker.transactions.coordinator.of_producer(producer_id)
+    coordinator = broker.transactions.coordinator
+    transaction = coordinator.of_producer(producer_id)
     if transaction is None:
         return now_ms
-    timeout_ms = transaction.timeout_ms
-    left_ms = transaction.started_at_ms + timeout_ms - broker.clock.wall_ms()
-    # The clock may have been set back since the transaction began.
-    return now_ms + max(0, min(left_ms, timeout_ms) - timeout_ms // _ABORTING_SHARE)
+    reserve_ms = transaction.timeout_ms // _ABORTING_SHARE
+    return max(coordinator.times_out_at_ms(transaction) - reserve_ms, now_ms)
 
 
 def _producer(request: _Request) -> ProducerIdentity:

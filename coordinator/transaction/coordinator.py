@@ -42,6 +42,7 @@ from barnabas.coordinator.transaction.transaction import (
     PREPARED,
     Participant,
     Transaction,
+    TransactionState,
     completed,
     fenced,
     new_transaction,
@@ -49,6 +50,7 @@ from barnabas.coordinator.transaction.transaction import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import AllDone, Completion
+from barnabas.runtime.moment import Moment, written_at
 
 ID_BYTES_MAX = 2**15 - 1
 """The longest id that a record can hold. Newer versions of the requests can hold longer ones."""
@@ -77,8 +79,9 @@ class TransactionCoordinator:
         was_closed_cleanly: bool,
     ) -> None:
         """`coordinator_epoch` grows with each start. `transaction_version` is the feature level in force.
-        `now_ms` is monotonic, `wall_ms` the time of day. `on_deadline` is called when `next_deadline_ms` may
-        have moved. `was_closed_cleanly` is False if the power may have failed, with the newest records lost.
+        `now_ms` is monotonic, and measures all timeouts; `wall_ms` is the time of day. `on_deadline` is
+        called when `next_deadline_ms` may have moved. `was_closed_cleanly` is False if the power may have
+        failed, with the newest records lost.
         """
         self._settings = settings
         self._producer_ids = producer_ids
@@ -116,7 +119,7 @@ class TransactionCoordinator:
         return encode_record(record, self._transaction_version())
 
     def _replay(self, partition: int, record: TransactionRecord, _: int) -> None:
-        self._registry.replay(partition, record)
+        self._registry.replay(partition, record, written_at(self._now_ms()))
 
     @property
     def partition_count(self) -> int:
@@ -163,7 +166,8 @@ class TransactionCoordinator:
             return
         record = decode_record(stored.key, stored.value)
         if record is not None:
-            self._registry.replay(partition, record)
+            moment = Moment(self._now_ms(), self._wall_ms())
+            self._registry.replay(partition, record, moment.monotonic_of)
 
     # Producers
 
@@ -311,11 +315,16 @@ class TransactionCoordinator:
             self._check_loaded(found.transactional_id)
         return found
 
+    def times_out_at_ms(self, transaction: Transaction) -> int:
+        """When (monotonic) a known transaction is aborted if it is still open."""
+        return self._registry.times_of(transaction.transactional_id).began_ms + transaction.timeout_ms
+
     def list_transactions(self, wanted: TransactionFilter) -> list[ListedTransaction]:
         """ListTransactions: COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded."""
         if not self.is_loaded:
             raise being_loaded()
-        return listed(self._registry, wanted, self._wall_ms())
+        now_ms = self._now_ms()
+        return listed(self._registry, wanted, lambda found: now_ms - self._registry.times_of(found).began_ms)
 
     # Timers
 
@@ -333,11 +342,11 @@ class TransactionCoordinator:
         self._decided.expire(now_ms)
         if self._timeout_check_ms is not None and self._timeout_check_ms <= now_ms:
             self._timeout_check_ms = None
-            self._abort_timed_out()
+            self._abort_timed_out(now_ms)
             self._expect_timeouts()
         if self._expiration_check_ms <= now_ms:
             self._expiration_check_ms = now_ms + self._settings.id_expiration_check_interval_ms
-            self._forget_unused()
+            self._forget_unused(now_ms)
 
     def _expect_timeouts(self) -> None:
         """Set the next check of the open transactions, if there are any."""
@@ -345,35 +354,41 @@ class TransactionCoordinator:
             self._timeout_check_ms = self._now_ms() + self._settings.timeout_check_interval_ms
             self._on_deadline()
 
-    def _abort_timed_out(self) -> None:
+    def _abort_timed_out(self, now_ms: int) -> None:
         for transactional_id in sorted(self._registry.ongoing()):
-            transaction = self._find(transactional_id)
-            if transaction is not None and transaction.has_timed_out(self._wall_ms()):
+            if self._timed_out(transactional_id, now_ms) is not None:
                 self._submit(transactional_id, partial(self._aborting, transactional_id))
 
     def _aborting(self, transactional_id: str) -> _Steps[None]:
         # Read here: an earlier operation may have ended it.
-        transaction = self._find(transactional_id)
-        if transaction is not None and transaction.has_timed_out(self._wall_ms()):
+        transaction = self._timed_out(transactional_id, self._now_ms())
+        if transaction is not None:
             yield from self._fencing(transaction)
 
-    def _forget_unused(self) -> None:
+    def _timed_out(self, transactional_id: str, now_ms: int) -> Transaction | None:
+        """The id's transaction if it has been open for longer than its producer allows."""
+        transaction = self._find(transactional_id)
+        if transaction is None or transaction.state is not TransactionState.ONGOING:
+            return None
+        return transaction if self.times_out_at_ms(transaction) < now_ms else None
+
+    def _forget_unused(self, now_ms: int) -> None:
         for partition, operations in enumerate(self._operations.partitions):
-            if operations.loaded and self._unused(partition):
+            if operations.loaded and self._unused(partition, now_ms):
                 operations.submit(partial(self._forgetting, partition))
 
     def _forgetting(self, partition: int) -> _Steps[None]:
-        unused = self._unused(partition)
+        unused = self._unused(partition, self._now_ms())
         for start in range(0, len(unused), EXPIRED_RECORDS_MAX):
             yield Write([(one, None) for one in unused[start : start + EXPIRED_RECORDS_MAX]])
 
-    def _unused(self, partition: int) -> list[str]:
-        latest_ms = self._wall_ms() - self._settings.id_expiration_ms
-        transactions = self._registry.of_partition(partition).values()
+    def _unused(self, partition: int, now_ms: int) -> list[str]:
+        latest_ms = now_ms - self._settings.id_expiration_ms
         return [
-            one.transactional_id
-            for one in transactions
-            if one.state in AT_REST and one.updated_at_ms <= latest_ms
+            transactional_id
+            for transactional_id, transaction in self._registry.of_partition(partition).items()
+            if transaction.state in AT_REST
+            and self._registry.times_of(transactional_id).updated_ms <= latest_ms
         ]
 
     # Steps that several operations take

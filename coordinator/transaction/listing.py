@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from barnabas.coordinator.transaction.transaction import Transaction, TransactionState
+from barnabas.coordinator.transaction.transaction import NO_TIME, Transaction, TransactionState
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 
 _STATES = {state.label: state for state in TransactionState}
@@ -46,13 +46,13 @@ def unknown_states(names: Iterable[str]) -> list[str]:
 
 
 def listed(
-    transactions: Iterable[Transaction], wanted: TransactionFilter, wall_ms: int
+    transactions: Iterable[Transaction], wanted: TransactionFilter, age_ms: Callable[[str], int]
 ) -> list[ListedTransaction]:
-    """The ids that pass all filters."""
+    """The ids that pass all filters. `age_ms` is the time since the newest transaction of an id began."""
     return [
-        ListedTransaction(one.transactional_id, one.producer_id, one.state.label)
-        for one in transactions
-        if _passes(one, wanted, wall_ms)
+        ListedTransaction(transaction.transactional_id, transaction.producer_id, transaction.state.label)
+        for transaction in transactions
+        if _passes(transaction, wanted, age_ms)
     ]
 
 
@@ -70,11 +70,16 @@ def described(
     )
 
 
-def _passes(one: Transaction, wanted: TransactionFilter, wall_ms: int) -> bool:
-    if wanted.producer_ids and one.producer_id not in wanted.producer_ids:
+def _passes(transaction: Transaction, wanted: TransactionFilter, age_ms: Callable[[str], int]) -> bool:
+    if wanted.producer_ids and transaction.producer_id not in wanted.producer_ids:
         return False
-    if wanted.states and one.state.label not in wanted.states:
+    if wanted.states and transaction.state.label not in wanted.states:
         return False
-    if wanted.longer_than_ms is not None and wall_ms - one.started_at_ms <= wanted.longer_than_ms:
+    # As in Kafka, an id that has had no transaction passes the filter by age.
+    if (
+        wanted.longer_than_ms is not None
+        and transaction.started_at_ms != NO_TIME
+        and age_ms(transaction.transactional_id) <= wanted.longer_than_ms
+    ):
         return False
-    return wanted.matches_id is None or wanted.matches_id(one.transactional_id)
+    return wanted.matches_id is None or wanted.matches_id(transaction.transactional_id)

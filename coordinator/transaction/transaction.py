@@ -99,10 +99,6 @@ class Transaction:
         assert self.state in PREPARED
         return self.state is TransactionState.PREPARE_COMMIT
 
-    def has_timed_out(self, wall_ms: int) -> bool:
-        """Whether the transaction has been open for longer than its producer allows."""
-        return self.state is TransactionState.ONGOING and self.started_at_ms + self.timeout_ms < wall_ms
-
 
 def is_exhausted(producer_epoch: int) -> bool:
     """Whether that is the last epoch that a producer gets: one more is reserved, to fence it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coordinator.transaction.listing import TransactionFilter
 from barnabas.coordinator.transaction.settings import MARKER_RETRY_MS, TransactionSettings
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from tests.coordinator.simulated_log import error_of
-from tests.coordinator.transaction.transaction_bench import ID, ORDERS, TIMEOUT_MS, Bench
+from tests.coordinator.transaction.transaction_bench import BILLS, ID, ORDERS, TIMEOUT_MS, Bench
 
 CHECK_MS = 10_000
 DAY_MS = 24 * 60 * 60 * 1000
@@ -48,6 +49,48 @@ class TestATransactionThatTakesTooLong:
         assert bench.state() == "Ongoing"
         bench.advance(CHECK_MS)
         assert bench.state() == "CompleteAbort"
+
+    @pytest.mark.parametrize("shift_ms", [-DAY_MS, DAY_MS])
+    def test_is_aborted_at_the_same_time_if_the_wall_clock_is_set(self, shift_ms: int) -> None:
+        bench = Bench()
+        bench.add(bench.init(), ORDERS)
+        bench.wall_shift_ms = shift_ms
+        bench.advance(TIMEOUT_MS)
+        assert bench.state() == "Ongoing"
+        bench.advance(CHECK_MS)
+        assert bench.state() == "CompleteAbort"
+
+    def test_keeps_its_time_if_the_wall_clock_is_set_between_its_records(self) -> None:
+        bench = Bench()
+        producer = bench.init()
+        bench.add(producer, ORDERS)
+        bench.advance(TIMEOUT_MS - CHECK_MS)
+        bench.wall_shift_ms = -DAY_MS
+        bench.add(producer, BILLS)
+        bench.advance(CHECK_MS)
+        assert bench.state() == "Ongoing"
+        bench.advance(CHECK_MS)
+        assert bench.state() == "CompleteAbort"
+
+    def test_has_its_whole_time_again_if_it_began_in_the_future_of_a_restart(self) -> None:
+        """What is left of the time is known by the wall clock alone, which was set back meanwhile."""
+        bench = Bench()
+        bench.add(bench.init(), ORDERS)
+        bench.wall_shift_ms = -DAY_MS
+        bench.restart()
+        bench.advance(TIMEOUT_MS)
+        assert bench.state() == "Ongoing"
+        bench.advance(CHECK_MS)
+        assert bench.state() == "CompleteAbort"
+
+    def test_is_listed_by_its_age_if_the_wall_clock_is_set_back(self) -> None:
+        bench = Bench()
+        bench.add(bench.init(), ORDERS)
+        bench.advance(20_000)
+        bench.wall_shift_ms = -DAY_MS
+        for longer_than_ms, is_listed in ((19_999, True), (20_000, False)):
+            listed = bench.coordinator.list_transactions(TransactionFilter(longer_than_ms=longer_than_ms))
+            assert bool(listed) is is_listed
 
     def test_is_looked_at_again_if_the_abort_cannot_be_written(self) -> None:
         bench = Bench()
@@ -104,6 +147,29 @@ class TestAnIdThatNobodyUses:
                 assert missing.value.code is ErrorCode.transactional_id_not_found
             bench.restart()
         assert bench.init() == ProducerIdentity(1_002, 0)
+
+    @pytest.mark.parametrize("shift_ms", [-10 * DAY_MS, 10 * DAY_MS])
+    def test_is_forgotten_at_the_same_time_if_the_wall_clock_is_set(self, shift_ms: int) -> None:
+        bench = Bench(self.SETTINGS)
+        bench.init()
+        bench.wall_shift_ms = shift_ms
+        bench.advance(DAY_MS - 1)
+        assert bench.state() == "Empty"
+        bench.advance(3_600_000)
+        with pytest.raises(ApiError):
+            bench.state()
+
+    def test_counts_the_time_before_a_restart_by_the_wall_clock(self) -> None:
+        bench = Bench(self.SETTINGS)
+        bench.init()
+        bench.advance(DAY_MS // 2)
+        bench.restart()
+        bench.wall_shift_ms = -DAY_MS
+        bench.advance(DAY_MS // 2 - 1)
+        assert bench.state() == "Empty"
+        bench.advance(3_600_000)
+        with pytest.raises(ApiError):
+            bench.state()
 
     def test_makes_room_for_another(self) -> None:
         bench = Bench(TransactionSettings(partition_count=2, id_expiration_ms=DAY_MS, max_ids=1))

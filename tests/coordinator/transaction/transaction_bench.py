@@ -92,6 +92,8 @@ class Bench:
         self.was_closed_cleanly = True
         """Whether the next start follows on a clean end."""
         self.now_ms = 0
+        self.wall_shift_ms = 0
+        """How far the wall clock was set forward since the first start."""
         self._alarm = Alarm()
         self.coordinator = self._new()
         if loaded:
@@ -99,7 +101,7 @@ class Bench:
 
     @property
     def wall_ms(self) -> int:
-        return FIRST_WALL_MS + self.now_ms
+        return FIRST_WALL_MS + self.now_ms + self.wall_shift_ms
 
     def load(self) -> None:
         for partition in range(self.settings.partition_count):
