@@ -162,6 +162,8 @@ class LetterWork:
                 self._parts.counts.written(self.leader.group_id, count)
                 for _ in range(count):
                     letters.popleft()
+                while letters and letters[0].offset < self.leader.core.spso:
+                    letters.popleft()  # it has left the log meanwhile
         finally:
             if letters:
                 self._put_back(taken, letters[0].offset)

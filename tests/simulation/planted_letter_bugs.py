@@ -99,7 +99,10 @@ def rest_by_offset() -> Generator[None]:
     def unsorted(taken: list[StateRange], **_: object) -> list[StateRange]:
         return taken
 
-    with patch.object(letter_work, "sorted", unsorted, create=True):
+    with (
+        patch.object(letter_work, "sorted", unsorted, create=True),
+        patch.object(simulation, "REST_SECONDS_MAX", FOR_EVER_SECONDS),
+    ):
         yield
 
 

@@ -34,7 +34,7 @@ _SOONEST = {
     "letters_without_fsync": 60,
     "offsets_of_aborted": 8,
     "overlapping_shares": 10,
-    "rest_by_offset": 140,
+    "rest_by_offset": 30,
     "run_kept_after_an_expiry": 92,
     "starvation": 8,
     "swapped_control_records": 8,
