@@ -13,7 +13,6 @@ from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.http_config import HttpConfig, parse_http
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
 from barnabas.broker.config.setting import Value, integer
-from barnabas.broker.config.share_settings import SHARE_ASSIGNORS
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 
@@ -223,9 +222,6 @@ def check_broker_values(values: Mapping[str, Value]) -> None:
         _require_at_least(values, _QUEUED_BYTES, _REQUEST_BYTES)
     _require_at_least(values, "group.share.max.share.sessions", "group.share.max.size")
     _require_at_most(values, "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms")
-    if values["group.share.assignors"] not in [(name,) for name in SHARE_ASSIGNORS]:
-        names = " or ".join(f"'{name}'" for name in SHARE_ASSIGNORS)
-        raise InvalidValueError(f"group.share.assignors must be {names}, because there is no other assignor")
 
 
 def _require_at_least(values: Mapping[str, Value], name: str, least: str) -> None:

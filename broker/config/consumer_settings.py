@@ -3,6 +3,7 @@ group, with the names of Apache Kafka 4.3. Pure.
 """
 
 from barnabas.broker.config.bounded_setting import timing_settings
+from barnabas.broker.config.kafka_names import ASSIGNOR_CLASSES
 from barnabas.broker.config.setting import (
     Check,
     Setting,
@@ -10,6 +11,7 @@ from barnabas.broker.config.setting import (
     Value,
     allows,
     at_least,
+    each_one_of,
     invalid,
     one_of,
     own_group_setting,
@@ -34,6 +36,18 @@ def _check_policy(name: str, value: Value) -> None:
         raise invalid(name, value, f"String must be one of (case insensitive): {', '.join(MigrationPolicy)}")
 
 
+_PROTOCOLS = ("classic", "consumer", "share", "streams")
+_check_each_protocol = each_one_of(*_PROTOCOLS)
+
+
+@allows(f"any of {quoted(_PROTOCOLS)}, always with `classic`")
+def _check_protocols(name: str, value: Value) -> None:
+    _check_each_protocol(name, value)
+    assert isinstance(value, tuple)
+    if "classic" not in value:
+        raise invalid(name, ",".join(value), "Disabling the 'classic' protocol is not supported")
+
+
 @allows(f"any of {quoted(CONSUMER_ASSIGNORS)}, at least one")
 def _check_assignors(name: str, value: Value) -> None:
     assert isinstance(value, tuple)
@@ -41,7 +55,18 @@ def _check_assignors(name: str, value: Value) -> None:
         raise invalid(name, ",".join(value), f"Each of these at most once: {', '.join(CONSUMER_ASSIGNORS)}")
 
 
+REBALANCE_PROTOCOLS = "group.coordinator.rebalance.protocols"
+
 CONSUMER_SETTINGS = (
+    Setting(
+        REBALANCE_PROTOCOLS,
+        _LIST,
+        ("classic", "consumer"),
+        "Without 'consumer', consumer groups of the new protocol are refused. The others have no effect: "
+        "classic groups are always served, share.version decides about share groups, and streams groups are "
+        "not supported.",
+        _check_protocols,
+    ),
     _consumer("max.size", _INT_MAX, "The most members of one consumer group.", at_least(1)),
     Setting(
         "group.consumer.max.groups",
@@ -55,8 +80,10 @@ CONSUMER_SETTINGS = (
         "group.consumer.assignors",
         _LIST,
         tuple(CONSUMER_ASSIGNORS),
-        "The assignors that members may choose; the first one if no member does.",
+        "The assignors that members may choose; the first one if no member does. The class of an assignor in "
+        "Kafka counts as its name.",
         _check_assignors,
+        aliases=ASSIGNOR_CLASSES,
     ),
     Setting(
         "group.consumer.migration.policy",

@@ -1,4 +1,5 @@
-"""Names of Apache Kafka's settings that Barnabas does not use, and names that were renamed or removed.
+"""Names in configurations of Apache Kafka: settings that Barnabas does not use, settings that were renamed or
+removed, and the classes of Kafka's own assignors.
 
 A `server.properties` written for Kafka 4.4.0 has many names that Barnabas does not use. They are ignored with
 one warning, so that the file can be used unchanged. A renamed or removed name is refused, because ignoring it
@@ -6,6 +7,13 @@ would lose its value; the error has the new name or the reason. Pure.
 """
 
 from collections.abc import Mapping
+
+ASSIGNOR_CLASSES = (
+    ("org.apache.kafka.coordinator.group.assignor.SimpleAssignor", "simple"),
+    ("org.apache.kafka.coordinator.group.assignor.UniformAssignor", "uniform"),
+    ("org.apache.kafka.coordinator.group.assignor.RangeAssignor", "range"),
+)
+"""The assignors that Kafka has built in, by class and name. A configuration may use either."""
 
 UNUSED_SETTINGS = frozenset(
     """
@@ -27,7 +35,7 @@ UNUSED_SETTINGS = frozenset(
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
-    group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols group.coordinator.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads
     group.consumer.assignor.offload.enable group.share.assignor.offload.enable
     group.share.persister.class.name group.streams.acceptable.recovery.lag
     group.streams.assignment.interval.ms group.streams.assignor.offload.enable group.streams.assignors

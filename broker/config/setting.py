@@ -59,6 +59,7 @@ class Setting:
         broker_synonyms: for a topic or group setting, the broker settings that are its default, the
             strongest first, each with the factor that converts its unit into this setting's (for example
             hours into milliseconds).
+        aliases: other names for items of a list, each with the item that it stands for.
         ours: True for a setting that only Barnabas has.
     """
 
@@ -71,6 +72,7 @@ class Setting:
     scope: Scope = Scope.BROKER
     dynamic: bool = False
     broker_synonyms: tuple[tuple[str, int], ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
     ours: bool = False
 
     @property
@@ -81,6 +83,9 @@ class Setting:
     def parse(self, raw: str) -> Value:
         """The value written as `raw`; raises `InvalidValueError` with Kafka's text."""
         value = _PARSERS[self.type](self.name, raw)
+        if isinstance(value, tuple):
+            aliases = dict(self.aliases)
+            value = tuple(aliases.get(item, item) for item in value)
         if self.check is not None:
             self.check(self.name, value)
         return value

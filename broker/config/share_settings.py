@@ -8,6 +8,7 @@ import re
 from datetime import timedelta
 
 from barnabas.broker.config.bounded_setting import BoundedSetting, timing_settings
+from barnabas.broker.config.kafka_names import ASSIGNOR_CLASSES
 from barnabas.broker.config.setting import (
     Check,
     Scope,
@@ -20,6 +21,7 @@ from barnabas.broker.config.setting import (
     invalid,
     one_of,
     own_group_setting,
+    quoted,
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
@@ -85,6 +87,15 @@ SHARE_BOUNDED_SETTINGS = (
 """The numbers that the broker bounds and that each group can set."""
 
 
+@allows(f"exactly one of {quoted(SHARE_ASSIGNORS)}")
+def _check_assignors(name: str, value: Value) -> None:
+    assert isinstance(value, tuple)
+    if len(value) != 1 or value[0] not in SHARE_ASSIGNORS:
+        names = " or ".join(f"'{assignor}'" for assignor in SHARE_ASSIGNORS)
+        reason = f"It must be {names}, because there is no other assignor"
+        raise invalid(name, ",".join(value), reason)
+
+
 def _share(name: str, default: int, doc: str, check: Check) -> Setting:
     return Setting(f"group.share.{name}", _INT, default, doc, check)
 
@@ -125,7 +136,10 @@ SHARE_SETTINGS = (
         "group.share.assignors",
         _LIST,
         (simple.NAME,),
-        "The assignor of groups without their own share.assignor.name: 'simple' or 'load', exactly one.",
+        "The assignor of groups without their own share.assignor.name. The class of an assignor in Kafka "
+        "counts as its name.",
+        _check_assignors,
+        aliases=ASSIGNOR_CLASSES,
     ),
     *(setting for bounded in SHARE_BOUNDED_SETTINGS for setting in bounded.broker_settings()),
 )

@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from barnabas.broker.handlers.common.consumer_protocol import require_consumer_groups
 from barnabas.broker.handlers.common.group_describe import describe_each, topic_partitions
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.coordinator.consumer.description import DescribedMember
 from barnabas.coordinator.group.description import DescribedTopic
-from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.extended.consumer_group_describe_v1 import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -39,9 +39,8 @@ def handle_consumer_group_describe(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply:
     groups = describe_each(
-        broker,
         request,
-        require_consumer_groups,
+        partial(require_consumer_groups, broker),
         broker.groups.consumer.describe,
         DescribedGroup,
         partial(_member, with_shares=request.wants_shares),

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from barnabas.broker.handlers.common.consumer_protocol import require_consumer_groups
 from barnabas.broker.handlers.common.group_heartbeat import HeartbeatMessages
 from barnabas.broker.handlers.common.subscribed_names import check_subscribed_names
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.broker.network.replies import respond_when_done
 from barnabas.coordinator.consumer.heartbeat import HeartbeatRequest, HeartbeatResult
 from barnabas.coordinator.consumer.reconciliation import Owned
-from barnabas.coordinator.metadata.group_version import require_consumer_groups
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.extended.consumer_group_heartbeat_v1 import (
     Assignment,
@@ -50,7 +50,7 @@ def handle_consumer_group_heartbeat(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> Reply:
     try:
-        require_consumer_groups(broker.metadata.image)
+        require_consumer_groups(broker)
         check_subscribed_names(broker, request.subscribed_topic_names)
     except ApiError as error:
         return _MESSAGES.refuse(error)

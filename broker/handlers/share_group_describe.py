@@ -5,6 +5,7 @@ Each group has its own error.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
@@ -30,7 +31,11 @@ def handle_share_group_describe(
     broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> Reply:
     groups = describe_each(
-        broker, request, require_share_groups, broker.groups.share.describe, DescribedGroup, _member
+        request,
+        partial(require_share_groups, broker.metadata.image),
+        broker.groups.share.describe,
+        DescribedGroup,
+        _member,
     )
     return ShareGroupDescribeResponse(throttle_time=milliseconds(0), groups=groups)
 

@@ -233,3 +233,29 @@ async def test_without_the_feature_nothing_is_served() -> None:
         assert updated.error_code is OK
         assert (await join(client)).error_code is ErrorCode.unsupported_version
         assert (await describe(lab)).error_code is ErrorCode.unsupported_version
+
+
+async def test_consumer_groups_are_refused_if_their_protocol_is_not_named() -> None:
+    async with open_lab(group__coordinator__rebalance__protocols="classic,share") as lab:
+        refused = await join(lab.client(), "")
+        assert (refused.error_code, refused.member_id) == (ErrorCode.unsupported_version, None)
+        response = await lab.client().ask("consumer_group_describe", group_ids=[GROUP, ""])
+        assert {group.error_code for group in response.groups} == {ErrorCode.unsupported_version}
+
+
+async def test_share_groups_and_classic_groups_need_not_be_named() -> None:
+    async with open_lab(group__coordinator__rebalance__protocols="classic") as lab:
+        heartbeat = {"group_id": "s", "member_id": "m", "subscribed_topic_names": ["t"]}
+        assert (await lab.client().ask("share_group_heartbeat", **heartbeat)).error_code is OK
+        asked = {"group_id": "c", "session_timeout": 10_000, "protocol_type": "consumer"}
+        protocols = [{"name": "range", "metadata": b""}]
+        joined = await lab.client().ask("join_group", **asked, protocols=protocols)
+        assert joined.error_code is ErrorCode.member_id_required
+
+
+async def test_consumer_groups_are_refused_while_group_version_is_0() -> None:
+    async with open_lab() as lab:
+        update = {"feature": "group.version", "max_version_level": 0, "upgrade_type": 2}
+        await lab.admin.ask("update_features", feature_updates=[update])
+        assert (await join(lab.client())).error_code is ErrorCode.unsupported_version
+        assert (await describe(lab)).error_code is ErrorCode.unsupported_version

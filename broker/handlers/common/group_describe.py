@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
     from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 
-    from barnabas.broker.node.broker import Broker
-    from barnabas.coordinator.metadata.image import MetadataImage
-
 ResultT = TypeVar("ResultT")
 
 _ALL_OPERATIONS = i32(1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11)
@@ -33,9 +30,8 @@ def authorized_operations(*, asked_for: bool) -> i32:
 
 
 def describe_each(
-    broker: Broker,
     request: ConsumerGroupDescribeRequest | ShareGroupDescribeRequest,
-    require: Callable[[MetadataImage], None],
+    require: Callable[[], None],
     describe: Callable[[str], DescribedGroup[MemberT]],
     result: Callable[..., ResultT],
     member: Callable[[MemberT], object],
@@ -45,7 +41,7 @@ def describe_each(
     results: list[ResultT] = []
     for group_id in request.group_ids:
         try:
-            require(broker.metadata.image)
+            require()
             group = describe(group_id)
         except ApiError as error:
             results.append(_failed(group_id, error, result))

@@ -7,6 +7,8 @@ from barnabas.broker.config.errors import ConfigError
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, StorageConfig
 
+KAFKA_ASSIGNOR = "org.apache.kafka.coordinator.group.assignor"
+
 
 def test_values_have_their_types() -> None:
     config = BrokerConfig({"log.dirs": "/data", "advertised.listeners": "PLAINTEXT://h:1"})
@@ -64,7 +66,45 @@ def test_metadata_is_never_deleted_by_its_age() -> None:
         ),
         (
             {"group.share.assignors": "simple,other"},
-            "group.share.assignors must be 'simple' or 'load', because there is no other assignor.",
+            (
+                "Invalid value simple,other for configuration group.share.assignors: "
+                "It must be 'simple' or 'load', because there is no other assignor."
+            ),
+        ),
+        (
+            {"group.share.assignors": f"{KAFKA_ASSIGNOR}.UniformAssignor"},
+            (
+                "Invalid value uniform for configuration group.share.assignors: "
+                "It must be 'simple' or 'load', because there is no other assignor."
+            ),
+        ),
+        (
+            {"group.consumer.assignors": f"range,{KAFKA_ASSIGNOR}.RangeAssignor"},
+            (
+                "Invalid value range,range for configuration group.consumer.assignors: "
+                "Each of these at most once: uniform, range."
+            ),
+        ),
+        (
+            {"group.consumer.assignors": "com.example.Assignor"},
+            (
+                "Invalid value com.example.Assignor for configuration group.consumer.assignors: "
+                "Each of these at most once: uniform, range."
+            ),
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            (
+                "Invalid value consumer for configuration group.coordinator.rebalance.protocols: "
+                "Disabling the 'classic' protocol is not supported."
+            ),
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "classic,Consumer"},
+            (
+                "Invalid value Consumer for configuration group.coordinator.rebalance.protocols: "
+                "String must be one of: classic, consumer, share, streams."
+            ),
         ),
         (
             {"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"},
@@ -96,6 +136,23 @@ def test_values_that_contradict_each_other_are_refused(given: dict[str, str], co
 )
 def test_all_requests_together_may_be_as_large_as_one(given: dict[str, str], expected_bytes: int) -> None:
     assert BrokerConfig(given).integer("queued.max.request.bytes") == expected_bytes
+
+
+def test_assignors_may_have_the_names_of_their_classes_in_kafka() -> None:
+    config = BrokerConfig(
+        {
+            "group.share.assignors": f"{KAFKA_ASSIGNOR}.SimpleAssignor",
+            "group.consumer.assignors": f"{KAFKA_ASSIGNOR}.RangeAssignor, {KAFKA_ASSIGNOR}.UniformAssignor",
+        }
+    )
+    assert config.items("group.share.assignors") == ("simple",)
+    assert config.items("group.consumer.assignors") == ("range", "uniform")
+
+
+@pytest.mark.parametrize("protocols", ["classic", "classic,consumer,streams", "share , streams,classic"])
+def test_kafkas_protocols_of_groups_are_accepted(protocols: str) -> None:
+    config = BrokerConfig({"group.coordinator.rebalance.protocols": protocols})
+    assert "classic" in config.items("group.coordinator.rebalance.protocols")
 
 
 def test_the_cleaner_gets_its_settings() -> None:
