@@ -14,7 +14,6 @@ from uuid import UUID
 
 from barnabas.coordinator.classic.coordinator import ClassicCoordinator
 from barnabas.coordinator.classic.group import ClassicGroup
-from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.consumer.coordinator import ConsumerCoordinator
 from barnabas.coordinator.consumer.interfaces import TopicDirectory
@@ -51,6 +50,7 @@ from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.protocol.classic_group_records import NO_TOPIC_ID, OffsetRecord
 from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, MonotonicOf, written_at
 
 
 class GroupsSettings(NamedTuple):
@@ -86,6 +86,7 @@ class Groups:
         `on_deadline` is called when `next_deadline_ms` may have moved.
         """
         self._now_ms = now_ms
+        self._wall_ms = wall_ms
         queued_max = settings.share.max_queued_operations
         self.operations = group_operations(
             log, self, partition_count=partition_count, max_queued_operations=queued_max
@@ -101,7 +102,7 @@ class Groups:
             other_group_type=lambda group_id: self._type_beside(group_id, self.share),
             on_deadline=on_deadline,
         )
-        self.consumer = self._consumer_coordinator(catalog, settings, wall_ms, new_uuid, on_deadline)
+        self.consumer = self._consumer_coordinator(catalog, settings, new_uuid, on_deadline)
         self.classic: ClassicCoordinator = ClassicCoordinator(
             operations=self.operations,
             settings=settings.classic,
@@ -111,12 +112,12 @@ class Groups:
             other_group_type=lambda group_id: self._type_beside(group_id, self.classic),
             on_deadline=on_deadline,
         )
-        self.offsets = self._offset_coordinator(settings, wall_ms, on_deadline)
+        self.offsets = self._offset_coordinator(settings, on_deadline)
         self._coordinators = (self.share, self.consumer, self.classic)
         self._with_offsets = (*self._coordinators, self.offsets)
 
     def _offset_coordinator(
-        self, settings: GroupsSettings, wall_ms: Callable[[], int], on_deadline: Callable[[], None]
+        self, settings: GroupsSettings, on_deadline: Callable[[], None]
     ) -> OffsetCoordinator:
         return OffsetCoordinator(
             operations=self.operations,
@@ -124,7 +125,8 @@ class Groups:
             consumer_groups=self.consumer.offset_rules,
             configs=settings.offset_configs,
             settings=settings.offsets,
-            wall_ms=wall_ms,
+            now_ms=self._now_ms,
+            wall_ms=self._wall_ms,
             on_deadline=on_deadline,
         )
 
@@ -132,7 +134,6 @@ class Groups:
         self,
         catalog: TopicDirectory,
         settings: GroupsSettings,
-        wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
         on_deadline: Callable[[], None],
     ) -> ConsumerCoordinator:
@@ -143,7 +144,8 @@ class Groups:
             pending_commits=self,
             configs=settings.consumer_configs,
             settings=settings.consumer,
-            wall_ms=wall_ms,
+            now_ms=self._now_ms,
+            wall_ms=self._wall_ms,
             new_uuid=new_uuid,
             other_group_type=lambda group_id: self._type_beside(group_id, self.consumer),
             on_deadline=on_deadline,
@@ -273,31 +275,44 @@ class Groups:
 
     def replay(self, record: AnyGroupRecord, offset: int) -> None:
         """See `GroupReplay`."""
+        self._replay(record, offset, written_at(self._now_ms()))
+
+    def _replay(self, record: AnyGroupRecord, offset: int, monotonic_of: MonotonicOf) -> None:
         if is_offset(record):
-            self.offsets.replay(record, offset)
-            self._replay_commit(record)
+            self.offsets.replay(record, offset, monotonic_of)
+            self._replay_commit(record, monotonic_of)
         elif is_offset_range(record):
-            self.offsets.replay_range(record)
+            self.offsets.replay_range(record, monotonic_of)
         elif is_classic(record):
-            self.classic.replay(record)
+            self.classic.replay(record, monotonic_of)
         elif is_consumer(record):
             key, value = record
             if value is not None:
                 # Offsets that stand before the group in the log have created a simple group.
                 self.classic.drop_simple(key.group_id)
-            self.consumer.replay(record)
+            self.consumer.replay(record, monotonic_of)
             self.offsets.note_membership(key.group_id)
         else:
-            self.share.replay(cast("ShareGroupRecord", record))
+            self.share.replay(cast("ShareGroupRecord", record), monotonic_of)
 
     def replay_pending(self, partition: int, record: AnyGroupRecord, offset: int, producer_id: int) -> None:
         """See `TransactionReplay`."""
+        self._replay_pending(partition, record, offset, producer_id, written_at(self._now_ms()))
+
+    def _replay_pending(
+        self,
+        partition: int,
+        record: AnyGroupRecord,
+        offset: int,
+        producer_id: int,
+        monotonic_of: MonotonicOf,
+    ) -> None:
         if is_offset_range(record):
-            self.offsets.replay_pending_range(partition, record, offset, producer_id)
+            self.offsets.replay_pending_range(partition, record, offset, producer_id, monotonic_of)
             return
         assert is_offset(record), "only offsets are committed in transactions"
-        self.offsets.replay_pending(partition, record, offset, producer_id)
-        self._replay_commit(record)
+        self.offsets.replay_pending(partition, record, offset, producer_id, monotonic_of)
+        self._replay_commit(record, monotonic_of)
 
     def replay_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
         """See `TransactionReplay`."""
@@ -310,16 +325,18 @@ class Groups:
         record = None if stored.key is None else decode_record(stored.key, stored.value)
         if record is None:
             return
+        monotonic_of = Moment(self._now_ms(), self._wall_ms()).monotonic_of
         is_committed_by_producer = stored.producer_id != NO_PRODUCER_ID
         if is_committed_by_producer and (is_offset(record) or is_offset_range(record)):
-            self.replay_pending(partition, record, stored.offset, stored.producer_id)
+            self._replay_pending(partition, record, stored.offset, stored.producer_id, monotonic_of)
         else:
-            self.replay(record, stored.offset)
+            self._replay(record, stored.offset, monotonic_of)
 
-    def _replay_commit(self, record: OffsetRecord) -> None:
+    def _replay_commit(self, record: OffsetRecord, monotonic_of: MonotonicOf) -> None:
         key, value = record
         if value is not None:
-            self.classic.replay_commit(key.group, value.commit_timestamp_ms)
+            committed_ms = value.commit_timestamp_ms
+            self.classic.replay_commit(key.group, Moment(monotonic_of(committed_ms), committed_ms))
 
     # The classic groups, for the consumer groups' coordinator, which is made first
 

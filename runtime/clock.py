@@ -7,6 +7,8 @@ They are different types, so that a deadline is never compared with a record's t
 import time
 from typing import NewType, Protocol
 
+from barnabas.runtime.moment import Moment
+
 WallMs = NewType("WallMs", int)
 """Milliseconds since 1970-01-01 UTC."""
 
@@ -22,6 +24,11 @@ class Clock(Protocol):
     def wall_ms(self) -> WallMs: ...
 
     def monotonic_ms(self) -> MonotonicMs: ...
+
+
+def moment(clock: Clock) -> Moment:
+    """The present moment by both clocks."""
+    return Moment(clock.monotonic_ms(), clock.wall_ms())
 
 
 def ahead_ms(clock: Clock) -> int:

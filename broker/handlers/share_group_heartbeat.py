@@ -24,6 +24,7 @@ from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import i32
+from barnabas.runtime.clock import moment
 from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def handle_share_group_heartbeat(
         context.client_id or "",
         context.client_host,
     )
-    clock = broker.clock
-    reply = broker.groups.share.heartbeat(heartbeat, now_ms=clock.monotonic_ms(), wall_ms=clock.wall_ms())
+    reply = broker.groups.share.heartbeat(heartbeat, moment(broker.clock))
     joins = request.member_epoch == JOIN_EPOCH
     respond = partial(_respond_to_join, heartbeat) if joins else _MESSAGES.respond
     return respond_when_done(reply, respond, _MESSAGES.refuse)

@@ -20,7 +20,6 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    Moment,
     SyncRequest,
     SyncResult,
     has_too_long_names,
@@ -38,6 +37,7 @@ from barnabas.coordinator.replay.steps import Operation, Write
 from barnabas.protocol.classic_group_records import ClassicGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 _Result = TypeVar("_Result")
 
@@ -78,13 +78,13 @@ class ClassicCoordinator(GroupCoordinator[ClassicGroup]):
 
     # Replay
 
-    def replay(self, record: ClassicGroupRecord) -> None:
+    def replay(self, record: ClassicGroupRecord, monotonic_of: MonotonicOf) -> None:
         """Apply a record that was loaded or appended."""
-        self._registry.replay(record)
+        self._registry.replay(record, monotonic_of)
 
-    def replay_commit(self, group_id: str, committed_at_ms: int) -> None:
-        """An offset was committed at this time of day; without a group it creates a simple one."""
-        self._registry.replay_commit(group_id, committed_at_ms)
+    def replay_commit(self, group_id: str, committed_at: Moment) -> None:
+        """An offset was committed; without a group it creates a simple one."""
+        self._registry.replay_commit(group_id, committed_at)
 
     def drop_simple(self, group_id: str) -> None:
         """A group of another type takes the place of a group that no member has joined."""

@@ -21,6 +21,7 @@ from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.classic_group_records import GroupMetadataValue, MemberMetadata
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 
 class ClassicGroupState(Enum):
@@ -37,13 +38,13 @@ class ClassicGroupState(Enum):
 
 
 class ClassicGroup:
-    """One group. `state_since_ms` is the time of day at which it entered its state."""
+    """One group. `state_since` is when it entered its state."""
 
-    def __init__(self, group_id: str, state_since_ms: int) -> None:
+    def __init__(self, group_id: str, state_since: Moment) -> None:
         self.group_id = group_id
         self.id_hash = absolute_hash(group_id)
         self.state = ClassicGroupState.EMPTY
-        self.state_since_ms = state_since_ms
+        self.state_since = state_since
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
@@ -131,9 +132,9 @@ class ClassicGroup:
 
     # Changes in memory
 
-    def enter(self, state: ClassicGroupState, wall_ms: int) -> None:
+    def enter(self, state: ClassicGroupState, moment: Moment) -> None:
         self.state = state
-        self.state_since_ms = wall_ms
+        self.state_since = moment
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
         """A new member; the first one becomes the leader."""
@@ -186,24 +187,24 @@ class ClassicGroup:
         self.leader = joined[0]
         return True
 
-    def begin_generation(self, wall_ms: int) -> None:
+    def begin_generation(self, moment: Moment) -> None:
         """The next generation, with the present members. It is not in the log before it is stable."""
         self.generation_id += 1
         self.pending_syncs.clear()
         self.protocol_name = self.select_protocol()
-        self.enter(ClassicGroupState.COMPLETING_REBALANCE, wall_ms)
+        self.enter(ClassicGroupState.COMPLETING_REBALANCE, moment)
         self._learn_subscriptions()
 
     # Replay
 
-    def replay(self, value: GroupMetadataValue) -> None:
+    def replay(self, value: GroupMetadataValue, monotonic_of: MonotonicOf) -> None:
         """Take over a generation that is in the log. Members keep the requests that they wait for."""
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
         self.leader = value.leader
         self.state = ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY
-        self.state_since_ms = value.current_state_timestamp_ms
+        self.state_since = state_since(value, monotonic_of)
         self._replay_members(value.members, value.protocol or "")
         self._learn_subscriptions()
 
@@ -261,6 +262,12 @@ class ClassicGroup:
 
     def _common_protocols(self) -> set[str]:
         return _common(member.protocols for member in self.members.values())
+
+
+def state_since(value: GroupMetadataValue, monotonic_of: MonotonicOf) -> Moment:
+    """When the group entered the state in the record."""
+    recorded_ms = value.current_state_timestamp_ms
+    return Moment(monotonic_of(recorded_ms), recorded_ms)
 
 
 def _common(offers: Iterable[Collection[str]]) -> set[str]:

@@ -11,7 +11,6 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    Moment,
     SyncRequest,
     SyncResult,
 )
@@ -20,6 +19,7 @@ from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.group.steps import Steps
 from barnabas.protocol.errors import ErrorCode
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment
 
 
 class ConsumerGroups(Protocol):

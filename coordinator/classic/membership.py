@@ -18,7 +18,6 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    Moment,
     SyncRequest,
     SyncResult,
 )
@@ -29,6 +28,7 @@ from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment
 
 JoinReply = Completion[JoinResult]
 SyncReply = Completion[SyncResult]

@@ -16,8 +16,8 @@ from barnabas.coordinator.classic.record_factory import deleted_group
 from barnabas.coordinator.classic.registry import ClassicRegistry
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.offsets.interfaces import Retained
 from barnabas.coordinator.offsets.requests import CommitRequest
-from barnabas.protocol.classic_group_records import NO_TIMESTAMP
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 
@@ -82,19 +82,20 @@ class ClassicOffsetRules:
         group = self._groups.existing(group_id)
         return group.state is not ClassicGroupState.EMPTY and group.is_subscribed_to(topic_name)
 
-    def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
+    def retained_since_ms(self, group_id: str, topic_name: str) -> int | Retained:
         """For a group whose members have left, from the time when the last one left. For a group with
         consumers, and for simple groups, from the commit.
         """
         group = self._groups.existing(group_id)
         if group.members and group.is_subscribed_to(topic_name):
-            return None
+            return Retained.FOREVER
         if group.protocol_type is None:
-            return NO_TIMESTAMP
+            return Retained.SINCE_COMMIT
         if group.state is ClassicGroupState.EMPTY:
-            return group.state_since_ms
+            return group.state_since.now_ms
         knows_topics = group.uses_consumer_protocol and group.subscribed_topics is not None
-        return NO_TIMESTAMP if knows_topics and group.state is ClassicGroupState.STABLE else None
+        is_settled = knows_topics and group.state is ClassicGroupState.STABLE
+        return Retained.SINCE_COMMIT if is_settled else Retained.FOREVER
 
     def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:
         group = self._groups.existing(group_id)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from barnabas.coordinator.classic.group import ClassicGroup
 from barnabas.coordinator.classic.rebalance import Rebalance
 from barnabas.coordinator.classic.registry import ClassicRegistry
-from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.group.steps import Steps
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.moment import Moment
 
 
 class ProtocolChange:

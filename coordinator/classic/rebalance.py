@@ -16,12 +16,13 @@ from __future__ import annotations
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.member import ClassicMember
 from barnabas.coordinator.classic.record_factory import empty_generation, stable_generation
-from barnabas.coordinator.classic.requests import Moment, SyncResult
+from barnabas.coordinator.classic.requests import SyncResult
 from barnabas.coordinator.classic.settings import ClassicSettings
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import GroupTimers, Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.moment import Moment, written_at
 
 _MAY_REBALANCE = frozenset(
     {ClassicGroupState.EMPTY, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}
@@ -58,7 +59,7 @@ class Rebalance:
         group.pending_syncs.clear()
         self._timers.cancel(Timer(TimerKind.SYNC, group.group_id))
         group.is_initial = group.state is ClassicGroupState.EMPTY
-        group.enter(ClassicGroupState.PREPARING_REBALANCE, moment.wall_ms)
+        group.enter(ClassicGroupState.PREPARING_REBALANCE, moment)
         if group.is_initial:
             group.wait_left_ms = group.rebalance_timeout_ms
             self._extend_wait(group, moment)
@@ -95,7 +96,7 @@ class Rebalance:
             return
         group.is_initial = False
         if group.members:
-            group.begin_generation(moment.wall_ms)
+            group.begin_generation(moment)
             self._answer_joins(group, moment)
         else:
             yield from _become_empty(group, moment)
@@ -186,4 +187,4 @@ def _become_empty(group: ClassicGroup, moment: Moment) -> Steps[None]:
         yield Write([record])
     except ApiError:
         assert record[1] is not None
-        group.replay(record[1])
+        group.replay(record[1], written_at(moment.now_ms))

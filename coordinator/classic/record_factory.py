@@ -39,7 +39,7 @@ def generation_with_returned_member(
     group: ClassicGroup, old_member_id: str, member_id: str, request: JoinRequest
 ) -> ClassicGroupRecord:
     """The group's stable generation, with a static member under a new id and as its request describes it."""
-    key, value = stable_generation(group, group.assignment(), group.state_since_ms)
+    key, value = stable_generation(group, group.assignment(), group.state_since.wall_ms)
     assert value is not None and value.protocol is not None
     by_id = {member.member_id: member for member in value.members}
     returned = replace(

@@ -14,13 +14,6 @@ NO_GENERATION = -1
 NO_LEADER = ""
 
 
-class Moment(NamedTuple):
-    """The present time: monotonic, which measures timeouts, and the time of day, which is stored."""
-
-    now_ms: int
-    wall_ms: int
-
-
 class JoinRequest(NamedTuple):
     """JoinGroup. `protocols` are metadata by protocol name, the member's favourite first."""
 

@@ -17,7 +17,6 @@ from barnabas.coordinator.classic.requests import (
     JoinRequest,
     JoinResult,
     LeftMember,
-    Moment,
     SyncRequest,
     SyncResult,
 )
@@ -40,6 +39,7 @@ from barnabas.coordinator.replay.interfaces import TopicCatalog
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.moment import Moment
 
 
 class ClassicMembers:
@@ -148,7 +148,7 @@ class ClassicMembers:
             classic=ClassicMetadata(request.session_timeout_ms, tuple(request.protocols.items())),
             individual_commit=False,
         )
-        change = self._membership.change(group, before, after, moment.wall_ms, subscriber.replaced)
+        change = self._membership.change(group, before, after, moment, subscriber.replaced)
         change.note()
         change.decide_epoch(bump=change.subscription_changed)
         return change
@@ -167,7 +167,7 @@ class ClassicMembers:
         if not must_rebalance:
             change.step(change.last_target(), owned)
         classic, records = migration.downgraded(
-            group, (), self._catalog, moment.wall_ms, joining=change.member, replaced=existing
+            group, (), self._catalog, moment, joining=change.member, replaced=existing
         )
         member_ids = list(group.members)
         yield Write([*subscriber.records, *change.records, *records])

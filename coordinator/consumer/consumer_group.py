@@ -24,7 +24,7 @@ from barnabas.coordinator.consumer.member import (
 from barnabas.coordinator.consumer.shared_partitions import shares_of
 from barnabas.coordinator.consumer.sharing import NO_SHARES, Shares
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex, Subscriptions
-from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assigned_at_ms, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.protocol.consumer_group_records import (
     ClassicMemberMetadata,
@@ -47,6 +47,7 @@ from barnabas.protocol.consumer_group_records import (
 )
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, HashRange
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 
 class ConsumerGroupState(Enum):
@@ -79,8 +80,8 @@ class ConsumerGroup:
         "_owners",
         "_sharers",
         "_static_members",
+        "assigned_at_ms",
         "assignment_epoch",
-        "assignment_timestamp_ms",
         "group_epoch",
         "group_id",
         "id_hash",
@@ -98,7 +99,8 @@ class ConsumerGroup:
         self.group_epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
-        self.assignment_timestamp_ms = 0
+        self.assigned_at_ms: int | None = None
+        """When (monotonic) the target was computed; None if the next one is due at once."""
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Assignment] = {}
         self.target_shares: dict[str, Shares] = {}
@@ -144,7 +146,9 @@ class ConsumerGroup:
 
     # Replay
 
-    def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
+    def replay(
+        self, key: ConsumerGroupKey, value: ConsumerGroupValue | None, monotonic_of: MonotonicOf
+    ) -> None:
         """Apply one record of this group, except the tombstone of the group. Tombstones of unknown members
         are ignored.
         """
@@ -162,7 +166,7 @@ class ConsumerGroup:
                 ConsumerGroupTargetAssignmentMetadataValue() | None,
             ):
                 self.assignment_epoch = NO_ASSIGNMENT_EPOCH if value is None else value.assignment_epoch
-                self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp_ms
+                self.assigned_at_ms = assigned_at_ms(value, monotonic_of)
             case (
                 ConsumerGroupTargetAssignmentMemberKey(member_id=member_id),
                 ConsumerGroupTargetAssignmentMemberValue(),
@@ -180,7 +184,7 @@ class ConsumerGroup:
                 ConsumerGroupRegularExpressionKey(regular_expression=regex),
                 ConsumerGroupRegularExpressionValue() | None,
             ):
-                self._replay_regex(regex, value)
+                self._replay_regex(regex, value, monotonic_of)
             case ConsumerGroupPartitionMetadataKey(), _:
                 pass
             case _:
@@ -243,12 +247,15 @@ class ConsumerGroup:
             )
         )
 
-    def _replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+    def _replay_regex(
+        self, regex: str, value: ConsumerGroupRegularExpressionValue | None, monotonic_of: MonotonicOf
+    ) -> None:
         resolved = dict(self.subscriptions.resolved)
         if value is None:
             resolved.pop(regex, None)
         else:
-            resolved[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp_ms)
+            resolved_at = Moment(monotonic_of(value.timestamp_ms), value.timestamp_ms)
+            resolved[regex] = ResolvedRegex(frozenset(value.topics), value.version, resolved_at)
         self.subscriptions = self.subscriptions._replace(resolved=resolved)
 
     def _put(self, member: ConsumerMember) -> None:

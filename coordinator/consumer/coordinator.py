@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from uuid import UUID
 
-from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.description import PROTOCOL_TYPE, DescribedMember, describe_group
@@ -31,6 +30,7 @@ from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 
 class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
@@ -47,6 +47,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         pending_commits: PendingCommits,
         configs: MembershipConfigs,
         settings: ConsumerSettings,
+        now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
         other_group_type: Callable[[str], str | None],
@@ -62,6 +63,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         super().__init__(operations, self._registry, self._member_timers.deadlines, on_deadline)
         self._catalog = catalog
         self._settings = settings
+        self._now_ms = now_ms
         self._wall_ms = wall_ms
         handover = Handover(catalog, pending_commits)
         self._membership = Membership(
@@ -88,9 +90,9 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         self.offset_rules = ConsumerOffsetRules(self._registry)
         """The part that the offsets' coordinator calls."""
 
-    def replay(self, record: ConsumerGroupRecord) -> None:
+    def replay(self, record: ConsumerGroupRecord, monotonic_of: MonotonicOf) -> None:
         """Apply a record that was loaded or appended."""
-        self._registry.replay(record)
+        self._registry.replay(record, monotonic_of)
 
     # Members
 
@@ -131,7 +133,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         if group is None:
             return
         group.soft.is_resolving = False
-        resolved = resolve(regexes, self._catalog, self._wall_ms())
+        resolved = resolve(regexes, self._catalog, self._moment(self._now_ms()))
         # The topics are read now, so the epoch accounts for the changes up to now.
         changes = group.soft.topic_changes
         records = resolution_records(group, resolved, self._catalog)

@@ -7,9 +7,9 @@ from typing import Protocol
 from uuid import UUID
 
 from barnabas.coordinator.classic.group import ClassicGroup
-from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.replay.interfaces import TopicCatalog
+from barnabas.runtime.moment import Moment
 
 
 class TopicDirectory(TopicCatalog, Protocol):

@@ -35,6 +35,7 @@ from barnabas.coordinator.group.last_assignment import assignment_is_due
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.moment import Moment
 
 
 class RegexChange(Enum):
@@ -56,7 +57,7 @@ class Circumstances(NamedTuple):
     assignment_interval_ms: int
     topics_came_at: int
     """The version of the catalog at which the last topic was created."""
-    wall_ms: int
+    moment: Moment
 
 
 class MemberChange:
@@ -133,10 +134,10 @@ class MemberChange:
         """Resolve all expressions together, so that the group gets one new assignment."""
         resolved = self._group.subscriptions.resolved
         last = next(iter(resolved.values()), None)
-        since_last_ms = None if last is None else self._around.wall_ms - last.timestamp_ms
+        since_last_ms = None if last is None else self._around.moment.now_ms - last.resolved_at.now_ms
         if self._group.soft.is_resolving:
             return
-        if since_last_ms is not None and 0 <= since_last_ms <= REGEX_REFRESH_PAUSE_MS:
+        if since_last_ms is not None and since_last_ms <= REGEX_REFRESH_PAUSE_MS:
             return
         if (
             must_resolve
@@ -172,10 +173,8 @@ class MemberChange:
         """The target to reach: a new one for all members if one is due, or else the last one."""
         group = self._group
         is_due = assignment_is_due(
-            group.assignment_timestamp_ms, self._around.assignment_interval_ms, self._around.wall_ms
+            group.assigned_at_ms, self._around.assignment_interval_ms, self._around.moment.now_ms
         )
-        # An interval of 0 also works after a clock was set back.
-        is_due = is_due or self._around.assignment_interval_ms == 0
         if group.assignment_epoch >= self.group_epoch or not is_due:
             return self.last_target()
         return self._new_target()
@@ -204,7 +203,7 @@ class MemberChange:
             or reading.shares != group.target_shares.get(other_id, NO_SHARES)
         )
         self.records.append(
-            target_assignment_metadata(group.group_id, self.group_epoch, self._around.wall_ms)
+            target_assignment_metadata(group.group_id, self.group_epoch, self._around.moment.wall_ms)
         )
         return Target(self.group_epoch, *targets[member_id])
 

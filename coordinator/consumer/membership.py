@@ -14,7 +14,6 @@ from uuid import UUID
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT
 from barnabas.coordinator.classic.group import ClassicGroup, ClassicGroupState
 from barnabas.coordinator.classic.record_factory import deleted_group
-from barnabas.coordinator.classic.requests import Moment
 from barnabas.coordinator.consumer import migration
 from barnabas.coordinator.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.consumer.handover import Handover
@@ -56,6 +55,7 @@ from barnabas.coordinator.group.steps import Steps
 from barnabas.coordinator.group.timers import Timer, TimerKind
 from barnabas.coordinator.replay.steps import Write
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.runtime.moment import Moment
 
 
 class Opened(NamedTuple):
@@ -107,13 +107,13 @@ class Membership:
 
     def heartbeat(self, request: HeartbeatRequest, moment: Moment) -> Steps[HeartbeatResult]:
         """A valid heartbeat of a member that joins or stays."""
-        opened = self._open(request)
+        opened = self._open(request, moment)
         group = opened.group
         self.check_room(group, request.member_id, request.instance_id)
         subscriber = self._subscriber(group, request)
         before = subscriber.member
         after = updated_member(before, request)
-        change = self.change(group, before, after, moment.wall_ms, subscriber.replaced)
+        change = self.change(group, before, after, moment, subscriber.replaced)
         change.note()
         is_resolved = change.regex_change is RegexChange.RESOLVED
         change.decide_epoch(
@@ -130,7 +130,7 @@ class Membership:
         interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
         return result_of(request, before, change.member, interval_ms)
 
-    def _open(self, request: HeartbeatRequest) -> Opened:
+    def _open(self, request: HeartbeatRequest, moment: Moment) -> Opened:
         group_id = request.group_id
         group = self._registry.get(group_id)
         if group is not None or request.member_epoch != JOIN_EPOCH:
@@ -140,7 +140,7 @@ class Membership:
             return Opened(self._registry.new(group_id), [])
         if classic.state is ClassicGroupState.EMPTY:
             return Opened(ConsumerGroup(group_id), [deleted_group(group_id)], classic)
-        upgraded, records = migration.upgraded(classic, self._settings, self._catalog)
+        upgraded, records = migration.upgraded(classic, self._settings, self._catalog, moment)
         return Opened(upgraded, records, classic)
 
     def check_room(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
@@ -229,12 +229,12 @@ class Membership:
         group: ConsumerGroup,
         before: ConsumerMember,
         after: ConsumerMember,
-        wall_ms: int,
+        moment: Moment,
         replaced: ConsumerMember | None,
     ) -> MemberChange:
         interval_ms = self._configs.assignment_interval_ms(group.group_id)
         around = Circumstances(
-            self._catalog, self._handover, self._settings, interval_ms, self.topics_came_at, wall_ms
+            self._catalog, self._handover, self._settings, interval_ms, self.topics_came_at, moment
         )
         return MemberChange(group, before, after, around, replaced=replaced)
 
@@ -293,7 +293,7 @@ class Membership:
             return
         member_ids = list(group.members)
         if migration.may_become_classic(group, members, self._settings):
-            classic, records = migration.downgraded(group, members, self._catalog, moment.wall_ms)
+            classic, records = migration.downgraded(group, members, self._catalog, moment)
             yield Write(records)
             self._forget_timers(group.group_id, member_ids)
             yield from self._classic_groups.adopt(classic, moment, rebalance=True)

@@ -28,6 +28,7 @@ from barnabas.coordinator.consumer.record_factory import (
     target_assignment_metadata,
 )
 from barnabas.coordinator.consumer.settings import ConsumerSettings
+from barnabas.coordinator.group.last_assignment import NEVER_ASSIGNED
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.replay.interfaces import TopicCatalog
@@ -36,12 +37,13 @@ from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
 from barnabas.protocol.consumer_protocol import NamedPartitions, Subscription
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.moment import Moment, written_at
 
 # Upwards
 
 
 def upgraded(
-    classic: ClassicGroup, settings: ConsumerSettings, catalog: TopicCatalog
+    classic: ClassicGroup, settings: ConsumerSettings, catalog: TopicCatalog, moment: Moment
 ) -> tuple[ConsumerGroup, list[AnyGroupRecord]]:
     """The consumer group that a classic group with members becomes, and the records that create it.
 
@@ -55,7 +57,7 @@ def upgraded(
     group = ConsumerGroup(classic.group_id)
     created = _creation(group.group_id, classic.generation_id, members, catalog)
     for key, value in created:
-        group.replay(key, value)
+        group.replay(key, value, written_at(moment.now_ms))
     return group, [deleted_group(classic.group_id), *created]
 
 
@@ -116,7 +118,7 @@ def _creation(
             target_assignment_member(group_id, member.member_id, as_assignment(_plain(member)))
             for member in members
         ),
-        target_assignment_metadata(group_id, epoch, 0),
+        target_assignment_metadata(group_id, epoch, NEVER_ASSIGNED),
         *(current_member_assignment(group_id, member) for member in members),
     ]
 
@@ -156,7 +158,7 @@ def downgraded(
     group: ConsumerGroup,
     leaving: Collection[ConsumerMember],
     catalog: TopicCatalog,
-    wall_ms: int,
+    moment: Moment,
     *,
     joining: ConsumerMember | None = None,
     replaced: ConsumerMember | None = None,
@@ -168,7 +170,7 @@ def downgraded(
     """
     stand_ins = {} if joining is None or replaced is None else {replaced.member_id: joining}
     leaving_ids = {member.member_id for member in leaving}
-    classic = ClassicGroup(group.group_id, wall_ms)
+    classic = ClassicGroup(group.group_id, moment)
     classic.generation_id = group.group_epoch
     for member_id, member in group.members.items():
         if member_id not in leaving_ids and member_id not in stand_ins:
@@ -185,7 +187,7 @@ def downgraded(
             classic_member.assignment = encoded_assignment(target, metadata, catalog)
     return classic, [
         *group_tombstones(group, names_now.values()),
-        stable_generation(classic, classic.assignment(), wall_ms),
+        stable_generation(classic, classic.assignment(), moment.wall_ms),
     ]
 
 

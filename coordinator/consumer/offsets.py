@@ -16,8 +16,8 @@ from barnabas.coordinator.consumer.record_factory import group_tombstones
 from barnabas.coordinator.consumer.registry import ConsumerRegistry
 from barnabas.coordinator.group.member_identity import MemberIdentity
 from barnabas.coordinator.group.records import AnyGroupRecord
+from barnabas.coordinator.offsets.interfaces import Retained
 from barnabas.coordinator.offsets.requests import CommitRequest
-from barnabas.protocol.classic_group_records import NO_TIMESTAMP
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 
@@ -86,8 +86,8 @@ class ConsumerOffsetRules:
     def is_read(self, group_id: str, topic_name: str) -> bool:
         return self._registry.existing(group_id).is_subscribed_to(topic_name)
 
-    def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
-        return None if self.is_read(group_id, topic_name) else NO_TIMESTAMP
+    def retained_since_ms(self, group_id: str, topic_name: str) -> Retained:
+        return Retained.FOREVER if self.is_read(group_id, topic_name) else Retained.SINCE_COMMIT
 
     def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:
         group = self._registry.existing(group_id)

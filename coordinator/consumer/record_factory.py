@@ -98,7 +98,9 @@ def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> Co
     return ConsumerGroupRegularExpressionKey(
         group_id=group_id, regular_expression=regex
     ), ConsumerGroupRegularExpressionValue(
-        topics=tuple(sorted(resolved.topics)), version=resolved.version, timestamp_ms=resolved.timestamp_ms
+        topics=tuple(sorted(resolved.topics)),
+        version=resolved.version,
+        timestamp_ms=resolved.resolved_at.wall_ms,
     )
 
 

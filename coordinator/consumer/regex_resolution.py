@@ -15,14 +15,15 @@ from barnabas.coordinator.consumer.regular_expression import RegexError, Regular
 from barnabas.coordinator.consumer.subscriptions import ResolvedRegex
 from barnabas.coordinator.group.metadata_hash import metadata_hash
 from barnabas.protocol.consumer_group_records import ConsumerGroupRecord
+from barnabas.runtime.moment import Moment
 
 
-def resolve(regexes: Collection[str], catalog: TopicDirectory, wall_ms: int) -> Mapping[str, ResolvedRegex]:
+def resolve(regexes: Collection[str], catalog: TopicDirectory, moment: Moment) -> Mapping[str, ResolvedRegex]:
     """The topics that match each regular expression. An expression that another broker wrote and that is
     invalid here matches none.
     """
     return {
-        regex: ResolvedRegex(_matching(regex, catalog.topic_names()), catalog.version(), wall_ms)
+        regex: ResolvedRegex(_matching(regex, catalog.topic_names()), catalog.version(), moment)
         for regex in sorted(regexes)
     }
 

@@ -15,6 +15,7 @@ from barnabas.protocol.consumer_group_records import (
     ConsumerGroupRecord,
     ConsumerGroupRegularExpressionKey,
 )
+from barnabas.runtime.moment import MonotonicOf
 
 _CHANGES_TOPICS = (ConsumerGroupMemberMetadataKey, ConsumerGroupRegularExpressionKey)
 
@@ -44,7 +45,7 @@ class ConsumerRegistry(GroupRegistry[ConsumerGroup]):
         self.check_room()
         return ConsumerGroup(group_id)
 
-    def replay(self, record: ConsumerGroupRecord) -> None:
+    def replay(self, record: ConsumerGroupRecord, monotonic_of: MonotonicOf) -> None:
         """Apply one record. A tombstone of an unknown group is ignored: compaction leaves such tombstones."""
         key, value = record
         group = self._groups.get(key.group_id)
@@ -56,7 +57,7 @@ class ConsumerRegistry(GroupRegistry[ConsumerGroup]):
             self.drop(group)
             return
         before = group.subscriptions.topics() if isinstance(key, _CHANGES_TOPICS) else None
-        group.replay(key, value)
+        group.replay(key, value, monotonic_of)
         if before is not None:
             self._readers.change(group.group_id, before, group.subscriptions.topics())
 

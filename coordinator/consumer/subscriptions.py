@@ -10,14 +10,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.coordinator.consumer.member import ConsumerMember
+from barnabas.runtime.moment import Moment
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that matched, with the metadata offset and the time of day of the resolution."""
+    """The topics that matched, with the metadata offset and the time of the resolution."""
 
     topics: frozenset[str]
     version: int
-    timestamp_ms: int
+    resolved_at: Moment
 
 
 class Subscriptions(NamedTuple):

@@ -14,6 +14,7 @@ from barnabas.coordinator.offsets.requests import NO_START, CommitRequest, Offse
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from barnabas.protocol.committed_ranges import OffsetRange, merged
 from barnabas.protocol.errors import ErrorCode
+from barnabas.runtime.moment import Moment
 
 
 def storable(
@@ -67,23 +68,25 @@ def _check_ranges(
 
 
 def commit_records(
-    request: CommitRequest, offsets: CommittedOffsets, wall_ms: int, *, in_transaction: bool
+    request: CommitRequest, offsets: CommittedOffsets, moment: Moment, *, in_transaction: bool
 ) -> list[AnyOffsetRecord]:
     """The records to write. The ranges of a transaction are merged with others when it is committed."""
     records: list[AnyOffsetRecord] = []
     for one in request.offsets:
         key = _key(request, one)
         if one.ranges is None:
-            records.append(committed_offset(key, _committed(one, one.offset, wall_ms)))
+            committed = _committed(one, one.offset, moment)
+            records.append(committed_offset(key, committed, moment.wall_ms))
             if not in_transaction:
                 records += range_tombstones(key, offsets)
         elif in_transaction:
             member_id = request.identity.member_id
             records += [
-                committed_range(key, added, wall_ms, one.topic_id, member_id) for added in merged(one.ranges)
+                committed_range(key, added, moment.wall_ms, one.topic_id, member_id)
+                for added in merged(one.ranges)
             ]
         else:
-            records += _individual_records(key, one, one.ranges, offsets, wall_ms)
+            records += _individual_records(key, one, one.ranges, offsets, moment)
     return records
 
 
@@ -92,15 +95,15 @@ def _individual_records(
     one: OffsetToCommit,
     ranges: Sequence[OffsetRange],
     offsets: CommittedOffsets,
-    wall_ms: int,
+    moment: Moment,
 ) -> list[AnyOffsetRecord]:
     found = ranges_of(key, one.offset, offsets)
     writes = found.writes_of(found.ranges.plan(ranges))
     records: list[AnyOffsetRecord] = []
     if offsets.find(key) is None or writes.stable_offset != found.logged_stable_offset:
-        committed = _committed(one, writes.stable_offset + 1, wall_ms)
-        records.append(committed_offset(key, committed._replace(keeps_ranges=True)))
-    return [*records, *_range_records(key, writes, one.topic_id, wall_ms)]
+        committed = _committed(one, writes.stable_offset + 1, moment)._replace(keeps_ranges=True)
+        records.append(committed_offset(key, committed, moment.wall_ms))
+    return [*records, *_range_records(key, writes, one.topic_id, moment.wall_ms)]
 
 
 def range_tombstones(key: OffsetKey, offsets: CommittedOffsets) -> list[AnyOffsetRecord]:
@@ -122,8 +125,7 @@ def amending_records(key: OffsetKey, offsets: CommittedOffsets, wall_ms: int) ->
         return []
     records: list[AnyOffsetRecord] = []
     if writes.stable_offset != found.logged_stable_offset:
-        stable = committed._replace(committed_at_ms=wall_ms, keeps_ranges=True)
-        records.append(committed_offset(key, stable))
+        records.append(committed_offset(key, committed._replace(keeps_ranges=True), wall_ms))
     return [*records, *_range_records(key, writes, committed.topic_id, wall_ms)]
 
 
@@ -149,5 +151,5 @@ def _key(request: CommitRequest, one: OffsetToCommit) -> OffsetKey:
     return OffsetKey(request.group_id, one.topic_name, one.partition)
 
 
-def _committed(one: OffsetToCommit, offset: int, wall_ms: int) -> CommittedOffset:
-    return CommittedOffset(offset, one.leader_epoch, one.metadata, wall_ms, topic_id=one.topic_id)
+def _committed(one: OffsetToCommit, offset: int, moment: Moment) -> CommittedOffset:
+    return CommittedOffset(offset, one.leader_epoch, one.metadata, moment.now_ms, topic_id=one.topic_id)

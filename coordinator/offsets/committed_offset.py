@@ -17,15 +17,17 @@ class OffsetKey(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset; times are times of day, `expires_at_ms` is -1 if the retention of the broker
-    applies.
-    """
+    """A committed offset."""
 
     offset: int
     leader_epoch: int
     metadata: str
     committed_at_ms: int
+    """Monotonic. Its record has the time of day."""
     expires_at_ms: int = NO_TIMESTAMP
+    """A time of day that an older Kafka has recorded, at which this offset expires; -1 if the retention of
+    the broker applies.
+    """
     topic_id: UUID = NO_TOPIC_ID
     log_offset: int = -1
     """Its record's offset in the log. Of two for one key the later one is in force, also if it belongs to a

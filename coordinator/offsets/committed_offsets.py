@@ -16,6 +16,7 @@ from barnabas.coordinator.offsets.pending_offsets import PendingOffsets
 from barnabas.protocol.classic_group_records import OffsetCommitKey, OffsetCommitValue
 from barnabas.protocol.committed_ranges import NOTHING_COMMITTED, OffsetRange
 from barnabas.protocol.offset_range_records import OffsetRangeKey, OffsetRangeValue
+from barnabas.runtime.moment import MonotonicOf
 
 _ByTopic = dict[str, dict[int, CommittedOffset]]
 TopicPartitions = Mapping[str, Mapping[int, CommittedOffset]]
@@ -95,7 +96,13 @@ class CommittedOffsets:
 
     # Replay
 
-    def replay(self, record_key: OffsetCommitKey, value: OffsetCommitValue | None, log_offset: int) -> None:
+    def replay(
+        self,
+        record_key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        log_offset: int,
+        monotonic_of: MonotonicOf,
+    ) -> None:
         """Apply a record; a tombstone also removes pending offsets, and all ranges. A tombstone of an unknown
         key does nothing.
         """
@@ -105,13 +112,15 @@ class CommittedOffsets:
             self.pending.remove(key)
             self.individual.remove(key)
         else:
-            self._put_record(key, _committed(value, log_offset))
+            self._put_record(key, _committed(value, log_offset, monotonic_of))
 
-    def replay_range(self, record_key: OffsetRangeKey, value: OffsetRangeValue | None) -> None:
+    def replay_range(
+        self, record_key: OffsetRangeKey, value: OffsetRangeValue | None, monotonic_of: MonotonicOf
+    ) -> None:
         """Apply the record of a range outside of transactions."""
         key, one = _range_of(record_key)
         if value is not None:
-            self._put_range(key, one, value.commit_timestamp_ms)
+            self._put_range(key, one, monotonic_of(value.commit_timestamp_ms))
             return
         self.individual.remove_pending(key, one)
         found = self.individual.find(key)
@@ -126,9 +135,11 @@ class CommittedOffsets:
         record_key: OffsetCommitKey,
         value: OffsetCommitValue,
         log_offset: int,
+        monotonic_of: MonotonicOf,
     ) -> None:
         """Apply a record of a producer's transaction."""
-        self.pending.add(log_partition, producer_id, _key_of(record_key), _committed(value, log_offset))
+        committed = _committed(value, log_offset, monotonic_of)
+        self.pending.add(log_partition, producer_id, _key_of(record_key), committed)
 
     def replay_pending_range(
         self,
@@ -137,10 +148,12 @@ class CommittedOffsets:
         record_key: OffsetRangeKey,
         value: OffsetRangeValue,
         log_offset: int,
+        monotonic_of: MonotonicOf,
     ) -> None:
         """Apply the record of a range in a producer's transaction."""
         key, one = _range_of(record_key)
-        pending = PendingRange(one, value.commit_timestamp_ms, value.topic_id, value.member_id, log_offset)
+        committed_at_ms = monotonic_of(value.commit_timestamp_ms)
+        pending = PendingRange(one, committed_at_ms, value.topic_id, value.member_id, log_offset)
         self.individual.add_pending(log_partition, producer_id, key, pending)
 
     def end_transaction(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
@@ -212,12 +225,12 @@ def _range_of(key: OffsetRangeKey) -> tuple[OffsetKey, OffsetRange]:
     return OffsetKey(key.group, key.topic, key.partition), OffsetRange(key.first_offset, key.last_offset)
 
 
-def _committed(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
+def _committed(value: OffsetCommitValue, log_offset: int, monotonic_of: MonotonicOf) -> CommittedOffset:
     return CommittedOffset(
         value.offset,
         value.leader_epoch,
         value.metadata,
-        value.commit_timestamp_ms,
+        monotonic_of(value.commit_timestamp_ms),
         value.expire_timestamp_ms,
         value.topic_id,
         log_offset,

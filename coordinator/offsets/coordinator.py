@@ -37,6 +37,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.offset_range_records import OffsetRangeRecord
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 log = get_logger("coordinator")
 
@@ -55,6 +56,7 @@ class OffsetCoordinator(OperationRunner):
         consumer_groups: OffsetRules,
         configs: OffsetConfigs,
         settings: OffsetSettings,
+        now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         on_deadline: Callable[[], None],
     ) -> None:
@@ -62,6 +64,7 @@ class OffsetCoordinator(OperationRunner):
         super().__init__(operations, on_deadline)
         self._configs = configs
         self._settings = settings
+        self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._classic_groups = classic_groups
         self._consumer_groups = consumer_groups
@@ -73,33 +76,45 @@ class OffsetCoordinator(OperationRunner):
 
     # Replay
 
-    def replay(self, record: OffsetRecord, log_offset: int) -> None:
+    def replay(self, record: OffsetRecord, log_offset: int, monotonic_of: MonotonicOf) -> None:
         """Apply a record that was loaded or appended."""
-        self._offsets.replay(*record, log_offset)
+        self._offsets.replay(*record, log_offset, monotonic_of)
 
     def replay_pending(
-        self, log_partition: int, record: OffsetRecord, log_offset: int, producer_id: int
+        self,
+        log_partition: int,
+        record: OffsetRecord,
+        log_offset: int,
+        producer_id: int,
+        monotonic_of: MonotonicOf,
     ) -> None:
         """Apply a record of a producer's transaction; a tombstone deletes at once."""
         key, value = record
         if value is None:
-            self.replay(record, log_offset)
+            self.replay(record, log_offset, monotonic_of)
         else:
-            self._offsets.replay_pending(log_partition, producer_id, key, value, log_offset)
+            self._offsets.replay_pending(log_partition, producer_id, key, value, log_offset, monotonic_of)
 
-    def replay_range(self, record: OffsetRangeRecord) -> None:
+    def replay_range(self, record: OffsetRangeRecord, monotonic_of: MonotonicOf) -> None:
         """Apply the record of a range that was loaded or appended."""
-        self._offsets.replay_range(*record)
+        self._offsets.replay_range(*record, monotonic_of)
 
     def replay_pending_range(
-        self, log_partition: int, record: OffsetRangeRecord, log_offset: int, producer_id: int
+        self,
+        log_partition: int,
+        record: OffsetRangeRecord,
+        log_offset: int,
+        producer_id: int,
+        monotonic_of: MonotonicOf,
     ) -> None:
         """Apply the record of a range in a producer's transaction; a tombstone deletes at once."""
         key, value = record
         if value is None:
-            self.replay_range(record)
+            self.replay_range(record, monotonic_of)
         else:
-            self._offsets.replay_pending_range(log_partition, producer_id, key, value, log_offset)
+            self._offsets.replay_pending_range(
+                log_partition, producer_id, key, value, log_offset, monotonic_of
+            )
 
     def replay_marker(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
         """Apply the end of a producer's transaction."""
@@ -199,7 +214,7 @@ class OffsetCoordinator(OperationRunner):
 
     def _committing(self, request: CommitRequest, producer: ProducerIdentity | None) -> Steps[None]:
         in_transaction = producer is not None
-        records = commit_records(request, self._offsets, self._wall_ms(), in_transaction=in_transaction)
+        records = commit_records(request, self._offsets, self._moment(), in_transaction=in_transaction)
         if records:
             yield Write(records, producer)
 
@@ -313,8 +328,8 @@ class OffsetCoordinator(OperationRunner):
         if not rules.exists(group_id):
             return
         since_ms = partial(rules.retained_since_ms, group_id)
-        times = (self._wall_ms(), self._settings.retention_ms)
-        keys = list(expired_keys(group_id, self._offsets, since_ms, *times))
+        retention_ms = self._settings.retention_ms
+        keys = list(expired_keys(group_id, self._offsets, since_ms, self._moment(), retention_ms))
         records: list[AnyGroupRecord] = [one for key in keys for one in tombstones_of(key, self._offsets)]
         is_all = len(keys) == self._offsets.count_of_group(group_id)
         if is_all and not self._offsets.has_pending(group_id):
@@ -327,6 +342,9 @@ class OffsetCoordinator(OperationRunner):
 
     def _group_ids(self) -> list[str]:
         return [*self._classic_groups.group_ids(), *self._consumer_groups.group_ids()]
+
+    def _moment(self) -> Moment:
+        return Moment(self._now_ms(), self._wall_ms())
 
     # Operations
 

@@ -23,6 +23,7 @@ class PendingRange(NamedTuple):
 
     added: OffsetRange
     committed_at_ms: int
+    """Monotonic."""
     topic_id: UUID
     member_id: str
     log_offset: int
@@ -56,9 +57,10 @@ class IndividualRanges:
     def refreshed(self, key: OffsetKey, committed: CommittedOffset) -> CommittedOffset:
         """The committed offset of a partition with the time of its last commit of any kind."""
         found = self.find(key)
-        if found is None or found.committed_at_ms <= committed.committed_at_ms:
+        last_ms = None if found is None else found.committed_at_ms
+        if last_ms is None or last_ms <= committed.committed_at_ms:
             return committed
-        return committed._replace(committed_at_ms=found.committed_at_ms)
+        return committed._replace(committed_at_ms=last_ms)
 
     def drop_if_empty(self, key: OffsetKey) -> None:
         """Forget a partition that has no range left."""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
 from barnabas.coordinator.group.records import AnyGroupRecord
 from barnabas.coordinator.offsets.requests import CommitRequest
+
+
+class Retained(Enum):
+    """How long offsets are kept for which the retention counts from no common moment."""
+
+    FOREVER = "forever"
+    SINCE_COMMIT = "since commit"
+    """The retention of each offset counts from its commit."""
 
 
 class OffsetConfigs(Protocol):
@@ -60,10 +69,8 @@ class OffsetRules(Protocol):
         """Whether members read the topic, so that its offsets may not be deleted."""
         ...
 
-    def retained_since_ms(self, group_id: str, topic_name: str) -> int | None:
-        """The time of day from which the retention of the group's offsets of a topic counts: NO_TIMESTAMP if
-        from each commit, None if it does not end.
-        """
+    def retained_since_ms(self, group_id: str, topic_name: str) -> int | Retained:
+        """The time (monotonic) from which the retention of the group's offsets of a topic counts."""
         ...
 
     def unused_tombstones(self, group_id: str) -> list[AnyGroupRecord]:

@@ -30,8 +30,8 @@ class PartitionRanges:
         self.ranges = CommittedRanges(stable_offset)
         self.logged_stable_offset = stable_offset
         """That of the last record of the committed offset."""
-        self.committed_at_ms = -1
-        """The time of day of the last commit of a range."""
+        self.committed_at_ms: int | None = None
+        """When (monotonic) a range was last committed; None if no record of one was replayed."""
         self._unlogged: set[OffsetRange] = set()
         """Ranges in force that were merged from several records."""
         self._stale: set[OffsetRange] = set()
@@ -58,7 +58,8 @@ class PartitionRanges:
 
     def replay_range(self, added: OffsetRange, committed_at_ms: int) -> None:
         """A record of a range that is in force."""
-        self.committed_at_ms = max(self.committed_at_ms, committed_at_ms)
+        last_ms = self.committed_at_ms
+        self.committed_at_ms = committed_at_ms if last_ms is None else max(last_ms, committed_at_ms)
         self._note(self.ranges.commit([added]))
         if added in self._unlogged:
             self._unlogged.remove(added)

@@ -10,12 +10,13 @@ from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.offset_range_records import OffsetRangeKey, OffsetRangeRecord, OffsetRangeValue
 
 
-def committed_offset(key: OffsetKey, committed: CommittedOffset) -> OffsetRecord:
+def committed_offset(key: OffsetKey, committed: CommittedOffset, wall_ms: int) -> OffsetRecord:
+    """The record of an offset that is committed at this time of day."""
     return _record_key(key), OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
-        commit_timestamp_ms=committed.committed_at_ms,
+        commit_timestamp_ms=wall_ms,
         expire_timestamp_ms=committed.expires_at_ms,
         topic_id=committed.topic_id,
         keeps_ranges=committed.keeps_ranges,

@@ -44,6 +44,7 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, MonotonicOf
 
 
 class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
@@ -79,9 +80,9 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         self._wall_ms = wall_ms
         self._empty_groups = EmptyGroups(settings.empty_retention_ms)
 
-    def replay(self, record: ShareGroupRecord) -> None:
+    def replay(self, record: ShareGroupRecord, monotonic_of: MonotonicOf) -> None:
         """Apply a record that was loaded or appended."""
-        self._registry.replay(record)
+        self._registry.replay(record, monotonic_of)
 
     def begin(self, partition: int, now_ms: int) -> None:
         super().begin(partition, now_ms)
@@ -89,9 +90,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
 
     # Members
 
-    def heartbeat(
-        self, request: HeartbeatRequest, *, now_ms: int, wall_ms: int
-    ) -> Completion[HeartbeatResult]:
+    def heartbeat(self, request: HeartbeatRequest, moment: Moment) -> Completion[HeartbeatResult]:
         """ShareGroupHeartbeat.
 
         INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
@@ -101,7 +100,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         if group is not None:
             member = steady_member(group, request)
             if member is not None and self._operations.of_hash(group.id_hash).idle:
-                self._membership.restart_session(group.group_id, member.member_id, now_ms)
+                self._membership.restart_session(group.group_id, member.member_id, moment.now_ms)
                 self._on_deadline()
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
                 return Completion.of(
@@ -114,7 +113,7 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         if request.member_epoch == LEAVE_EPOCH:
             operation = partial(self._membership.leave, request.group_id, request.member_id)
         else:
-            operation = partial(self._membership.heartbeat, request, now_ms, wall_ms)
+            operation = partial(self._membership.heartbeat, request, moment)
         return self._run(request.group_id, operation)
 
     def next_deadline_ms(self) -> int | None:
@@ -327,5 +326,5 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
 
     def _timed_out(self, group: ShareGroup, timer: Timer, now_ms: int) -> Steps[None]:
         if timer.kind is TimerKind.LOAD_CHECK:
-            return self._load_checks.check(group, now_ms, self._wall_ms())
+            return self._load_checks.check(group, Moment(now_ms, self._wall_ms()))
         return self._membership.timed_out(group, timer.member_id)

@@ -42,6 +42,7 @@ from barnabas.coordinator.share_group.share_group import (
 from barnabas.coordinator.share_group.target_assignment import assigned_within_subscription, compute_target
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.share_group_records import ShareGroupRecord
+from barnabas.runtime.moment import Moment
 
 JOIN_EPOCH = 0
 MEMBER_ID_LENGTH_MAX = 36
@@ -155,7 +156,7 @@ class HeartbeatDecider:
         backlogs: Callable[[], Backlogs | None],
         assignment_interval_ms: int,
         heartbeat_interval_ms: int,
-        wall_ms: int,
+        moment: Moment,
     ) -> None:
         """`member` is the result of `check_member`; the group may be new and in no registry. `backlogs`
         returns None for the assignor `simple`.
@@ -167,7 +168,7 @@ class HeartbeatDecider:
         self._backlogs = backlogs
         self._assignment_interval_ms = assignment_interval_ms
         self._heartbeat_interval_ms = heartbeat_interval_ms
-        self._wall_ms = wall_ms
+        self._moment = moment
         self._updated = _updated_member(member, request)
         self.subscriber_counts: Mapping[str, int] = subscriber_counts_after(
             group.subscriber_counts,
@@ -241,14 +242,13 @@ class HeartbeatDecider:
         """The assignment epoch and this member's target: new ones if due, else those of the last
         assignment."""
         group, member_id = self._group, self._updated.member_id
-        last_ms = group.assignment_timestamp_ms
-        is_due = assignment_is_due(last_ms, self._assignment_interval_ms, self._wall_ms)
+        is_due = assignment_is_due(group.assigned_at_ms, self._assignment_interval_ms, self._moment.now_ms)
         if group.assignment_epoch >= group_epoch or not is_due:
             return group.assignment_epoch, group.target.get(member_id, EMPTY_ASSIGNMENT)
         target = compute_target(
             group, self._updated, self.subscriber_counts, initialised, self._catalog, self._backlogs()
         )
-        records.extend(target_assignment(group, target, group_epoch, self._wall_ms))
+        records.extend(target_assignment(group, target, group_epoch, self._moment.wall_ms))
         return group_epoch, target[member_id]
 
     def _reconcile(self, assignment_epoch: int, target: Assignment, *, refilter: bool) -> ShareGroupMember:

@@ -22,6 +22,7 @@ from barnabas.coordinator.share_group.record_factory import group_metadata, targ
 from barnabas.coordinator.share_group.share_group import ShareGroup
 from barnabas.coordinator.share_group.target_assignment import compute_target
 from barnabas.protocol.identity import SharePartitionKey
+from barnabas.runtime.moment import Moment
 
 
 class LoadChecks:
@@ -66,7 +67,7 @@ class LoadChecks:
             return samples.backlogs
         return whole_backlogs(self._partitions(group), self._load_of(group))
 
-    def check(self, group: ShareGroup, now_ms: int, wall_ms: int) -> Steps[None]:
+    def check(self, group: ShareGroup, moment: Moment) -> Steps[None]:
         """Look at the group, and write a new target if it is time for one and the present one is out of
         balance. A group that uses `simple` now gets its target from that, and no further looks.
         """
@@ -75,11 +76,11 @@ class LoadChecks:
         if not group.members:
             soft.load_samples = None
             return
-        self._timers.restart(_timer(group), now_ms + self._interval_ms(group))
+        self._timers.restart(_timer(group), moment.now_ms + self._interval_ms(group))
         if uses_load:
             soft.load_samples = look(soft.load_samples, self._partitions(group), self._load_of(group))
         interval_ms = self._configs.assignment_interval_ms(group.group_id)
-        is_due = assignment_is_due(group.assignment_timestamp_ms, interval_ms, wall_ms)
+        is_due = assignment_is_due(group.assigned_at_ms, interval_ms, moment.now_ms)
         # A target that a change of the group asks for is left to the heartbeats.
         if not is_due or group.assignment_epoch < group.group_epoch:
             return
@@ -87,7 +88,7 @@ class LoadChecks:
             soft.load_samples = None
             self.forget(group)
         if soft.load_samples is None or soft.load_samples.backlogs is not None:
-            yield from self._assign(group, wall_ms)
+            yield from self._assign(group, moment.wall_ms)
 
     def _assign(self, group: ShareGroup, wall_ms: int) -> Steps[None]:
         target = compute_target(

@@ -32,6 +32,7 @@ from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
 from barnabas.runtime.completion import AllDone, Completion
+from barnabas.runtime.moment import Moment
 
 
 class Membership:
@@ -66,10 +67,11 @@ class Membership:
         """Expect no heartbeat of the member any more."""
         self.timers.cancel(Timer(TimerKind.SESSION, group_id, member_id))
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int, wall_ms: int) -> Steps[HeartbeatResult]:
+    def heartbeat(self, request: HeartbeatRequest, moment: Moment) -> Steps[HeartbeatResult]:
         """A valid heartbeat of a member that joins or stays."""
+        now_ms = moment.now_ms
         if request.member_epoch == JOIN_EPOCH:
-            group = self._registry.existing_or_new(request.group_id, wall_ms)
+            group = self._registry.existing_or_new(request.group_id, moment.wall_ms)
         else:
             group = self._registry.existing(request.group_id)
         member = check_member(group, request, self._settings.max_size)
@@ -81,7 +83,7 @@ class Membership:
             backlogs=partial(self.load_checks.backlogs, group),
             assignment_interval_ms=self._configs.assignment_interval_ms(group.group_id),
             heartbeat_interval_ms=self._configs.heartbeat_interval_ms(group.group_id),
-            wall_ms=wall_ms,
+            moment=moment,
         )
         planned, held_back = plan_initialisation(group, decider.subscriber_counts, self._catalog, now_ms)
         decision = decider.decide(planned, held_back)

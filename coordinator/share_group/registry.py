@@ -22,6 +22,7 @@ from barnabas.protocol.share_group_records import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
+from barnabas.runtime.moment import MonotonicOf
 
 
 class ShareGroupRegistry(GroupRegistry[ShareGroup]):
@@ -53,7 +54,7 @@ class ShareGroupRegistry(GroupRegistry[ShareGroup]):
         self._last_incarnation = max(self._last_incarnation + 1, wall_ms)
         return ShareGroup(group_id, self._last_incarnation)
 
-    def replay(self, record: ShareGroupRecord) -> None:
+    def replay(self, record: ShareGroupRecord, monotonic_of: MonotonicOf) -> None:
         """Apply one record. A tombstone of an unknown group is ignored: compaction leaves such tombstones."""
         key, value = record
         group = self._groups.get(key.group_id)
@@ -75,7 +76,7 @@ class ShareGroupRegistry(GroupRegistry[ShareGroup]):
                 ShareGroupTargetAssignmentMetadataKey(),
                 ShareGroupTargetAssignmentMetadataValue() | None,
             ):
-                group.replay_target_assignment_metadata(value)
+                group.replay_target_assignment_metadata(value, monotonic_of)
             case (
                 ShareGroupTargetAssignmentMemberKey(member_id=member_id),
                 ShareGroupTargetAssignmentMemberValue() | None,

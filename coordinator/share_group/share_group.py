@@ -14,7 +14,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.coordinator.assignor.assignment import EMPTY_ASSIGNMENT, Assignment
-from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assignment_of
+from barnabas.coordinator.group.last_assignment import NO_ASSIGNMENT_EPOCH, assigned_at_ms, assignment_of
 from barnabas.coordinator.replay.key_partition import absolute_hash
 from barnabas.coordinator.share_group.load_samples import LoadSamples
 from barnabas.protocol.share_group_records import (
@@ -26,6 +26,7 @@ from barnabas.protocol.share_group_records import (
     ShareGroupTargetAssignmentMetadataValue,
     TopicPartitionsInfo,
 )
+from barnabas.runtime.moment import MonotonicOf
 
 LEAVE_EPOCH = -1
 """The epoch of a member that left."""
@@ -107,8 +108,8 @@ class ShareGroup:
     """A group; epochs begin as Kafka's do: group and assignment epoch 1, no assignment computed yet."""
 
     __slots__ = (
+        "assigned_at_ms",
         "assignment_epoch",
-        "assignment_timestamp_ms",
         "group_epoch",
         "group_id",
         "id_hash",
@@ -128,7 +129,8 @@ class ShareGroup:
         self.group_epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
-        self.assignment_timestamp_ms = 0
+        self.assigned_at_ms: int | None = None
+        """When (monotonic) the target was computed; None if the next one is due at once."""
         self.members: dict[str, ShareGroupMember] = {}
         self.target: dict[str, Assignment] = {}
         self.subscriber_counts: dict[str, int] = {}
@@ -164,10 +166,10 @@ class ShareGroup:
         self.soft.settled = False
 
     def replay_target_assignment_metadata(
-        self, value: ShareGroupTargetAssignmentMetadataValue | None
+        self, value: ShareGroupTargetAssignmentMetadataValue | None, monotonic_of: MonotonicOf
     ) -> None:
         self.assignment_epoch = NO_ASSIGNMENT_EPOCH if value is None else value.assignment_epoch
-        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp_ms
+        self.assigned_at_ms = assigned_at_ms(value, monotonic_of)
         self.soft.settled = False
 
     def replay_target_assignment_member(

@@ -12,6 +12,7 @@ from barnabas.coordinator.offsets.committed_offsets import CommittedOffsets
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.transaction_marker import read_marker_batch
+from barnabas.runtime.moment import written_at
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.simulation.model import Violation
@@ -57,6 +58,10 @@ def _of(offsets: CommittedOffsets, key: OffsetKey) -> tuple[object, ...]:
     return None if committed is None else committed.offset, ranges, sorted(pending)
 
 
+_ANY_TIME = written_at(0)
+"""The times of commits decide nothing here."""
+
+
 def _replay(offsets: CommittedOffsets, partition: int, log: PartitionLog) -> None:
     offset = log.log_start_offset
     while data := b"".join(log.read(offset, bytes_max=_READ_BYTES).buffers):
@@ -86,11 +91,11 @@ def _replay_record(
     is_pending = producer_id >= 0 and decoded[1] is not None
     if is_offset(decoded):
         if is_pending and decoded[1] is not None:
-            offsets.replay_pending(partition, producer_id, *decoded, log_offset)  # type: ignore[arg-type]
+            offsets.replay_pending(partition, producer_id, *decoded, log_offset, _ANY_TIME)  # type: ignore[arg-type]
         else:
-            offsets.replay(*decoded, log_offset)
+            offsets.replay(*decoded, log_offset, _ANY_TIME)
     elif is_offset_range(decoded):
         if is_pending and decoded[1] is not None:
-            offsets.replay_pending_range(partition, producer_id, *decoded, log_offset)  # type: ignore[arg-type]
+            offsets.replay_pending_range(partition, producer_id, *decoded, log_offset, _ANY_TIME)  # type: ignore[arg-type]
         else:
-            offsets.replay_range(*decoded)
+            offsets.replay_range(*decoded, _ANY_TIME)

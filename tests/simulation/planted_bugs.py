@@ -157,8 +157,8 @@ def forgotten_tombstones(key: Any, offsets: CommittedOffsets) -> list[Any]:
 @planted(CommittedOffsets, "replay_pending_range")
 def early_merge(self: CommittedOffsets, *arguments: Any) -> None:
     """A range counts when its transaction commits it, and not when the transaction is committed."""
-    _, _, key, value, _ = arguments
-    self.replay_range(key, value)
+    _, _, key, value, _, monotonic_of = arguments
+    self.replay_range(key, value, monotonic_of)
 
 
 @planted(ConsumerOffsetRules, "check_commit")

@@ -93,6 +93,8 @@ class Bench:
         self.log = SimulatedLog()
         self.catalog = SimulatedCatalog()
         self.now_ms = 0
+        self.wall_shift_ms = 0
+        """How far the wall clock was set forward since the start."""
         self._alarm = Alarm()
         self._ids = count(1)
         self.groups = self._new_groups()
@@ -109,7 +111,7 @@ class Bench:
 
     @property
     def wall_ms(self) -> int:
-        return FIRST_WALL_MS + self.now_ms
+        return FIRST_WALL_MS + self.now_ms + self.wall_shift_ms
 
     def restart(self, cleaned: Callable[[list[Stored]], list[Stored]] = list) -> None:
         """Continue with a coordinator loaded from the log, or from the rest of it after cleaning."""

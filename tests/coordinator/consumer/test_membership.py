@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.coordinator.consumer.settings import ConsumerSettings
 from barnabas.coordinator.group.group_coordinator import TIMER_RETRY_MS
+from barnabas.protocol.consumer_group_records import ConsumerGroupRegularExpressionKey
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.classic.classic_bench import TOPIC
 from tests.coordinator.consumer.consumer_bench import REBALANCE_MS, SESSION_MS, ConsumerBench
@@ -32,12 +33,15 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert bench.described().state == "Stable"
 
 
-def test_an_assignment_waits_for_its_interval() -> None:
+@pytest.mark.parametrize("shift_ms", [0, -60_000, 60_000])
+def test_an_assignment_waits_for_its_interval(shift_ms: int) -> None:
     bench = ConsumerBench(interval_ms=1_000)
     bench.join("a")
+    bench.wall_shift_ms = shift_ms
+    bench.advance(999)
     assert bench.join("b").assignment == {}
     assert bench.described().state == "Assigning"
-    bench.advance(1_000)
+    bench.advance(1)
     bench.beat("b")
     assert bench.described().assignment_epoch == 3
 
@@ -253,6 +257,25 @@ def test_two_members_of_one_expression_are_assigned_at_once() -> None:
     bench.join_by_regex("b", "inv.*")
     bench.settle_members("a", "b")
     assert len(bench.partitions("a")) == len(bench.partitions("b")) == 3
+
+
+@pytest.mark.parametrize("shift_ms", [-3_600_000, 3_600_000])
+def test_expressions_are_resolved_again_in_their_interval_if_the_wall_clock_is_set(shift_ms: int) -> None:
+    bench = ConsumerBench()
+    bench.join_by_regex("a", "inv.*")
+    bench.beat("a")
+    bench.wall_shift_ms = shift_ms
+    for _ in range(20):
+        bench.advance(30_000)
+        bench.beat("a")
+    assert resolution_count(bench) == 1
+    bench.advance(30_000)
+    bench.beat("a")
+    assert resolution_count(bench) == 2
+
+
+def resolution_count(bench: ConsumerBench) -> int:
+    return sum(isinstance(key, ConsumerGroupRegularExpressionKey) for key, _ in bench.records())
 
 
 def test_an_unused_expression_is_forgotten() -> None:

@@ -20,14 +20,20 @@ def test_an_assignment_out_of_a_record_is_ascending_and_has_no_empty_topics() ->
 
 
 @pytest.mark.parametrize(
-    ("last_ms", "is_due"),
+    ("assigned_at_ms", "is_due"),
     [
-        pytest.param(0, True, id="nothing was assigned yet"),
+        pytest.param(None, True, id="nothing was assigned yet"),
         pytest.param(NOW_MS - INTERVAL_MS, True, id="the interval is over"),
         pytest.param(NOW_MS - INTERVAL_MS + 1, False, id="the interval is not over"),
         pytest.param(NOW_MS, False, id="just now"),
-        pytest.param(NOW_MS + 1, True, id="the clock was set back"),
+        pytest.param(NOW_MS + 1, False, id="assigned while the heartbeat waited"),
     ],
 )
-def test_an_assignment_is_due_an_interval_after_the_last_one(last_ms: int, is_due: bool) -> None:
-    assert assignment_is_due(last_ms, INTERVAL_MS, NOW_MS) is is_due
+def test_an_assignment_is_due_an_interval_after_the_last_one(
+    assigned_at_ms: int | None, is_due: bool
+) -> None:
+    assert assignment_is_due(assigned_at_ms, INTERVAL_MS, NOW_MS) is is_due
+
+
+def test_an_interval_of_0_holds_up_no_assignment() -> None:
+    assert assignment_is_due(NOW_MS + 1, 0, NOW_MS)

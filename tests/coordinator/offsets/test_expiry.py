@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from barnabas.coordinator.offsets.retention_rounds import PART_OFFSETS_MAX
 from barnabas.coordinator.offsets.settings import OffsetSettings
 from tests.coordinator.classic.classic_bench import Bench
+from tests.coordinator.offsets.individual_commits import end_transaction
+from tests.coordinator.offsets.transactions import transactional_commit
 
 RETENTION_MS = 100_000
 INTERVAL_MS = 1_000
@@ -22,6 +26,66 @@ def test_the_time_of_a_simple_group_counts_from_the_commit_and_takes_the_group_a
     bench.advance(2_000)
     assert bench.committed() is None
     assert bench.groups.list_groups() == []
+
+
+@pytest.mark.parametrize("shift_ms", [-10 * RETENTION_MS, 10 * RETENTION_MS])
+def test_offsets_are_kept_as_long_if_the_wall_clock_is_set(shift_ms: int) -> None:
+    bench = Bench(offset_settings=SHORT)
+    bench.start_commit().result()
+    bench.wall_shift_ms = shift_ms
+    bench.advance(RETENTION_MS - 1_000)
+    assert bench.committed() == 5
+    bench.advance(2_000)
+    assert bench.committed() is None
+
+
+@pytest.mark.parametrize("shift_ms", [-10 * RETENTION_MS, 10 * RETENTION_MS])
+def test_a_group_that_is_left_keeps_its_offsets_as_long_if_the_wall_clock_is_set(shift_ms: int) -> None:
+    bench = Bench(offset_settings=SHORT)
+    (member,) = bench.stable()
+    bench.start_commit(member=member.identity, generation_id=member.generation_id).result()
+    bench.advance(10_000)
+    bench.leave(member.identity)
+    bench.wall_shift_ms = shift_ms
+    bench.advance(RETENTION_MS - 1_000)
+    assert bench.committed() == 5
+    bench.advance(2_000)
+    assert bench.committed() is None
+
+
+@pytest.mark.parametrize("shift_ms", [-10 * RETENTION_MS, 10 * RETENTION_MS])
+def test_offsets_of_a_transaction_are_kept_as_long_if_the_wall_clock_is_set(shift_ms: int) -> None:
+    bench = Bench(offset_settings=SHORT)
+    transactional_commit(bench, 7).result()
+    bench.wall_shift_ms = shift_ms
+    end_transaction(bench, commit=True)
+    bench.advance(RETENTION_MS - 1_000)
+    assert bench.committed() == 7
+    bench.advance(2_000)
+    assert bench.committed() is None
+
+
+def test_the_wall_clock_tells_the_age_of_offsets_at_a_restart_only() -> None:
+    bench = Bench(offset_settings=SHORT)
+    bench.start_commit().result()
+    bench.advance(RETENTION_MS // 2)
+    bench.restart()
+    bench.wall_shift_ms = -10 * RETENTION_MS
+    bench.advance(RETENTION_MS // 2 - 1_000)
+    assert bench.committed() == 5
+    bench.advance(2_000)
+    assert bench.committed() is None
+
+
+def test_offsets_from_the_future_of_a_restart_are_kept_as_long_as_new_ones() -> None:
+    bench = Bench(offset_settings=SHORT)
+    bench.start_commit().result()
+    bench.wall_shift_ms = -10 * RETENTION_MS
+    bench.restart()
+    bench.advance(RETENTION_MS - 1_000)
+    assert bench.committed() == 5
+    bench.advance(2_000)
+    assert bench.committed() is None
 
 
 def bench_of_many_groups() -> Bench:

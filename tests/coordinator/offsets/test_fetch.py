@@ -15,7 +15,7 @@ def test_a_fetch_returns_all_committed_offsets() -> None:
     bench.start_commit(4, partitions=(0, 2), metadata="note").result()
     found = bench.offsets.fetch(GROUP, None)
     assert [(one.topic_name, one.partition) for one in found] == [(TOPIC, 0), (TOPIC, 2)]
-    assert found[0].committed == CommittedOffset(4, 3, "note", bench.wall_ms, log_offset=0)
+    assert found[0].committed == CommittedOffset(4, 3, "note", bench.now_ms, log_offset=0)
 
 
 def test_a_fetch_finds_nothing_of_unknown_groups() -> None:

@@ -229,6 +229,7 @@ def test_a_commit_of_a_range_keeps_the_offset_from_expiring() -> None:
     bench = Bench(offset_settings=OffsetSettings(retention_ms=1_000_000, retention_check_interval_ms=10_000))
     commit_ranges(bench, (45, 47), start=43).result()
     bench.advance(900_000)
+    bench.wall_shift_ms = -5_000_000
     commit_ranges(bench, (50, 50)).result()
     bench.advance(900_000)
     assert state(bench) == (42, [(45, 47), (50, 50)])

@@ -24,6 +24,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_group_records import ShareGroupRecord, decode_share_group_record
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment
 from tests.coordinator.adjustable_configs import AdjustableConfigs
 from tests.coordinator.alarm import Alarm
 from tests.coordinator.group.partition_count import GROUP_PARTITION_COUNT
@@ -172,6 +173,8 @@ class Simulation:
         self.loads = SimulatedLoads()
         self.configs = AdjustableConfigs()
         self.now_ms = 0
+        self.wall_shift_ms = 0
+        """How far the wall clock was set forward since the start."""
         self._alarm = Alarm()
         self.groups = self._new_groups()
         if loaded:
@@ -211,8 +214,12 @@ class Simulation:
         assert self.groups.offsets.commit(commit, now_ms=self.now_ms).result() == [ErrorCode.none]
 
     @property
+    def moment(self) -> Moment:
+        return Moment(self.now_ms, self.wall_ms)
+
+    @property
     def wall_ms(self) -> int:
-        return FIRST_WALL_MS + self.now_ms
+        return FIRST_WALL_MS + self.now_ms + self.wall_shift_ms
 
     def load(self) -> None:
         self._load(self.groups)
@@ -253,7 +260,7 @@ class Simulation:
         client_host: str = "/127.0.0.1",
     ) -> Completion[HeartbeatResult]:
         request = HeartbeatRequest(group_id, member_id, member_epoch, rack_id, topics, client_id, client_host)
-        return self.coordinator.heartbeat(request, now_ms=self.now_ms, wall_ms=self.wall_ms)
+        return self.coordinator.heartbeat(request, self.moment)
 
     def heartbeat(
         self, member_id: str, member_epoch: int, topics: Sequence[str] | None = None, *, group_id: str = GROUP
@@ -275,7 +282,7 @@ class Simulation:
         """The state after a replay of the log's records."""
         registry = ShareGroupRegistry("share", max_groups=1_000, other_group_type=self.groups.classic.type_of)
         for record in self.log.records():
-            registry.replay(record)
+            registry.replay(record, self.moment.monotonic_of)
         return registry
 
     def group(self, group_id: str = GROUP) -> ShareGroup:
@@ -291,7 +298,7 @@ def durable_state(group: ShareGroup) -> tuple[object, ...]:
         group.group_epoch,
         group.metadata_hash,
         group.assignment_epoch,
-        group.assignment_timestamp_ms,
+        group.assigned_at_ms,
         group.members,
         group.target,
         group.subscriber_counts,

@@ -251,21 +251,35 @@ def test_a_member_that_joins_after_the_interval_gets_partitions_at_once() -> Non
     assert result.assignment is not None and len(result.assignment[topic_id]) == 1
 
 
-def test_an_interval_of_0_never_batches_even_if_the_clock_was_set_back() -> None:
+def test_an_interval_of_0_never_batches() -> None:
     simulation = Simulation()
     simulation.catalog.create(TOPIC, 2)
     simulation.join("a")
     simulation.configs.assignment_interval = 0
-    simulation.now_ms = -60_000
     assert simulation.join("b").member_epoch == 3
 
 
-def test_a_clock_that_was_set_back_holds_up_no_assignment() -> None:
+@pytest.mark.parametrize("shift_ms", [-60_000, 60_000])
+def test_the_assignment_interval_is_the_same_if_the_wall_clock_is_set(shift_ms: int) -> None:
     simulation = Simulation()
     simulation.catalog.create(TOPIC, 2)
     simulation.join("a")
-    simulation.now_ms = -60_000
-    assert simulation.join("b").member_epoch == 3
+    simulation.wall_shift_ms = shift_ms
+    simulation.advance(999)
+    assert simulation.join("b").member_epoch == 2
+    simulation.advance(1)
+    assert simulation.heartbeat("b", 2).member_epoch == 3
+
+
+def test_a_last_assignment_in_the_future_of_a_restart_holds_up_the_next_one_for_its_interval_only() -> None:
+    simulation = Simulation()
+    simulation.catalog.create(TOPIC, 2)
+    simulation.join("a")
+    simulation.wall_shift_ms = -60_000
+    simulation.restart()
+    assert simulation.join("b").member_epoch == 2
+    simulation.advance(1_000)
+    assert simulation.heartbeat("b", 2).member_epoch == 3
 
 
 def test_a_changed_subscription_bumps_the_epoch_once_and_moves_the_assignment() -> None:

@@ -18,7 +18,13 @@ from barnabas.protocol.share_group_records import (
     encode_share_group_key,
     encode_share_group_value,
 )
-from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation, durable_state
+from tests.coordinator.share_group.simulated_coordinator import (
+    FIRST_WALL_MS,
+    GROUP,
+    TOPIC,
+    Simulation,
+    durable_state,
+)
 
 
 def _records_of(group: ShareGroup) -> list[ShareGroupRecord]:
@@ -29,7 +35,9 @@ def _records_of(group: ShareGroup) -> list[ShareGroupRecord]:
     records += [
         target_assignment_member(group_id, member_id, target) for member_id, target in group.target.items()
     ]
-    records += [target_assignment_metadata(group_id, group.assignment_epoch, group.assignment_timestamp_ms)]
+    assert group.assigned_at_ms is not None
+    assigned_wall_ms = FIRST_WALL_MS + group.assigned_at_ms
+    records += [target_assignment_metadata(group_id, group.assignment_epoch, assigned_wall_ms)]
     return [*records, state_partition_metadata(group_id, group.state_partitions)]
 
 
@@ -52,7 +60,7 @@ def test_a_groups_records_replay_to_the_group() -> None:
     group = simulation.group()
     registry = ShareGroupRegistry("share", max_groups=1, other_group_type=lambda _: None)
     for record in _records_of(group):
-        registry.replay(_through_bytes(record))
+        registry.replay(_through_bytes(record), simulation.moment.monotonic_of)
     assert durable_state(registry.existing(GROUP)) == durable_state(group)
 
 

@@ -15,13 +15,14 @@ from barnabas.protocol.share_group_records import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
+from barnabas.runtime.moment import written_at
 from tests.coordinator.share_group.simulated_coordinator import GROUP, TOPIC, Simulation
 
 
 def _registry(*records: ShareGroupRecord) -> ShareGroupRegistry:
     registry = ShareGroupRegistry("share", max_groups=10, other_group_type=lambda _: None)
     for record in records:
-        registry.replay(record)
+        registry.replay(record, written_at(7))
     return registry
 
 
@@ -63,12 +64,14 @@ def test_a_members_epochs_may_come_before_its_metadata() -> None:
 
 def test_the_target_assignments_epoch_and_time_are_replayed_and_deleted() -> None:
     key = ShareGroupTargetAssignmentMetadataKey(group_id=GROUP)
-    value = ShareGroupTargetAssignmentMetadataValue(assignment_epoch=10, assignment_timestamp_ms=7)
+    value = ShareGroupTargetAssignmentMetadataValue(
+        assignment_epoch=10, assignment_timestamp_ms=1_700_000_000_000
+    )
     registry = _registry((key, value))
     group = registry.existing(GROUP)
-    assert (group.assignment_epoch, group.assignment_timestamp_ms) == (10, 7)
-    registry.replay((key, None))
-    assert (group.assignment_epoch, group.assignment_timestamp_ms) == (-1, 0)
+    assert (group.assignment_epoch, group.assigned_at_ms) == (10, 7)
+    registry.replay((key, None), written_at(8))
+    assert (group.assignment_epoch, group.assigned_at_ms) == (-1, None)
 
 
 def test_groups_are_found_by_topic_as_long_as_a_member_subscribes() -> None:
@@ -100,6 +103,6 @@ def test_a_group_deleted_with_its_members_still_listed_leaves_no_trace() -> None
     simulation.join("a")
     registry = simulation.replayed()
     for record in group_tombstones(GROUP):
-        registry.replay(record)
+        registry.replay(record, written_at(7))
     assert registry.get(GROUP) is None
     assert registry.groups_of_topic(TOPIC) == ()

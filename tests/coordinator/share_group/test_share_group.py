@@ -32,7 +32,7 @@ def _metadata(*topics: str) -> ShareGroupMemberMetadataValue:
 
 def test_a_new_group_is_empty_at_epoch_1_and_was_never_assigned() -> None:
     group = ShareGroup("group", 5)
-    assert (group.group_epoch, group.assignment_epoch, group.assignment_timestamp_ms) == (1, 1, 0)
+    assert (group.group_epoch, group.assignment_epoch, group.assigned_at_ms) == (1, 1, None)
     assert (group.state, group.incarnation) == (ShareGroupState.EMPTY, 5)
 
 
