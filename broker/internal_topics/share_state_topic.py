@@ -29,6 +29,8 @@ class ShareStateTopic(CoordinatorTopic):
                 updates_per_snapshot=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
                 cold_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
             ),
+            now_ms=clock.monotonic_ms,
+            wall_ms=clock.wall_ms,
         )
         super().__init__(topic, self.coordinator, parts)
         self.store = TopicStateStore(self.coordinator, clock.wall_ms, parts.log_directory.full_disk)
@@ -57,7 +59,6 @@ class ShareStateUpkeep:
 
     def __init__(self, config: BrokerConfig, coordinator: ShareCoordinator, clock: Clock) -> None:
         self._coordinator = coordinator
-        self._clock = clock
         self._prune_interval_ms = config.integer("share.coordinator.state.topic.prune.interval.ms")
         self._cold_interval_ms = config.integer("share.coordinator.cold.partition.snapshot.interval.ms")
         now_ms = clock.monotonic_ms()
@@ -72,7 +73,7 @@ class ShareStateUpkeep:
         """See `Expirable`."""
         if now_ms >= self._cold_at_ms:
             self._cold_at_ms = now_ms + self._cold_interval_ms
-            self._coordinator.snapshot_cold(self._clock.wall_ms())
+            self._coordinator.snapshot_cold()
         if now_ms >= self._prune_at_ms:
             self._prune_at_ms = now_ms + self._prune_interval_ms
             self._coordinator.prune()

@@ -15,10 +15,12 @@ SNAPSHOTS_KEPT = 2
 
 
 class StoredSnapshot(NamedTuple):
-    """A snapshot on the disk; `last_timestamp_ms` (wall) is the time of the last record that it replaces."""
+    """A snapshot on the disk; `last_written_ms` (monotonic) is when the last record that it replaces was
+    written.
+    """
 
     snapshot_id: SnapshotId
-    last_timestamp_ms: int
+    last_written_ms: int
     size_bytes: int
 
 
@@ -34,7 +36,7 @@ def decide_log_start(
     """The offset up to which the log start may move: `log_start_offset` itself if it may not move.
 
     `snapshots` are in the order in which they were taken; `replicated_offset` is the offset up to which all
-    live followers have the records (None without followers); `now_ms` is wall time.
+    live followers have the records (None without followers); `now_ms` is monotonic.
     """
     stored_bytes = log_bytes + sum(snapshot.size_bytes for snapshot in snapshots)
     is_too_much = 0 <= settings.retention_bytes < stored_bytes
@@ -43,7 +45,7 @@ def decide_log_start(
         if end_offset <= log_start_offset:
             break
         is_replicated = replicated_offset is None or replicated_offset >= end_offset
-        has_waited = now_ms - snapshot.last_timestamp_ms >= settings.wait_ms
+        has_waited = now_ms - snapshot.last_written_ms >= settings.wait_ms
         if is_replicated or has_waited or is_too_much:
             return end_offset
     return log_start_offset

@@ -26,6 +26,7 @@ from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.metadata_records import MetadataRecord, encode_metadata_record
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment
 from barnabas.storage.errors import InvalidDirectory, StorageError
 from barnabas.storage.log.appended import Append, Appended
 
@@ -42,7 +43,7 @@ class _Capture(NamedTuple):
 
     snapshot_id: SnapshotId
     records: Sequence[MetadataRecord]
-    last_timestamp_ms: int
+    last_written: Moment
 
 
 class MetadataLog:
@@ -70,11 +71,12 @@ class MetadataLog:
         self._schedule = SnapshotSchedule(settings)
         self._followers = Followers()
         self._image = MetadataImage()
-        self._unreplayed = 0, 0
-        """Size (bytes) and time (wall, ms) of the last append."""
+        self._unreplayed = 0, Moment(0, 0)
+        """Size (bytes) and time of the last append."""
         self._replayed = SnapshotId(0, 0)
         """Up to where the image holds the log: the snapshot that could be taken now."""
-        self._last_timestamp_ms = 0
+        self._last_written = Moment(0, 0)
+        """When the last record in the image was written."""
         self._check_at_ms: int | None = None
         """When to look whether the followers still hold the log start back."""
         self._task: asyncio.Task[bool] | None = None
@@ -92,7 +94,7 @@ class MetadataLog:
         `InvalidDirectory` if records are missing; RecordFormatError, OSError, StorageError.
         """
         self._image = image
-        snapshot = await self.snapshots.open()
+        snapshot = await self.snapshots.open(self._moment())
         if snapshot is not None and self._is_newer_than_log(snapshot.snapshot_id):
             await self._begin_at(snapshot.snapshot_id)
         self._check_invariants(snapshot)
@@ -135,7 +137,7 @@ class MetadataLog:
             self._image.replay(record, changes)
         self._schedule.loaded(len(snapshot.records))
         self._replayed = snapshot.snapshot_id
-        self._last_timestamp_ms = snapshot.last_timestamp_ms
+        self._last_written = self._read_time(snapshot.last_timestamp_ms)
 
     def _replay_slice(self) -> None:
         offset = self.end_offset
@@ -145,12 +147,19 @@ class MetadataLog:
             for record in batch.records:
                 self._image.replay(record, changes)
             self._replayed = SnapshotId(batch.next_offset, batch.leader_epoch)
-            self._last_timestamp_ms = batch.timestamp_ms
+            self._last_written = self._read_time(batch.timestamp_ms)
         if self.end_offset == offset:
             raise InvalidDirectory(
                 f"{self.snapshots.directory} holds no readable records at offset {offset}."
             )
         self._schedule.note(len(data), changes.superseded_count, self._clock.monotonic_ms())
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
+
+    def _read_time(self, recorded_ms: int) -> Moment:
+        """The time (wall, ms) in a record of an earlier process."""
+        return Moment(self._moment().monotonic_of(recorded_ms), recorded_ms)
 
     def become_leader(self, node_epoch: int) -> None:
         """From now on batches carry the epoch of this start."""
@@ -159,12 +168,12 @@ class MetadataLog:
     def append(self, records: Iterable[MetadataRecord], now_ms: int) -> Append:
         """Append the changes of one decision as one batch; `replayed` follows before the next append."""
         values = [encode_metadata_record(record) for record in records]
-        self._unreplayed = sum(map(len, values)), now_ms
+        self._unreplayed = sum(map(len, values)), Moment(self._clock.monotonic_ms(), now_ms)
         return self.store.append_records([(None, value) for value in values], now_ms)
 
     def replayed(self, appended: Appended, changes: MetadataChanges) -> None:
         """The last append is in the image now: a snapshot may be due."""
-        size_bytes, self._last_timestamp_ms = self._unreplayed
+        size_bytes, self._last_written = self._unreplayed
         self._replayed = SnapshotId(appended.last_offset + 1, self.store.leader_epoch)
         self._schedule.note(size_bytes, changes.superseded_count, self._clock.monotonic_ms())
         self._look_after()
@@ -221,7 +230,7 @@ class MetadataLog:
         that is being appended isn't replayed yet.
         """
         self._schedule.begun()
-        return _Capture(self._replayed, list(self._image.to_records()), self._last_timestamp_ms)
+        return _Capture(self._replayed, list(self._image.to_records()), self._last_written)
 
     async def _work(self, capture: _Capture | None) -> bool:
         """Whether the disk took all of it. After a failure only the next start takes longer."""
@@ -272,7 +281,7 @@ class MetadataLog:
             log_bytes=self.store.size_bytes,
             replicated_offset=self._followers.replicated_offset(self._clock.monotonic_ms()),
             settings=self._settings,
-            now_ms=self._clock.wall_ms(),
+            now_ms=self._clock.monotonic_ms(),
         )
 
     async def close(self) -> None:

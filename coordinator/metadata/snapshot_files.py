@@ -21,6 +21,7 @@ from barnabas.coordinator.metadata.snapshot import (
 from barnabas.protocol.metadata_records import MetadataRecord
 from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment
 from barnabas.storage.filesystem import FileSystem
 
 log = get_logger("metadata_snapshots")
@@ -58,8 +59,8 @@ class SnapshotFiles:
         """Their ids, in the same order."""
         return [snapshot.snapshot_id for snapshot in self._stored]
 
-    async def open(self) -> LoadedSnapshot | None:
-        """Find the snapshots, and read the newest readable one; None if there is none.
+    async def open(self, moment: Moment) -> LoadedSnapshot | None:
+        """Find the snapshots at this moment, and read the newest readable one; None if there is none.
 
         Of the others, only the header is read. One that ends behind the newest stands for records that
         were lost, and is set aside like a damaged one; one that the disk doesn't give is passed over. Once
@@ -75,7 +76,7 @@ class SnapshotFiles:
                     newest = await self._load(snapshot_id)
                 elif snapshot_id.end_offset > newest.snapshot_id.end_offset:
                     raise RecordFormatError("It stands for records that were lost.")
-                self._stored.insert(0, await filesystem.run(self._look_at, snapshot_id))
+                self._stored.insert(0, await filesystem.run(self._look_at, snapshot_id, moment))
             except NewerVersion as error:
                 raise NewerVersion(f"{self._path(snapshot_id)}: {error}") from error
             except RecordFormatError as error:
@@ -88,12 +89,12 @@ class SnapshotFiles:
         return newest
 
     async def write(
-        self, snapshot_id: SnapshotId, records: Sequence[MetadataRecord], last_timestamp_ms: int
+        self, snapshot_id: SnapshotId, records: Sequence[MetadataRecord], last_written: Moment
     ) -> None:
-        """Make a snapshot, durable when this returns."""
-        data = await self._filesystem.run(encode_snapshot, snapshot_id, records, last_timestamp_ms)
+        """Make a snapshot, durable when this returns. The last record that it replaces was written then."""
+        data = await self._filesystem.run(encode_snapshot, snapshot_id, records, last_written.wall_ms)
         await self._filesystem.replace_whole(self._path(snapshot_id), data)
-        self._stored.append(StoredSnapshot(snapshot_id, last_timestamp_ms, len(data)))
+        self._stored.append(StoredSnapshot(snapshot_id, last_written.now_ms, len(data)))
 
     async def delete_below(self, offset: int) -> None:
         """Delete the snapshots that end below `offset`."""
@@ -118,9 +119,10 @@ class SnapshotFiles:
         records = await self._filesystem.run(decode_snapshot, data)
         return LoadedSnapshot(snapshot_id, last_contained_timestamp_ms(data), records)
 
-    def _look_at(self, snapshot_id: SnapshotId) -> StoredSnapshot:
+    def _look_at(self, snapshot_id: SnapshotId, moment: Moment) -> StoredSnapshot:
         timestamp_ms = last_contained_timestamp_ms(self._read(snapshot_id, 0, _HEADER_BYTES))
-        return StoredSnapshot(snapshot_id, timestamp_ms, self._filesystem.file_size(self._path(snapshot_id)))
+        size_bytes = self._filesystem.file_size(self._path(snapshot_id))
+        return StoredSnapshot(snapshot_id, moment.monotonic_of(timestamp_ms), size_bytes)
 
     def _read(self, snapshot_id: SnapshotId, position: int, size_bytes: int) -> bytes:
         with closing(self._filesystem.open(self._path(snapshot_id), create=False)) as file:

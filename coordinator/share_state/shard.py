@@ -21,6 +21,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareSnapshotValue, ShareStateRecord, ShareUpdateValue
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, MonotonicOf
 from barnabas.storage.format.share_partition_state import (
     NO_EPOCH,
     SharePartitionState,
@@ -48,6 +49,8 @@ class _Entry:
     state: SharePartitionState
     needed_offset: int
     """The offset of its newest snapshot: its records from there on are needed."""
+    written_ms: int
+    """When (monotonic) that snapshot was written."""
     leader_epoch_max: int = NO_EPOCH
     state_epoch_max: int = NO_EPOCH
     update_count: int = 0
@@ -84,32 +87,43 @@ class ShareStateShard:
 
     # Replay
 
-    def replay(self, record: ShareStateRecord, offset: int) -> None:
+    def replay(self, record: ShareStateRecord, offset: int, monotonic_of: MonotonicOf) -> None:
         """Apply one record, which stands at `offset`."""
         record_key, value = record
         key = SharePartitionKey(record_key.group_id, record_key.topic_id, record_key.partition)
         if isinstance(value, ShareUpdateValue):
-            self._replay_update(key, value, offset)
+            self._replay_update(key, value, offset, monotonic_of)
             return
         self._newest_snapshot_offset = offset
         if isinstance(value, ShareSnapshotValue):
-            self._replay_snapshot(key, value, offset)
+            self._replay_snapshot(key, value, offset, monotonic_of)
         else:
             self._entries.pop(key, None)
 
-    def _replay_snapshot(self, key: SharePartitionKey, snapshot: ShareSnapshotValue, offset: int) -> None:
-        state = state_of_snapshot(snapshot)
-        entry = self._entries.setdefault(key, _Entry(state, offset))
+    def _replay_snapshot(
+        self,
+        key: SharePartitionKey,
+        snapshot: ShareSnapshotValue,
+        offset: int,
+        monotonic_of: MonotonicOf,
+    ) -> None:
+        state, written_ms = state_of_snapshot(snapshot), monotonic_of(snapshot.write_timestamp_ms)
+        entry = self._entries.setdefault(key, _Entry(state, offset, written_ms))
         entry.state = state
         entry.needed_offset = offset
+        entry.written_ms = written_ms
         entry.update_count = 0
         entry.leader_epoch_max = max(entry.leader_epoch_max, snapshot.leader_epoch)
         entry.state_epoch_max = max(entry.state_epoch_max, snapshot.state_epoch)
 
-    def _replay_update(self, key: SharePartitionKey, update: ShareUpdateValue, offset: int) -> None:
+    def _replay_update(
+        self, key: SharePartitionKey, update: ShareUpdateValue, offset: int, monotonic_of: MonotonicOf
+    ) -> None:
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = _Entry(state_of_update(update), offset)
+            state = state_of_update(update)
+            written_ms = monotonic_of(state.write_timestamp_ms)
+            entry = self._entries[key] = _Entry(state, offset, written_ms)
         else:
             entry.state = entry.state.updated(update)
         entry.update_count += 1
@@ -181,7 +195,7 @@ class ShareStateShard:
         for some in _some_at_a_time([tombstone_record(key) for key in gone]):
             yield Write(some)
 
-    def snapshot_cold(self, cold_interval_ms: int, now_ms: int) -> Steps[None]:
+    def snapshot_cold(self, cold_interval_ms: int, moment: Moment) -> Steps[None]:
         """Write new snapshots of states that have had none for this long, so that their older records are not
         needed.
 
@@ -192,9 +206,9 @@ class ShareStateShard:
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states):
             return
         cold = [
-            snapshot_record(key, _rewritten_cold(entry.state, now_ms))
+            snapshot_record(key, _rewritten_cold(entry.state, moment.wall_ms))
             for key, entry in self._entries.items()
-            if now_ms - entry.state.write_timestamp_ms >= cold_interval_ms
+            if moment.now_ms - entry.written_ms >= cold_interval_ms
         ]
         for some in _some_at_a_time(cold):
             yield Write(some)
@@ -252,8 +266,8 @@ def _fenced_state_epoch(entry: _Entry) -> ApiError:
     return ApiError(ErrorCode.fenced_state_epoch, message)
 
 
-def _rewritten_cold(state: SharePartitionState, now_ms: int) -> SharePartitionState:
-    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms)
+def _rewritten_cold(state: SharePartitionState, wall_ms: int) -> SharePartitionState:
+    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=wall_ms)
 
 
 def _some_at_a_time(records: Iterable[ShareStateRecord]) -> Iterator[Sequence[ShareStateRecord]]:

@@ -1,7 +1,7 @@
 """The share coordinator (KIP-932): each call becomes an operation on the partition that its key hashes to.
 
 Operations on one partition run one after another. An operation that writes is answered when its record is
-appended and replayed. Calls come on the loop's thread; times are wall time in ms.
+appended and replayed. Calls come on the loop's thread; the times that they pass are wall time in ms.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.coordinator.share_state.shard import ShareStateShard, Steps
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.protocol.share_state_records import ShareStateRecord, encode_share_state_record
 from barnabas.runtime.completion import Completion
+from barnabas.runtime.moment import Moment, written_at
 from barnabas.storage.format.partition_metadata import decode_id, encode_id
 from barnabas.storage.format.share_partition_state import SharePartitionState, StateWrite
 
@@ -70,8 +71,17 @@ class ShareCoordinator:
     """The states of all share-partitions of this broker."""
 
     def __init__(
-        self, *, log: ShareStateLog, catalog: TopicCatalog, settings: ShareCoordinatorSettings
+        self,
+        *,
+        log: ShareStateLog,
+        catalog: TopicCatalog,
+        settings: ShareCoordinatorSettings,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
     ) -> None:
+        """`now_ms` is monotonic, `wall_ms` the time of day."""
+        self._now_ms = now_ms
+        self._wall_ms = wall_ms
         self._log = log
         self._catalog = catalog
         self._settings = settings
@@ -120,7 +130,7 @@ class ShareCoordinator:
             in_force.add(stored)
             yield
         for record, offset in in_force.decoded():
-            loaded.replay(record, offset)
+            loaded.replay(record, offset, self._moment().monotonic_of)
             yield
         self._shards[partition] = loaded
         operations.loaded = True
@@ -177,11 +187,11 @@ class ShareCoordinator:
         for partition in self._loaded():
             self._run(partition, lambda shard: shard.forget_topics(topic_ids))
 
-    def snapshot_cold(self, now_ms: int) -> None:
+    def snapshot_cold(self) -> None:
         """Write a new snapshot of the states that have had none for `cold_interval_ms`."""
-        cold_interval_ms = self._settings.cold_interval_ms
+        cold_interval_ms, moment = self._settings.cold_interval_ms, self._moment()
         for partition in self._loaded():
-            self._run(partition, lambda shard: shard.snapshot_cold(cold_interval_ms, now_ms))
+            self._run(partition, lambda shard: shard.snapshot_cold(cold_interval_ms, moment))
 
     def prune(self) -> None:
         """Delete the oldest records of each log, up to the first one that no newer record replaces."""
@@ -190,6 +200,9 @@ class ShareCoordinator:
             if offset > self._pruned_offsets.get(partition, 0):
                 self._pruned_offsets[partition] = offset
                 self._log.delete_before(partition, offset)
+
+    def _moment(self) -> Moment:
+        return Moment(self._now_ms(), self._wall_ms())
 
     def _loaded(self) -> list[int]:
         return [index for index, one in enumerate(self.operations.partitions) if one.loaded]
@@ -207,7 +220,7 @@ class ShareCoordinator:
         )
 
     def _replay(self, partition: int, record: ShareStateRecord, offset: int) -> None:
-        self._shards[partition].replay(record, offset)
+        self._shards[partition].replay(record, offset, written_at(self._now_ms()))
 
     def _submit(
         self, key: SharePartitionKey, operation: Callable[[ShareStateShard], Steps[_T]]

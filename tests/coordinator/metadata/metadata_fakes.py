@@ -136,9 +136,11 @@ class HandClock:
 
     def __init__(self) -> None:
         self.now_ms = 1_000
+        self.wall_shift_ms = 0
+        """How far the wall clock was set forward."""
 
     def wall_ms(self) -> int:
-        return WALL_START_MS + self.now_ms
+        return WALL_START_MS + self.now_ms + self.wall_shift_ms
 
     def monotonic_ms(self) -> int:
         return self.now_ms

@@ -22,6 +22,7 @@ from tests.coordinator.metadata.metadata_fakes import HandClock, MemoryLog, cont
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 DIRECTORY = "/__cluster_metadata-0"
+DAY_MS = 86_400_000
 FOLLOWER = FollowerKey(2, UUID(int=7))
 NOW_AND_THEN = SnapshotSettings(record_bytes=1_000, cleanable_ratio=0)
 
@@ -368,12 +369,16 @@ async def test_the_log_waits_for_its_followers_and_keeps_all_snapshots_meanwhile
     assert snapshots(disk) == taken[1:]
 
 
-async def test_no_follower_is_waited_for_beyond_the_time_of_the_setting(disk: MemoryFileSystem) -> None:
+@pytest.mark.parametrize("shift_ms", [0, -DAY_MS, DAY_MS])
+async def test_no_follower_is_waited_for_beyond_the_time_of_the_setting(
+    disk: MemoryFileSystem, shift_ms: int
+) -> None:
     settings = NOW_AND_THEN._replace(start_lag_ms=3 * LOG_START_CHECK_MS)
     store, clock, controller = await with_snapshots(
         3, disk, settings, before=lambda controller: controller.log.follower_heard(FOLLOWER, 3)
     )
     assert controller.log.next_deadline_ms() == clock.now_ms + LOG_START_CHECK_MS
+    clock.wall_shift_ms = shift_ms
     for _ in range(3):
         assert store.log_start_offset == 0
         clock.now_ms += LOG_START_CHECK_MS

@@ -58,16 +58,32 @@ class Bench:
         self.log = log or PrunedLog()
         self.topics = Topics()
         self.now_ms = NOW_MS
+        self.elapsed_ms = 0
+        """Monotonic time."""
         settings = ShareCoordinatorSettings(
             partition_count=1, updates_per_snapshot=updates_per_snapshot, cold_interval_ms=1000
         )
-        self.coordinator = ShareCoordinator(log=self.log, catalog=self.topics, settings=settings)
+        self.coordinator = ShareCoordinator(
+            log=self.log,
+            catalog=self.topics,
+            settings=settings,
+            now_ms=lambda: self.elapsed_ms,
+            wall_ms=lambda: self.now_ms,
+        )
         if load:
             take_all(self.coordinator.load(0, self.log.stored(0)))
 
-    def restarted(self) -> Bench:
-        """Another coordinator, loaded from the log."""
-        return Bench(self.log)
+    def advance(self, elapsed_ms: int) -> None:
+        """Let time pass by both clocks."""
+        self.now_ms += elapsed_ms
+        self.elapsed_ms += elapsed_ms
+
+    def restarted(self, *, later_ms: int = 0) -> Bench:
+        """Another coordinator, loaded from the log, in a process whose monotonic time begins anew."""
+        again = Bench(self.log, load=False)
+        again.now_ms = self.now_ms + later_ms
+        take_all(again.coordinator.load(0, again.log.stored(0)))
+        return again
 
     def initialise(
         self, start_offset: int = 0, *, state_epoch: int = 1, key: SharePartitionKey = KEY

@@ -281,9 +281,9 @@ class TestColdStates:
     def test_are_written_whole_once_they_hold_back_others(self) -> None:
         bench = Bench()
         bench.initialise(key=OTHER)
-        bench.now_ms += 1000
+        bench.advance(1000)
         bench.initialise()
-        bench.coordinator.snapshot_cold(bench.now_ms)
+        bench.coordinator.snapshot_cold()
         assert bench.kinds() == "SSS"
         state = bench.coordinator.states()[OTHER]
         assert (state.snapshot_epoch, state.write_timestamp_ms) == (1, bench.now_ms)
@@ -291,12 +291,34 @@ class TestColdStates:
         bench.coordinator.prune()
         assert bench.log.pruned == [(0, 1)]
 
+    @pytest.mark.parametrize("shift_ms", [-60_000, 60_000])
+    def test_are_written_whole_at_the_same_time_if_the_wall_clock_is_set(self, shift_ms: int) -> None:
+        bench = Bench()
+        bench.initialise(key=OTHER)
+        bench.now_ms += shift_ms
+        bench.advance(999)
+        bench.initialise()
+        bench.coordinator.snapshot_cold()
+        assert bench.kinds() == "SS"
+        bench.advance(1)
+        bench.coordinator.snapshot_cold()
+        assert bench.kinds() == "SSS"
+        assert bench.coordinator.states()[OTHER].snapshot_epoch == 1
+
+    def test_are_as_old_after_a_restart_as_the_wall_clock_says(self) -> None:
+        bench = Bench()
+        bench.initialise(key=OTHER)
+        bench.initialise()
+        again = bench.restarted(later_ms=1000)
+        again.coordinator.snapshot_cold()
+        assert again.kinds() == "SSSS"
+
     def test_stay_where_nothing_else_happens(self) -> None:
         bench = Bench()
         bench.initialise()
         for _ in range(3):
-            bench.now_ms += 1000
-            bench.coordinator.snapshot_cold(bench.now_ms)
+            bench.advance(1000)
+            bench.coordinator.snapshot_cold()
         assert bench.kinds() == "SS"
 
 
