@@ -89,7 +89,7 @@ def run(options: Namespace) -> int:
     """Runs the command that the user named; returns the exit code."""
     from barnabas.pipeline.cli.failures import run_reporting_failures
 
-    (command,) = (one for one in COMMANDS if one.name == options.pipeline_command)
+    (command,) = (command for command in COMMANDS if command.name == options.pipeline_command)
     return run_reporting_failures(command.load().run, options)
 
 

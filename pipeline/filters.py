@@ -55,23 +55,23 @@ class Kept:
 def take_filters(kept: Kept, filters: Iterable[_Filter]) -> tuple[Kept, list[_Filter]]:
     """`kept` narrowed by the filters, and the filters that Spark still has to apply."""
     left: list[_Filter] = []
-    for one in filters:
-        narrowed, is_exact = _take(kept, one)
+    for condition in filters:
+        narrowed, is_exact = _take(kept, condition)
         kept = narrowed
         if not is_exact:
-            left.append(one)
+            left.append(condition)
     return kept, left
 
 
-def _take(kept: Kept, one: object) -> tuple[Kept, bool]:
+def _take(kept: Kept, condition: object) -> tuple[Kept, bool]:
     """`kept` narrowed by one filter, and whether that applies the filter exactly."""
-    kind = str(type(one).__name__)
-    path: Sequence[str] = getattr(one, "attribute", ())
+    kind = str(type(condition).__name__)
+    path: Sequence[str] = getattr(condition, "attribute", ())
     column = path[0] if len(path) == 1 else ""
     if kind == "IsNotNull":
         return kept, column in _NEVER_NULL
     take = _TAKERS.get(column)
-    return (kept, False) if take is None else take(kept, kind, getattr(one, "value", None))
+    return (kept, False) if take is None else take(kept, kind, getattr(condition, "value", None))
 
 
 def _take_topic(kept: Kept, kind: str, value: object) -> tuple[Kept, bool]:
@@ -119,8 +119,8 @@ _TAKERS: Final[dict[str, Callable[[Kept, str, object], tuple[Kept, bool]]]] = {
 }
 
 
-def _both(one: Range, other: Range) -> Range:
-    return max(one[0], other[0]), min(one[1], other[1])
+def _both(left: Range, right: Range) -> Range:
+    return max(left[0], right[0]), min(left[1], right[1])
 
 
 def _values(kind: str, value: object, wanted: type) -> list[Any] | None:
@@ -131,14 +131,14 @@ def _values(kind: str, value: object, wanted: type) -> list[Any] | None:
         values = list(cast("Sequence[object]", value))
     else:
         return None
-    return values if all(type(one) is wanted for one in values) else None
+    return values if all(type(literal) is wanted for literal in values) else None
 
 
 def _range(kind: str, value: object, number_of: Callable[[object], int | None]) -> Range | None:
     """The numbers that pass a comparison, for `in` from the least to the greatest; None for other values."""
     if kind == "In" and isinstance(value, (list, tuple)):
-        numbers = [number_of(one) for one in cast("Sequence[object]", value)]
-        known = [one for one in numbers if one is not None]
+        numbers = [number_of(literal) for literal in cast("Sequence[object]", value)]
+        known = [number for number in numbers if number is not None]
         return (min(known), max(known)) if known and len(known) == len(numbers) else None
     number = number_of(value)
     return None if number is None or kind not in _RANGES else _RANGES[kind](number)

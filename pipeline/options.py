@@ -42,7 +42,7 @@ class Options:
         value = self.text(name)
         if value is None:
             return None
-        names = [one.strip() for one in value.split(",")]
+        names = [name.strip() for name in value.split(",")]
         if not all(names):
             self._refuse(name, value, "names with commas between them")
         return list(dict.fromkeys(names))

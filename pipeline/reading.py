@@ -67,10 +67,10 @@ def read_records(
     Raises the errors in the module's docstring, and `ConsumerError` for a cluster that cannot be read.
     """
     with kept_reader(Access(servers, settings or ReadSettings())) as reader:
-        for one in wanted:
+        for ranges in wanted:
             # Closed while the loop is still there, also if the caller stops in the middle.
-            with closing(reader.items(_fetch(reader.topics, one, on_gone))) as fetched:
-                yield from _decode(fetched, one, columns, timestamps, reads_committed(settings))
+            with closing(reader.items(_fetch(reader.topics, ranges, on_gone))) as fetched:
+                yield from _decode(fetched, ranges, columns, timestamps, reads_committed(settings))
 
 
 def reads_committed(settings: ReadSettings | None) -> bool:
@@ -95,7 +95,7 @@ async def _fetch(
     ranges: Sequence[OffsetRange] = wanted.ranges
     while ranges:
         try:
-            async for answer in reader.read(wanted.partition, [one[:2] for one in ranges]):
+            async for answer in reader.read(wanted.partition, [offset_range[:2] for offset_range in ranges]):
                 yield _Fetched(answer, ranges)
                 ranges = _clipped(ranges, answer.next_offset, OFFSET_MAX)
             return

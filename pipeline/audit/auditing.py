@@ -93,7 +93,9 @@ def plan_state_tasks(
         sliced = slice_folders(paths, [STATE_TOPIC], raise_damage=raise_damage)
     except OptionError:
         return []
-    data = [one for folder, pieces in found if (one := _data_partition(folder, pieces)) is not None]
+    data = [
+        partition for folder, pieces in found if (partition := _data_partition(folder, pieces)) is not None
+    ]
     return [
         StateTask(
             pieces=pieces,
@@ -163,7 +165,7 @@ class Audit:
         """The number of partitions and segments to read, and their size."""
         read = [task.pieces for task in self.tasks if task.share == 0]
         read += [task.pieces for task in self.state_tasks]
-        pieces = [piece for one in read for piece in one]
+        pieces = [piece for task_pieces in read for piece in task_pieces]
         size_bytes = sum(piece.size_bytes for piece in pieces)
         return {"partitionCount": len(read), "segmentCount": len(pieces), "sizeBytes": size_bytes}
 

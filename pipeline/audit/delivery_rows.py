@@ -40,10 +40,10 @@ DELIVERY_SCHEMA: Final[Any] = pa.schema(
 )
 
 _OUTCOME_NAMES: Final[Any] = pa.array(
-    [OUTCOMES[RecordState(one)] if one in set(OUTCOMES) else None for one in range(max(OUTCOMES) + 1)],
+    [OUTCOMES[RecordState(code)] if code in set(OUTCOMES) else None for code in range(max(OUTCOMES) + 1)],
     pa.string(),
 )
-_CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(one)) for one in range(max(CAUSES) + 1)], pa.string())
+_CAUSE_NAMES: Final[Any] = pa.array([CAUSES.get(Cause(code)) for code in range(max(CAUSES) + 1)], pa.string())
 
 _LETTER_NAMES: Final[Any] = pa.array([LETTERS.get(cause) for cause in Cause], pa.string())
 
@@ -92,18 +92,18 @@ def recorded_deliveries(
 def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
     """The outcomes in checkpoints, and those with dead letters."""
     values = [
-        [one.incarnation for one in deliveries],
-        [one.life for one in deliveries],
-        [one.first_offset for one in deliveries],
-        [one.last_offset for one in deliveries],
-        [one.record_count for one in deliveries],
-        [one.delivery_count for one in deliveries],
-        [UNKNOWN_OUTCOME if one.state is None else OUTCOMES[one.state] for one in deliveries],
-        [None if one.cause is None else CAUSES[one.cause] for one in deliveries],
-        [one.letter for one in deliveries],
-        [one.member for one in deliveries],
-        [one.decided_at_ms for one in deliveries],
-        [one.control_offset for one in deliveries],
+        [delivery.incarnation for delivery in deliveries],
+        [delivery.life for delivery in deliveries],
+        [delivery.first_offset for delivery in deliveries],
+        [delivery.last_offset for delivery in deliveries],
+        [delivery.record_count for delivery in deliveries],
+        [delivery.delivery_count for delivery in deliveries],
+        [UNKNOWN_OUTCOME if delivery.state is None else OUTCOMES[delivery.state] for delivery in deliveries],
+        [None if delivery.cause is None else CAUSES[delivery.cause] for delivery in deliveries],
+        [delivery.letter for delivery in deliveries],
+        [delivery.member for delivery in deliveries],
+        [delivery.decided_at_ms for delivery in deliveries],
+        [delivery.control_offset for delivery in deliveries],
     ]
     fields = list(DELIVERY_SCHEMA)[len(SharePartition._fields) :]
     arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]

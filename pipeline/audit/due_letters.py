@@ -79,8 +79,8 @@ class DueLetters:
         if state in _IS_DONE:
             letter = LETTERS.get(outcome.cause or Cause.NONE, UNKNOWN_LETTER)
             others = parts_without(outcome, ended)
-            return [*(one._replace(state=_ARCHIVED, letter=letter) for one in ended), *others]
-        return [*(one._replace(letter=UNKNOWN_LETTER) for one in ended), outcome]
+            return [*(delivery._replace(state=_ARCHIVED, letter=letter) for delivery in ended), *others]
+        return [*(delivery._replace(letter=UNKNOWN_LETTER) for delivery in ended), outcome]
 
     def overlaps(self, first_offset: int, last_offset: int) -> bool:
         """Whether a letter of these records is due; both ends are inclusive."""
@@ -90,12 +90,12 @@ class DueLetters:
     def between(self, first_offset: int, last_offset: int) -> list[Delivery]:
         """The due letters of these records, which stay due; both ends are inclusive."""
         low, high = self._slots(first_offset, last_offset)
-        return [_clipped(one, first_offset, last_offset) for one in self._due[low:high]]
+        return [_clipped(delivery, first_offset, last_offset) for delivery in self._due[low:high]]
 
     def hand_over(self, letter: str) -> list[Delivery]:
         """All of them, with this state of the letter; from now on none is due."""
         due, self._due = self._due, []
-        return [one._replace(letter=letter) for one in due]
+        return [delivery._replace(letter=letter) for delivery in due]
 
     def _begin(self, outcome: Delivery) -> None:
         """Letters that are due already stay as they are: only their place has changed."""
@@ -107,8 +107,8 @@ class DueLetters:
     def _end(self, first_offset: int, last_offset: int) -> list[Delivery]:
         low, high = self._slots(first_offset, last_offset)
         found = self._due[low:high]
-        ended = [_clipped(one, first_offset, last_offset) for one in found]
-        self._due[low:high] = [rest for one in found for rest in parts_without(one, ended)]
+        ended = [_clipped(delivery, first_offset, last_offset) for delivery in found]
+        self._due[low:high] = [rest for delivery in found for rest in parts_without(delivery, ended)]
         return ended
 
     def _slots(self, first_offset: int, last_offset: int) -> tuple[int, int]:
@@ -119,21 +119,22 @@ class DueLetters:
 def has_letter_steps(states: array[int], causes: array[int]) -> bool:
     """Whether one of many ranges begins a letter, or has the cause of the end of one."""
     cause_bytes = causes.tobytes()
-    return _ARCHIVING_BYTE in states.tobytes() or any(one in cause_bytes for one in _LETTER_CAUSE_BYTES)
+    return _ARCHIVING_BYTE in states.tobytes() or any(cause in cause_bytes for cause in _LETTER_CAUSE_BYTES)
 
 
-def _clipped(one: Delivery, first_offset: int, last_offset: int) -> Delivery:
-    return one._replace(
-        first_offset=max(one.first_offset, first_offset), last_offset=min(one.last_offset, last_offset)
+def _clipped(delivery: Delivery, first_offset: int, last_offset: int) -> Delivery:
+    return delivery._replace(
+        first_offset=max(delivery.first_offset, first_offset),
+        last_offset=min(delivery.last_offset, last_offset),
     )
 
 
-def parts_without(one: Delivery, taken: Sequence[Delivery]) -> Iterator[Delivery]:
+def parts_without(delivery: Delivery, taken: Sequence[Delivery]) -> Iterator[Delivery]:
     """The parts of a range that are in no range of `taken`, which ascends."""
-    offset = one.first_offset
+    offset = delivery.first_offset
     for other in taken:
-        if offset < other.first_offset <= one.last_offset:
-            yield one._replace(first_offset=offset, last_offset=other.first_offset - 1)
+        if offset < other.first_offset <= delivery.last_offset:
+            yield delivery._replace(first_offset=offset, last_offset=other.first_offset - 1)
         offset = max(offset, other.last_offset + 1)
-    if offset <= one.last_offset:
-        yield one._replace(first_offset=offset)
+    if offset <= delivery.last_offset:
+        yield delivery._replace(first_offset=offset)

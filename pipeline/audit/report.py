@@ -398,7 +398,9 @@ def _words(name: str) -> str:
     """`deliveryCount` as words."""
     if name in _WORDS:
         return _WORDS[name]
-    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).removesuffix(" count")
+    return "".join(
+        f" {character.lower()}" if character.isupper() else character for character in name
+    ).removesuffix(" count")
 
 
 def _section(title: str, body: str) -> str:

@@ -236,10 +236,10 @@ class ShareHistory:
         cause = outcome.cause
         if cause is not None and cause in LETTERS and self.live is not None:
             due = self._letters.between(outcome.first_offset, outcome.last_offset)
-            for one in parts_without(outcome, due):
-                if self.offsets.count(one.first_offset, one.last_offset):
+            for part in parts_without(outcome, due):
+                if self.offsets.count(part.first_offset, part.last_offset):
                     detail = f"the cause is {cause.name}, and the record was not Archiving"
-                    self._violate(Check.LETTER_NOT_DUE, outcome.control_offset, detail, *one[:2])
+                    self._violate(Check.LETTER_NOT_DUE, outcome.control_offset, detail, *part[:2])
         return self._letters.take(outcome)
 
     def _add(self, rows: Iterable[Delivery]) -> None:
@@ -294,7 +294,7 @@ class ShareHistory:
         self.checkpoint_count += 1
         kind = self._kind_of(checkpoint)
         self._check_epochs(checkpoint, offset)
-        states = [one[:4] for one in checkpoint.states]
+        states = [state_range[:4] for state_range in checkpoint.states]
         after = laid(checkpoint.start_offset, checkpoint.end_offset, states)
         untold_count = self._take_told(checkpoint, offset, kind, after)
         self._note_checkpoint(checkpoint, offset, kind, untold_count)
@@ -349,7 +349,9 @@ class ShareHistory:
         if kind in ("begun", "reset"):
             passed_count = self._pass_open(checkpoint, offset)
             self.life += 1
-        changes = [one for one in checkpoint.states if one.cause is not Cause.NONE or one.is_pending]
+        changes = [
+            change for change in checkpoint.states if change.cause is not Cause.NONE or change.is_pending
+        ]
         follows = self.live if kind == "regular" else None
         for change in changes:
             self._take_change(checkpoint, offset, change, follows)
@@ -387,10 +389,18 @@ class ShareHistory:
 
     def _begin_letters(self, checkpoint: ShareCheckpoint, offset: int) -> None:
         """Letters that only the checkpoint has begin with it; it names their reasons."""
-        for one in checkpoint.states:
-            if one.state is _ARCHIVING and not checkpoint.deleted:
-                cause = None if one.letter_place is None else one.letter_place.reason or None
-                self._deliver(checkpoint, offset, one[:2], one.state, one.delivery_count, cause, None)
+        for state_range in checkpoint.states:
+            if state_range.state is _ARCHIVING and not checkpoint.deleted:
+                cause = None if state_range.letter_place is None else state_range.letter_place.reason or None
+                self._deliver(
+                    checkpoint,
+                    offset,
+                    state_range[:2],
+                    state_range.state,
+                    state_range.delivery_count,
+                    cause,
+                    None,
+                )
 
     def _end_letters(self, checkpoint: ShareCheckpoint, offset: int, after: LiveRanges) -> None:
         """Letters that are not due any more ended in a part of the history that is not known."""

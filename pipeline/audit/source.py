@@ -42,7 +42,7 @@ def _decode_task(fields: dict[str, Any]) -> AuditTask:
     pieces = [SegmentSlice(**piece) for piece in fields.pop("pieces")]
     if "data" not in fields:
         return ReplayTask(pieces=pieces, **fields)
-    data = [_decode_data_partition(one) for one in fields.pop("data")]
+    data = [_decode_data_partition(partition) for partition in fields.pop("data")]
     return StateTask(pieces=pieces, data=data, **fields)
 
 

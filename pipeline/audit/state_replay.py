@@ -91,7 +91,10 @@ class _StateReplay:
     def __init__(self, task: StateTask, answer_for: Callable[[SharePartition], Answer]) -> None:
         self._groups = task.groups
         self._answer_for = answer_for
-        self._data = {TopicIdPartition(UUID(hex=one.topic_id), one.partition): one for one in task.data}
+        self._data = {
+            TopicIdPartition(UUID(hex=partition.topic_id), partition.partition): partition
+            for partition in task.data
+        }
         self._replayed: dict[SharePartitionKey, _Replayed | None] = {}
         self.packed_bytes = 0
 
@@ -100,37 +103,39 @@ class _StateReplay:
         if row["key"] is None or (decoded := decode_share_state_record(row["key"], row["value"])) is None:
             return
         key, value = decoded
-        one = self._of(SharePartitionKey(key.group_id, key.topic_id, key.partition))
-        if one is None:
+        replayed = self._of(SharePartitionKey(key.group_id, key.topic_id, key.partition))
+        if replayed is None:
             return
         offset, now_ms = row["offset"], round(row["timestamp"].timestamp() * 1000)
         if isinstance(value, ShareSnapshotValue):
-            entries = one.translation.take_snapshot(value, offset, now_ms)
+            entries = replayed.translation.take_snapshot(value, offset, now_ms)
         elif isinstance(value, ShareUpdateValue):
-            entries = one.translation.take_update(value, offset, now_ms)
+            entries = replayed.translation.take_update(value, offset, now_ms)
         else:
-            entries = one.translation.take_tombstone(offset, now_ms)
-        one.payload += entries
+            entries = replayed.translation.take_tombstone(offset, now_ms)
+        replayed.payload += entries
         self.packed_bytes += len(entries)
 
     def hand_over(self) -> Iterator[RecordBatch]:
         """Replays the records that were translated since the last time."""
-        for one in self._known():
-            if one.payload:
-                columns = read_columns(bytes(one.payload))
-                one.payload.clear()
-                yield from one.answer.take(one.history, columns, one.history.take(columns))
+        for replayed in self._known():
+            if replayed.payload:
+                columns = read_columns(bytes(replayed.payload))
+                replayed.payload.clear()
+                yield from replayed.answer.take(replayed.history, columns, replayed.history.take(columns))
         self.packed_bytes = 0
-        bound_ranges([one.history for one in self._known()])
+        bound_ranges([replayed.history for replayed in self._known()])
 
     def finish(self) -> Iterator[RecordBatch]:
-        for one in self._known():
-            if one.history.first_control_offset >= 0:
-                end_offset = _end_offset(one.data.newest)
-                yield from one.answer.finish(one.history, one.data.log_start_offset, end_offset)
+        for replayed in self._known():
+            if replayed.history.first_control_offset >= 0:
+                end_offset = _end_offset(replayed.data.newest)
+                yield from replayed.answer.finish(
+                    replayed.history, replayed.data.log_start_offset, end_offset
+                )
 
     def _known(self) -> list[_Replayed]:
-        return [one for one in self._replayed.values() if one is not None]
+        return [replayed for replayed in self._replayed.values() if replayed is not None]
 
     def _of(self, key: SharePartitionKey) -> _Replayed | None:
         """The share-partition of a record; None for unwanted groups, and unwanted or missing topics."""

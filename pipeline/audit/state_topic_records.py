@@ -127,11 +127,11 @@ def _changes(before: SharePartitionState, batches: Sequence[StateBatch]) -> Iter
     """The changes in the batches."""
     for batch in clip_below(batches, before.start_offset):
         is_known = any(
-            one.first_offset <= batch.first_offset
-            and batch.last_offset <= one.last_offset
-            and one.rank >= batch.rank
-            and not _is_pending(one)
-            for one in before.state_batches
+            known.first_offset <= batch.first_offset
+            and batch.last_offset <= known.last_offset
+            and known.rank >= batch.rank
+            and not _is_pending(known)
+            for known in before.state_batches
         )
         if not is_known and not _is_pending(batch):
             change = _range(batch)

@@ -87,10 +87,10 @@ def names(text: str) -> tuple[str, ...]:
 def named_values(argument: str, given: Iterable[str]) -> dict[str, str]:
     """The values of an argument of the form NAME=VALUE, by name. Raises `OptionError`, which names it."""
     values: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    for text in given:
+        name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise OptionError(argument, f"{one!r} is not NAME=VALUE")
+            raise OptionError(argument, f"{text!r} is not NAME=VALUE")
         values[name.strip()] = value
     return values
 

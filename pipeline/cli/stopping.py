@@ -46,8 +46,8 @@ def stop_wish() -> Generator[StopWish]:
             earlier(number, frame)
         wish.note()
 
-    for one in (signal.SIGINT, signal.SIGTERM):
-        before[one] = signal.signal(one, note)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        before[signal_number] = signal.signal(signal_number, note)
     try:
         yield wish
     finally:

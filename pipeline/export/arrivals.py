@@ -37,4 +37,4 @@ async def _arrived_count(servers: Servers, state: RestoreState) -> int:
     finally:
         topics.close()
         cluster.close()
-    return sum(max(0, (ends[one] or 0) - begin_offset) for one, begin_offset in begins.items())
+    return sum(max(0, (ends[partition] or 0) - begin_offset) for partition, begin_offset in begins.items())

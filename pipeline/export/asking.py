@@ -75,9 +75,9 @@ async def find_share_coordinators(
     by_name = {_coordinator_key(key): key for key in keys}
     request = FindCoordinatorRequest(key_type=_SHARE_KEY_TYPE, coordinator_keys=tuple(by_name))
     found: dict[Address, list[SharePartitionKey]] = {}
-    for one in (await cluster.ask(FIND_COORDINATOR, request)).coordinators:
-        check(one.error_code, one.error_message)
-        found.setdefault(Address(one.host, one.port), []).append(by_name[one.key])
+    for coordinator in (await cluster.ask(FIND_COORDINATOR, request)).coordinators:
+        check(coordinator.error_code, coordinator.error_message)
+        found.setdefault(Address(coordinator.host, coordinator.port), []).append(by_name[coordinator.key])
     return found
 
 

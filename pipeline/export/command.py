@@ -131,7 +131,7 @@ def _report_plan(
     topics = {
         topic.name: {
             "partitions": len(topic.partitions),
-            "offsets": sum(one.end_offset - one.start_offset for one in topic.partitions),
+            "offsets": sum(partition.end_offset - partition.start_offset for partition in topic.partitions),
             "estimated_bytes": sizes[topic.name],
         }
         for topic in plan.topics
@@ -144,7 +144,7 @@ def _plan_lines(plan: Manifest, sizes: dict[str, int], missing_count: int, locat
     from barnabas.protocol.counted import counted
 
     for topic in plan.topics:
-        count = sum(one.end_offset - one.start_offset for one in topic.partitions)
+        count = sum(partition.end_offset - partition.start_offset for partition in topic.partitions)
         yield (
             f"{topic.name}: {counted(len(topic.partitions), 'partition')}, at most "
             f"{counted(count, 'record')}, about {counted(sizes[topic.name], 'byte')}, "
@@ -160,7 +160,7 @@ def _summary(manifest: Manifest, location: str) -> dict[str, object]:
         "records": manifest.record_count,
         "bytes": manifest.size_bytes,
         "topics": {
-            topic.name: {str(one.partition): one.record_count for one in topic.partitions}
+            topic.name: {str(partition.partition): partition.record_count for partition in topic.partitions}
             for topic in manifest.topics
         },
         **_groups(manifest),
@@ -170,8 +170,8 @@ def _summary(manifest: Manifest, location: str) -> dict[str, object]:
 
 def _groups(manifest: Manifest) -> dict[str, object]:
     return {
-        "share_groups": [one.group_id for one in manifest.share_groups],
-        "consumer_groups": [one.group_id for one in manifest.consumer_groups],
+        "share_groups": [group.group_id for group in manifest.share_groups],
+        "consumer_groups": [group.group_id for group in manifest.consumer_groups],
     }
 
 
@@ -179,7 +179,7 @@ def _lines(manifest: Manifest, location: str) -> Iterator[str]:
     from barnabas.protocol.counted import counted
 
     for topic in manifest.topics:
-        count = sum(one.record_count for one in topic.partitions)
+        count = sum(partition.record_count for partition in topic.partitions)
         yield f"{topic.name}: {counted(count, 'record')} of {counted(len(topic.partitions), 'partition')}"
     yield from _group_lines(manifest)
     yield f"{counted(manifest.record_count, 'record')}, {counted(manifest.size_bytes, 'byte')} in {location}"
@@ -189,7 +189,7 @@ def _group_lines(manifest: Manifest) -> Iterator[str]:
     from barnabas.protocol.counted import counted
 
     for group in manifest.share_groups:
-        is_exact = all(one.in_flight is not None for one in group.positions)
+        is_exact = all(position.in_flight is not None for position in group.positions)
         told = "with all records in flight" if is_exact else "by their start offsets"
         yield f"share group {group.group_id}: {counted(len(group.positions), 'partition')}, {told}"
     for ordinary in manifest.consumer_groups:

@@ -33,23 +33,26 @@ async def read_committed(cluster: Cluster, group_id: str, topics: Iterable[Topic
     group = GroupMetadata(group_id)
     with closing(Coordinators(cluster)) as coordinators:
         committed = {
-            TopicIdPartition(ids[topic], partition): _exported(topic, partition, one)
-            for (topic, partition), one in sorted((await fetch_group_offsets(coordinators, group)).items())
+            TopicIdPartition(ids[topic], partition): _exported(topic, partition, offset)
+            for (topic, partition), offset in sorted((await fetch_group_offsets(coordinators, group)).items())
             if topic in ids
         }
         if not committed or not await cluster.speaks(FETCH_RANGES):
             return list(committed.values())
         ranges = await fetch_group_ranges(coordinators, group, committed)
     return [
-        _with_ranges(one, ranges[partition]) if partition in ranges else one
-        for partition, one in committed.items()
+        _with_ranges(offset, ranges[partition]) if partition in ranges else offset
+        for partition, offset in committed.items()
     ]
 
 
 async def commit(cluster: Cluster, group_id: str, offsets: Sequence[CommittedOffset]) -> None:
     """Commits the offsets for a group without members, which takes all ranges out of force. `BrokerError`."""
     by_partition = {
-        TopicPartition(one.topic, one.partition): GroupOffset(one.offset, one.metadata) for one in offsets
+        TopicPartition(committed.topic, committed.partition): GroupOffset(
+            committed.offset, committed.metadata
+        )
+        for committed in offsets
     }
     with closing(Coordinators(cluster)) as coordinators:
         await commit_group_offsets(coordinators, GroupMetadata(group_id), by_partition)
@@ -64,7 +67,10 @@ async def commit_ranges(
     """
     with closing(Coordinators(cluster)) as coordinators:
         for partition, of_partition in ranges.items():
-            bounds = [OffsetRange(one.first_offset, one.last_offset) for one in of_partition]
+            bounds = [
+                OffsetRange(committed_range.first_offset, committed_range.last_offset)
+                for committed_range in of_partition
+            ]
             for start in range(0, len(bounds), REQUEST_RANGES_MAX):
                 some = {partition: RangesToCommit(bounds[start : start + REQUEST_RANGES_MAX])}
                 refused = await commit_group_ranges(coordinators, GroupMetadata(group_id), some)
@@ -76,7 +82,9 @@ def _exported(topic: str, partition: int, committed: GroupOffset) -> CommittedOf
     return CommittedOffset(topic, partition, committed.offset, committed.metadata)
 
 
-def _with_ranges(one: CommittedOffset, found: CommittedRanges) -> CommittedOffset:
-    """The offset and the ranges of one moment, which is later than that of `one`."""
+def _with_ranges(committed: CommittedOffset, found: CommittedRanges) -> CommittedOffset:
+    """The offset and the ranges of one moment, which is later than that of `committed`."""
     ranges = tuple(CommittedRange(*bounds) for bounds in found)
-    return CommittedOffset(one.topic, one.partition, found.stable_offset + 1, one.metadata, ranges)
+    return CommittedOffset(
+        committed.topic, committed.partition, found.stable_offset + 1, committed.metadata, ranges
+    )

@@ -73,7 +73,7 @@ def export_topics(spark: SparkSession, request: ExportRequest, location: str) ->
     if missing:
         tasks = spark.sparkContext.parallelize(missing, min(len(missing), TASKS_MAX))
         tasks.foreach(export_slice)
-    done = replace(plan, is_complete=True, topics=tuple(_done(directory, one) for one in plan.topics))
+    done = replace(plan, is_complete=True, topics=tuple(_done(directory, topic) for topic in plan.topics))
     directory.write_text(FILE_NAME, encode_manifest(done))
     return done
 
@@ -111,9 +111,9 @@ def missing_slices(request: ExportRequest, directory: ExportDirectory, plan: Man
     """A task for each missing slice of the plan."""
     tasks: list[ExportTask] = []
     for topic in plan.topics:
-        for one in topic.partitions:
-            partition = TopicIdPartition(UUID(topic.topic_id), one.partition)
-            missing = [piece for piece in one.slices if find_slice(directory, piece) is None]
+        for exported in topic.partitions:
+            partition = TopicIdPartition(UUID(topic.topic_id), exported.partition)
+            missing = [piece for piece in exported.slices if find_slice(directory, piece) is None]
             transactions = _transactions(request, topic.name, partition) if missing else None
             for piece in missing:
                 aborted = (
@@ -150,8 +150,8 @@ def estimate_bytes(request: ExportRequest, plan: Manifest) -> dict[str, int]:
     """By topic, the approximate size of its records as Arrow columns, from the first ones of a partition."""
     estimates: dict[str, int] = {}
     for topic in plan.topics:
-        offset_count = sum(one.end_offset - one.start_offset for one in topic.partitions)
-        sampled = next((one for one in topic.partitions if one.slices), None)
+        offset_count = sum(partition.end_offset - partition.start_offset for partition in topic.partitions)
+        sampled = next((partition for partition in topic.partitions if partition.slices), None)
         if sampled is None:
             estimates[topic.name] = 0
             continue
@@ -193,8 +193,8 @@ def _done(directory: ExportDirectory, topic: ExportedTopic) -> ExportedTopic:
     return replace(
         topic,
         partitions=tuple(
-            replace(one, slices=tuple(_found(directory, piece) for piece in one.slices))
-            for one in topic.partitions
+            replace(partition, slices=tuple(_found(directory, piece) for piece in partition.slices))
+            for partition in topic.partitions
         ),
     )
 

@@ -60,7 +60,7 @@ class GroupRestorer:
         self._cluster = cluster
         self._leaders = Leaders(cluster)
         self._topics = topics
-        self._places = {(one.topic, one.partition): one.places for one in partitions}
+        self._places = {(partition.topic, partition.partition): partition.places for partition in partitions}
 
     def close(self) -> None:
         self._leaders.close()
@@ -85,7 +85,8 @@ class GroupRestorer:
 
     async def _set_starts(self, group: ShareGroup) -> None:
         starts = {
-            (one.topic, one.partition): self._place(one, one.start_offset).offset for one in group.positions
+            (position.topic, position.partition): self._place(position, position.start_offset).offset
+            for position in group.positions
         }
         try:
             await alter_start_offsets(self._cluster, group.group_id, starts)
@@ -98,29 +99,38 @@ class GroupRestorer:
 
     async def restore_consumer_group(self, group: ConsumerGroup) -> list[str]:
         """Commits the group's offsets and ranges; returns a sentence if the target refuses them."""
-        offsets = [self._in_target(one) for one in group.offsets]
+        offsets = [self._in_target(committed) for committed in group.offsets]
         try:
             await commit(self._cluster, group.group_id, offsets)
         except BrokerError as error:
             return [f"The offsets of the consumer group {group.group_id} are refused: {error}"]
         return await self._restore_ranges(group.group_id, offsets)
 
-    def _in_target(self, one: CommittedOffset) -> CommittedOffset:
+    def _in_target(self, committed: CommittedOffset) -> CommittedOffset:
         """The offset and the ranges by offsets of the target, without ranges that have no records there."""
-        places = self._places[one.topic, one.partition]
+        places = self._places[committed.topic, committed.partition]
         ranges = [
-            CommittedRange(places[each.first_offset].offset, places[each.last_offset + 1].offset - 1)
-            for each in one.ranges
+            CommittedRange(
+                places[committed_range.first_offset].offset,
+                places[committed_range.last_offset + 1].offset - 1,
+            )
+            for committed_range in committed.ranges
         ]
-        kept = tuple(each for each in ranges if each.first_offset <= each.last_offset)
-        return replace(one, offset=places[one.offset].offset, ranges=kept)
+        kept = tuple(
+            committed_range
+            for committed_range in ranges
+            if committed_range.first_offset <= committed_range.last_offset
+        )
+        return replace(committed, offset=places[committed.offset].offset, ranges=kept)
 
     async def _restore_ranges(self, group_id: str, offsets: Sequence[CommittedOffset]) -> list[str]:
         """Commits the ranges beyond the offsets, which are of the target."""
         ranges = {
-            TopicIdPartition(UUID(self._topics[one.topic].topic_id), one.partition): one.ranges
-            for one in offsets
-            if one.ranges
+            TopicIdPartition(
+                UUID(self._topics[committed.topic].topic_id), committed.partition
+            ): committed.ranges
+            for committed in offsets
+            if committed.ranges
         }
         try:
             await commit_ranges(self._cluster, group_id, ranges)
@@ -196,19 +206,19 @@ class GroupRestorer:
         in_flight = list(position.in_flight or ())
         while in_flight and _was_never_delivered(in_flight[-1]):
             in_flight.pop()
-        for one in in_flight:
-            first = self._place(position, one.first_offset)
-            behind = self._place(position, one.last_offset + 1)
+        for records in in_flight:
+            first = self._place(position, records.first_offset)
+            behind = self._place(position, records.last_offset + 1)
             if first.position < behind.position:
-                wanted.append(WantedState(first.offset, behind.offset, one.state, one.delivery_count))
+                wanted.append(WantedState(first.offset, behind.offset, records.state, records.delivery_count))
                 end = behind
-                waiting_count += _was_never_delivered(one) * (behind.position - first.position)
+                waiting_count += _was_never_delivered(records) * (behind.position - first.position)
         return wanted, end.position - start.position - waiting_count
 
     def _place(self, position: SharePosition, offset: int) -> Place:
         return self._places[position.topic, position.partition][offset]
 
 
-def _was_never_delivered(one: InFlight) -> bool:
+def _was_never_delivered(records: InFlight) -> bool:
     """Whether these records wait for their first delivery."""
-    return one.state == AVAILABLE and not one.delivery_count
+    return records.state == AVAILABLE and not records.delivery_count

@@ -106,17 +106,19 @@ class InFlightReplay:
             held = await self._acquire(record_count, goals)
             await self._check_first(held, record_count, wanted[-1].end_offset)
             for deliveries in range(1, deliveries_max):
-                again = [one for one in held if goals.deliveries(one) > deliveries]
+                again = [offset for offset in held if goals.deliveries(offset) > deliveries]
                 await self._deliver_again(again, goals)
-            await self._acknowledge({one: goals.final(one) for one in held})
+            await self._acknowledge({offset: goals.final(offset) for offset in held})
         finally:
             await self._end()
         less_delivered = [
-            one
-            for one in held
-            if goals.deliveries(one) > deliveries_max and goals.final(one) is AcknowledgeType.RELEASE
+            offset
+            for offset in held
+            if goals.deliveries(offset) > deliveries_max and goals.final(offset) is AcknowledgeType.RELEASE
         ]
-        lost_letters = [] if self._limits.has_letters else [one for one in held if goals.is_lettered(one)]
+        lost_letters = (
+            [] if self._limits.has_letters else [offset for offset in held if goals.is_lettered(offset)]
+        )
         return Inexact(record_count - len(held), len(less_delivered), len(lost_letters))
 
     async def _check_first(self, held: Sequence[int], record_count: int, end_offset: int) -> None:
@@ -154,7 +156,7 @@ class InFlightReplay:
         while len(acquired) < count and loop.time() < deadline:
             offsets = await self._fetch(count - len(acquired))
             if offsets:
-                acquired += (one for one in offsets if goals.was_delivered(one))
+                acquired += (offset for offset in offsets if goals.was_delivered(offset))
                 deadline = loop.time() + GIVE_UP_SECONDS
         return sorted(acquired)
 
@@ -194,7 +196,7 @@ class _Goals:
         """`has_letters`: the target writes a dead letter for each rejected record."""
         self._wanted = wanted
         self._types = {**_FINAL, ARCHIVED: AcknowledgeType.GAP} if has_letters else _FINAL
-        self._firsts = [one.first_offset for one in wanted]
+        self._firsts = [state.first_offset for state in wanted]
 
     def deliveries(self, offset: int) -> int:
         """The wanted number of deliveries: a finished record needs only one."""
@@ -225,7 +227,9 @@ class _Goals:
 def _batches(types: Mapping[int, AcknowledgeType]) -> Iterable[AckBatch]:
     """Runs of offsets with the same acknowledgement."""
     ordered = sorted(types.items())
-    for _, run in groupby(enumerate(ordered), key=lambda one: (one[1][0] - one[0], one[1][1])):
+    for _, run in groupby(
+        enumerate(ordered), key=lambda numbered: (numbered[1][0] - numbered[0], numbered[1][1])
+    ):
         offsets = [offset for _, (offset, _) in run]
         yield AckBatch(offsets[0], offsets[-1], [types[offsets[0]]])
 

@@ -42,7 +42,7 @@ def decode(shape: type[_Value], text: str, path: str, version: int, *, kind: str
 def _build(shape: type[_Value], content: Mapping[str, Any]) -> _Value:
     """A dataclass from the JSON of `asdict`; a missing field has its default. Raises TypeError."""
     hints = get_type_hints(shape)
-    names = [one.name for one in fields(shape) if one.name in content]  # type: ignore[arg-type]
+    names = [field.name for field in fields(shape) if field.name in content]  # type: ignore[arg-type]
     return shape(**{name: _value(hints[name], content[name]) for name in names})
 
 
@@ -52,11 +52,11 @@ def _value(hint: Any, value: Any) -> Any:
             return None
         raise TypeError(f"null where there must be a {hint}")
     if type(None) in get_args(hint):
-        (hint,) = (one for one in get_args(hint) if one is not type(None))
+        (hint,) = (member for member in get_args(hint) if member is not type(None))
     if get_origin(hint) is tuple:
-        return tuple(_value(get_args(hint)[0], one) for one in value)
+        return tuple(_value(get_args(hint)[0], entry) for entry in value)
     if get_origin(hint) is dict:
-        return {_value(str, name): _value(str, one) for name, one in value.items()}
+        return {_value(str, name): _value(str, entry) for name, entry in value.items()}
     if is_dataclass(hint):
         return _build(hint, value)  # type: ignore[arg-type]
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):

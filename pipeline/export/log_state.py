@@ -69,5 +69,10 @@ def _replay_delta(
 
 
 def _in_flight(image: ShareStateImage) -> Iterator[InFlight]:
-    for one in image.ranges:
-        yield InFlight(one.base_offset, one.last_offset, STATE_NAMES[int(one.state)], one.delivery_count)
+    for state_range in image.ranges:
+        yield InFlight(
+            state_range.base_offset,
+            state_range.last_offset,
+            STATE_NAMES[int(state_range.state)],
+            state_range.delivery_count,
+        )

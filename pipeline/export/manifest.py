@@ -53,7 +53,7 @@ class ExportedPartition:
 
     @property
     def record_count(self) -> int:
-        return sum(one.record_count for one in self.slices)
+        return sum(piece.record_count for piece in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +161,15 @@ class Manifest:
 
     @property
     def record_count(self) -> int:
-        return sum(one.record_count for topic in self.topics for one in topic.partitions)
+        return sum(partition.record_count for topic in self.topics for partition in topic.partitions)
 
     @property
     def size_bytes(self) -> int:
         return sum(
-            piece.size_bytes for topic in self.topics for one in topic.partitions for piece in one.slices
+            piece.size_bytes
+            for topic in self.topics
+            for partition in topic.partitions
+            for piece in partition.slices
         )
 
 
@@ -177,7 +180,7 @@ def encode_manifest(manifest: Manifest) -> str:
 
 def _has_letters(manifest: Manifest) -> bool:
     positions = (position for group in manifest.share_groups for position in group.positions)
-    return any(one.state == ARCHIVING for position in positions for one in position.in_flight or ())
+    return any(records.state == ARCHIVING for position in positions for records in position.in_flight or ())
 
 
 def decode_manifest(text: str, path: str) -> Manifest:

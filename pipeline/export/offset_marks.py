@@ -49,10 +49,10 @@ def marks_of(manifest: Manifest, topic: str, partition: int) -> list[int]:
     """The offsets in the state of a partition's groups."""
     marks: set[int] = set()
     for group in manifest.share_groups:
-        for one in group.positions:
-            if (one.topic, one.partition) == (topic, partition):
-                marks.add(one.start_offset)
-                for state in one.in_flight or ():
+        for position in group.positions:
+            if (position.topic, position.partition) == (topic, partition):
+                marks.add(position.start_offset)
+                for state in position.in_flight or ():
                     marks |= {state.first_offset, state.last_offset + 1}
     for ordinary in manifest.consumer_groups:
         for committed in ordinary.offsets:

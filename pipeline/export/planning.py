@@ -72,9 +72,11 @@ async def plan_export(request: ExportRequest) -> Manifest:
         settings = await read_settings(cluster, Kind.TOPIC, request.topics)
         share_groups = await _share_groups(cluster, request, found)
         consumer_groups = await _consumer_groups(cluster, request, found)
-        found_groups = {one.group_id for one in share_groups} | {one.group_id for one in consumer_groups}
+        found_groups = {group.group_id for group in share_groups} | {
+            group.group_id for group in consumer_groups
+        }
         _check_groups(request, found_groups)
-        exported = [await _topic(topics, one, settings[one.name], request) for one in found]
+        exported = [await _topic(topics, topic, settings[topic.name], request) for topic in found]
     finally:
         topics.close()
         cluster.close()
@@ -96,8 +98,14 @@ async def _topic(
     starts = await topics.offsets(topic.partitions, EARLIEST)
     ends = await topics.offsets(topic.partitions, LATEST, request.isolation)
     partitions = [
-        _partition(topic.name, one.partition, starts[one] or 0, ends[one] or 0, request.slice_offsets)
-        for one in topic.partitions
+        _partition(
+            topic.name,
+            partition.partition,
+            starts[partition] or 0,
+            ends[partition] or 0,
+            request.slice_offsets,
+        )
+        for partition in topic.partitions
     ]
     return ExportedTopic(topic.name, str(topic.topic_id), dict(settings), tuple(partitions))
 
@@ -121,12 +129,14 @@ async def _share_groups(
     if request.data_directories:
         in_logs = read_positions_in_logs(request.data_directories, request.topics)
         positions = {
-            group_id: [in_logs.get((group_id, one.topic, one.partition), one) for one in of_group]
+            group_id: [
+                in_logs.get((group_id, position.topic, position.partition), position) for position in of_group
+            ]
             for group_id, of_group in positions.items()
         }
     concerned = [group_id for group_id, of_group in positions.items() if of_group]
     settings = await read_settings(cluster, Kind.GROUP, concerned)
-    return [ShareGroup(one, settings[one], tuple(positions[one])) for one in concerned]
+    return [ShareGroup(group_id, settings[group_id], tuple(positions[group_id])) for group_id in concerned]
 
 
 async def _consumer_groups(
@@ -141,7 +151,7 @@ async def _consumer_groups(
 
 
 def _wanted(group_ids: Sequence[str], request: ExportRequest) -> list[str]:
-    return [one for one in group_ids if request.groups is None or one in request.groups]
+    return [group_id for group_id in group_ids if request.groups is None or group_id in request.groups]
 
 
 def _check_groups(request: ExportRequest, found: Collection[str]) -> None:
@@ -156,5 +166,5 @@ def _inexact(groups: Sequence[ShareGroup]) -> list[str]:
         f"Only the start offsets of group {group.group_id} are known: records above them that it accepted "
         "are delivered again after a restore. The broker's data directory has the exact state (--data-dir)."
         for group in groups
-        if any(one.in_flight is None for one in group.positions)
+        if any(position.in_flight is None for position in group.positions)
     ]

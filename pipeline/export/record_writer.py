@@ -99,7 +99,7 @@ def _records(batch: RecordBatch) -> Iterator[Record]:
     columns = (batch.column(name).to_pylist() for name in ("key", "value", "headers"))
     times = batch.column("timestamp").cast("int64").to_pylist()
     for time_us, key, value, headers in zip(times, *columns, strict=True):
-        pairs = tuple((one["key"], one["value"]) for one in headers or ())
+        pairs = tuple((header["key"], header["value"]) for header in headers or ())
         yield Record(0, time_us // _US_PER_MS, key, value, pairs)
 
 

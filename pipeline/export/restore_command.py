@@ -112,9 +112,9 @@ def _planned(plan: RestorePlan) -> dict[str, object]:
         "dry_run": True,
         "cluster": plan.cluster_id,
         "records": plan.manifest.record_count,
-        "topics": {one.name: "make" if one.topic_id is None else "fill" for one in plan.state.topics},
-        "share_groups": [one.group_id for one in plan.manifest.share_groups],
-        "consumer_groups": [one.group_id for one in plan.manifest.consumer_groups],
+        "topics": {topic.name: "make" if topic.topic_id is None else "fill" for topic in plan.state.topics},
+        "share_groups": [group.group_id for group in plan.manifest.share_groups],
+        "consumer_groups": [group.group_id for group in plan.manifest.consumer_groups],
     }
 
 
@@ -122,7 +122,7 @@ def _plan_lines(plan: RestorePlan) -> Iterator[str]:
     from barnabas.protocol.counted import counted
 
     for exported, target in zip(plan.manifest.topics, plan.state.topics, strict=True):
-        count = sum(one.record_count for one in exported.partitions)
+        count = sum(partition.record_count for partition in exported.partitions)
         done = "would be made" if target.topic_id is None else "is there"
         partitions = counted(len(exported.partitions), "partition")
         yield f"{target.name}: {done}; {counted(count, 'record')} for {partitions}"
@@ -138,11 +138,11 @@ def _summary(report: RestoreReport) -> dict[str, object]:
         "records": report.record_count,
         "written": report.written_count,
         "topics": {
-            topic.name: {str(one.partition): one.record_count for one in topic.partitions}
+            topic.name: {str(partition.partition): partition.record_count for partition in topic.partitions}
             for topic in report.manifest.topics
         },
-        "share_groups": [one.group_id for one in report.manifest.share_groups],
-        "consumer_groups": [one.group_id for one in report.manifest.consumer_groups],
+        "share_groups": [group.group_id for group in report.manifest.share_groups],
+        "consumer_groups": [group.group_id for group in report.manifest.consumer_groups],
         "notes": list(report.notes),
     }
 
@@ -151,7 +151,7 @@ def _lines(report: RestoreReport) -> Iterator[str]:
     from barnabas.protocol.counted import counted
 
     for topic in report.manifest.topics:
-        count = sum(one.record_count for one in topic.partitions)
+        count = sum(partition.record_count for partition in topic.partitions)
         partitions = counted(len(topic.partitions), "partition")
         yield f"{topic.name}: {counted(count, 'record')} in {partitions}, compared"
     for group in report.manifest.share_groups:

@@ -129,7 +129,7 @@ def restore_topics(
         with watching(made) if watching is not None else nullcontext():
             jobs = spark.sparkContext.parallelize(tasks, len(tasks)).map(restore_partition)
             restored: list[RestoredPartition] = jobs.collect()
-        written_count = sum(one.written_count for one in restored)
+        written_count = sum(partition.written_count for partition in restored)
         notes += asyncio.run(_restore_groups(request, plan, made, restored))
         state = replace(made, progress=ARRIVED, notes=tuple(notes))
         _write_state(directory, plan, state)
@@ -148,14 +148,14 @@ def partition_tasks(
             request.servers,
             directory,
             topic.name,
-            TopicIdPartition(UUID(targets[topic.name].topic_id), one.partition),
-            targets[topic.name].begin_offsets[one.partition],
-            one.slices,
-            tuple(marks_of(manifest, topic.name, one.partition)),
+            TopicIdPartition(UUID(targets[topic.name].topic_id), partition.partition),
+            targets[topic.name].begin_offsets[partition.partition],
+            partition.slices,
+            tuple(marks_of(manifest, topic.name, partition.partition)),
             _batch_bytes(topic),
         )
         for topic in manifest.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
 
@@ -190,8 +190,8 @@ async def _plan(
                 f"{directory.location} was restored into this cluster already; to do it once more, delete "
                 f"{directory.path(file_name(cluster_id))}."
             )
-        by_name = {one.name: one for one in known.topics}
-        topics = [await targets.inspect(one, by_name.get(one.name)) for one in manifest.topics]
+        by_name = {topic.name: topic for topic in known.topics}
+        topics = [await targets.inspect(topic, by_name.get(topic.name)) for topic in manifest.topics]
         unread = await find_unread(cluster, manifest, topics) if known.progress == BEGUN else []
     finally:
         targets.close()
@@ -226,7 +226,7 @@ async def _restore_groups(
 ) -> list[str]:
     """Restores each group; returns refused and inexact parts."""
     cluster = request.servers.cluster()
-    restorer = GroupRestorer(cluster, {one.name: one for one in state.topics}, restored)
+    restorer = GroupRestorer(cluster, {topic.name: topic for topic in state.topics}, restored)
     notes: list[str] = []
     try:
         for group in plan.manifest.share_groups:

@@ -60,9 +60,11 @@ async def _read(cluster: Cluster, kind: Kind, names: Sequence[str]) -> dict[str,
         check(result.error_code, result.error_message)
     return {
         result.resource_name: {
-            one.name: one.value
-            for one in result.configs
-            if one.config_source == _OWN_SOURCE[kind] and one.value is not None and not one.is_sensitive
+            config.name: config.value
+            for config in result.configs
+            if config.config_source == _OWN_SOURCE[kind]
+            and config.value is not None
+            and not config.is_sensitive
         }
         for result in response.results
     }
@@ -84,7 +86,7 @@ async def apply_settings(
             ((setting, value),) = settings.items()
             reason = error.message or error.code.name
             return {setting: f"{name}: the setting {setting}={value} is refused: {reason}"}
-        first, second = (dict(one) for one in _halves(list(settings.items())))
+        first, second = (dict(half) for half in _halves(list(settings.items())))
         refused = await apply_settings(cluster, kind, name, first)
         return refused | await apply_settings(cluster, kind, name, second)
     return {}

@@ -102,7 +102,7 @@ async def _positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, str]
         _position(topics[key.topic_id], key.partition, start.offset, states.get(key))
         for key, start in starts.items()
     ]
-    return sorted(positions, key=lambda one: (one.topic, one.partition))
+    return sorted(positions, key=lambda position: (position.topic, position.partition))
 
 
 def _position(topic: str, partition: int, start_offset: int, state: PartitionResult | None) -> SharePosition:
@@ -132,9 +132,9 @@ async def _alter(cluster: Cluster, group_id: str, request: AlterShareGroupOffset
     response = await ask_coordinator(cluster, group_id, ALTER_SHARE_GROUP_OFFSETS, request)
     check(response.error_code, response.error_message or f"the offsets of group {group_id}")
     for topic in response.responses:
-        for one in topic.partitions:
-            named = f"{topic.topic_name}-{one.partition_index} of group {group_id}"
-            check(one.error_code, f"{named}: {one.error_message}")
+        for partition in topic.partitions:
+            named = f"{topic.topic_name}-{partition.partition_index} of group {group_id}"
+            check(partition.error_code, f"{named}: {partition.error_message}")
 
 
 async def _starts(
@@ -147,11 +147,11 @@ async def _starts(
     for group in response.groups:
         check(group.error_code, group.error_message)
         for topic in group.topics:
-            for one in topic.partitions if topic.topic_id in topic_ids else ():
-                check(one.error_code, one.error_message)
-                if topic.topic_id is not None and one.start_offset >= 0:
-                    key = SharePartitionKey(group_id, topic.topic_id, one.partition_index)
-                    starts[key] = _Start(one.start_offset, one.leader_epoch)
+            for partition in topic.partitions if topic.topic_id in topic_ids else ():
+                check(partition.error_code, partition.error_message)
+                if topic.topic_id is not None and partition.start_offset >= 0:
+                    key = SharePartitionKey(group_id, topic.topic_id, partition.partition_index)
+                    starts[key] = _Start(partition.start_offset, partition.leader_epoch)
     return starts
 
 
@@ -182,10 +182,10 @@ async def _ask_states(
         request = _states_request({key: leader_epochs[key] for key in of_address})
         response = await ask_at(cluster, address, READ_SHARE_GROUP_STATE, request)
         for result in response.results:
-            for one in result.partitions:
-                check(one.error_code, one.error_message)
+            for partition in result.partitions:
+                check(partition.error_code, partition.error_message)
                 assert result.topic_id is not None
-                found[SharePartitionKey(keys[0].group_id, result.topic_id, one.partition)] = one
+                found[SharePartitionKey(keys[0].group_id, result.topic_id, partition.partition)] = partition
     return found
 
 
@@ -209,11 +209,11 @@ def _states_request(leader_epochs: Mapping[SharePartitionKey, int]) -> ReadShare
 def _in_flight(state: PartitionResult) -> tuple[InFlight, ...]:
     return tuple(
         InFlight(
-            max(one.first_offset, state.start_offset),
-            one.last_offset,
-            STATE_NAMES[one.delivery_state],
-            one.delivery_count,
+            max(batch.first_offset, state.start_offset),
+            batch.last_offset,
+            STATE_NAMES[batch.delivery_state],
+            batch.delivery_count,
         )
-        for one in state.state_batches
-        if one.last_offset >= state.start_offset
+        for batch in state.state_batches
+        if batch.last_offset >= state.start_offset
     )

@@ -49,7 +49,7 @@ async def read_limits(
         if found[name] != settings[name]:
             raise BrokerUnavailableError(f"Broker {node_id} does not know {name} of group {group_id} yet.")
     if missing := {_DELIVERIES, _LOCKS} - found.keys():
-        of_broker = await _read(connection, _BROKER, str(node_id), tuple(f"group.{one}" for one in missing))
+        of_broker = await _read(connection, _BROKER, str(node_id), tuple(f"group.{name}" for name in missing))
         found |= {name.removeprefix("group."): value for name, value in of_broker.items()}
     try:
         limits = int(found[_DELIVERIES]), int(found[_LOCKS])
@@ -65,5 +65,8 @@ async def _read(connection: Connection, kind: i8, name: str, settings: tuple[str
     for result in response.results:
         check(result.error_code, result.error_message or f"settings of {name}")
     return {
-        one.name: one.value for result in response.results for one in result.configs if one.value is not None
+        config.name: config.value
+        for result in response.results
+        for config in result.configs
+        if config.value is not None
     }

@@ -121,7 +121,7 @@ class TargetTopics:
         ends = await self._topics.offsets(topic.partitions, LATEST)
         if starts != ends and not self._append:
             raise PipelineError(f"The topic {topic.name} has records already; --append writes behind them.")
-        return tuple(ends[one] or 0 for one in topic.partitions)
+        return tuple(ends[partition] or 0 for partition in topic.partitions)
 
     async def _create(self, exported: ExportedTopic) -> None:
         configs = [CreatableTopicConfig(name=name, value=value) for name, value in HELD_BACK.items()]

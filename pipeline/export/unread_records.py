@@ -63,7 +63,7 @@ async def find_unread(
     with closing(Topics(cluster)) as asked:
         found = {topic.name: topic for topic in await asked.find(sorted(names))}
         starts = await _starts(asked, found.values())
-    share_groups = {one.group_id for one in manifest.share_groups}
+    share_groups = {group.group_id for group in manifest.share_groups}
     unread: list[UnreadOffsets] = []
     for group_id, places in moved.items():
         passed = await _passed(cluster, group_id, found, is_share=group_id in share_groups) if places else {}
@@ -77,19 +77,21 @@ async def find_unread(
 
 def refuse_unread(servers: Servers, unread: Iterable[UnreadOffsets]) -> None:
     """Raises `PipelineError` if any of the offsets has a record, and the client's errors."""
-    for one in unread:
-        if _has_record(servers, one):
+    for offsets in unread:
+        if _has_record(servers, offsets):
             raise PipelineError(
-                f"The group {one.group_id} would skip records of {one.topic}-{one.partition.partition} that "
-                f"the target has already, from offset {one.first_offset} to {one.last_offset}. Let consumers "
-                "of the group read them in the target, and close them; then try again. Or leave the group "
-                "out of the export (--groups)."
+                f"The group {offsets.group_id} would skip records of "
+                f"{offsets.topic}-{offsets.partition.partition} that the target has already, from offset "
+                f"{offsets.first_offset} to {offsets.last_offset}. Let consumers of the group read them in "
+                "the target, and close them; then try again. Or leave the group out of the export (--groups)."
             )
 
 
-def _has_record(servers: Servers, one: UnreadOffsets) -> bool:
+def _has_record(servers: Servers, offsets: UnreadOffsets) -> bool:
     """Control batches and markers have offsets, and no records."""
-    wanted = PartitionRanges(one.topic, one.partition, ((one.first_offset, one.last_offset, 0),))
+    wanted = PartitionRanges(
+        offsets.topic, offsets.partition, ((offsets.first_offset, offsets.last_offset, 0),)
+    )
     with closing(read_records(servers, [wanted], _ONE_COLUMN)) as batches:
         return any(batch.num_rows for batch in batches)
 
@@ -97,14 +99,16 @@ def _has_record(servers: Servers, one: UnreadOffsets) -> bool:
 def _moved(manifest: Manifest) -> Iterator[tuple[str, set[_Place]]]:
     """Each group, with the partitions in which it gets a position."""
     for group in manifest.share_groups:
-        yield group.group_id, {(one.topic, one.partition) for one in group.positions}
+        yield group.group_id, {(position.topic, position.partition) for position in group.positions}
     for ordinary in manifest.consumer_groups:
-        yield ordinary.group_id, {(one.topic, one.partition) for one in ordinary.offsets}
+        yield ordinary.group_id, {(committed.topic, committed.partition) for committed in ordinary.offsets}
 
 
 async def _starts(asked: Topics, topics: Iterable[Topic]) -> dict[TopicIdPartition, int]:
     partitions = [partition for topic in topics for partition in topic.partitions]
-    return {one: offset or 0 for one, offset in (await asked.offsets(partitions, EARLIEST)).items()}
+    return {
+        partition: offset or 0 for partition, offset in (await asked.offsets(partitions, EARLIEST)).items()
+    }
 
 
 async def _passed(
@@ -113,10 +117,10 @@ async def _passed(
     """The offsets that the group has reached in the target; empty for a group that is not there."""
     if not is_share:
         committed = await patiently(lambda: read_committed(cluster, group_id, topics.values()))
-        return {(one.topic, one.partition): one.offset for one in committed}
+        return {(position.topic, position.partition): position.offset for position in committed}
     names: dict[UUID, str] = {topic.topic_id: topic.name for topic in topics.values()}
     try:
         positions = await read_positions(cluster, group_id, names)
     except GroupNotFoundError:
         return {}
-    return {(one.topic, one.partition): one.start_offset for one in positions}
+    return {(position.topic, position.partition): position.start_offset for position in positions}

@@ -44,7 +44,9 @@ class Transactions:
     def aborted_between(self, first_offset: int, end_offset: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that can have records at offsets in [first_offset, end_offset)."""
         return tuple(
-            one for one in self.aborted if one.first_offset < end_offset and one.last_offset >= first_offset
+            transaction
+            for transaction in self.aborted
+            if transaction.first_offset < end_offset and transaction.last_offset >= first_offset
         )
 
 
@@ -56,9 +58,9 @@ def read_transactions(folder: PartitionFolder) -> Transactions:
     if not index_paths:
         walk, from_offset = _Walk(), folder.log_start_offset
     walk.take_in(folder, from_offset)
-    indexed = [one for path in index_paths for one in _read_index(path)]
-    known = {one.last_offset for one in indexed}
-    behind = [one for one in walk.aborted if one.last_offset not in known]
+    indexed = [transaction for path in index_paths for transaction in _read_index(path)]
+    known = {transaction.last_offset for transaction in indexed}
+    behind = [transaction for transaction in walk.aborted if transaction.last_offset not in known]
     return Transactions((*indexed, *behind), walk.last_stable_offset)
 
 
@@ -81,9 +83,9 @@ def _resume(walk: _Walk, folder: PartitionFolder) -> int:
         except (FileNotFoundError, SnapshotCorrupt):
             continue
         walk.open = {
-            one.producer_id: one.transaction_first_offset
-            for one in entries
-            if one.transaction_first_offset >= 0
+            producer.producer_id: producer.transaction_first_offset
+            for producer in entries
+            if producer.transaction_first_offset >= 0
         }
         return max(int(path.stem), folder.log_start_offset)
     return folder.log_start_offset

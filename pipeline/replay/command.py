@@ -178,6 +178,6 @@ def _numbers(argument: str, text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:
-        return [int(one) for one in text.split(",")]
+        return [int(number) for number in text.split(",")]
     except ValueError as error:
         raise OptionError(argument, f"{text!r} is not numbers with commas between them") from error

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -71,7 +72,7 @@ class TableOrigin:
         ]
         origins = sorted({piece.origin for piece in chunk})
         frame = self._read(map(self._found.files.location_of, origins))
-        frame = frame.where(reduce(lambda one, other: one | other, wanted))
+        frame = frame.where(reduce(or_, wanted))
         types = {field.name: field.dataType for field in self._found.schema.fields}
         root_uri = self._found.files.root_uri
         for name in self._found.partition_by:
@@ -80,7 +81,7 @@ class TableOrigin:
         return frame
 
     def _read(self, locations: Iterable[str]) -> DataFrame:
-        fields = [one for one in self._found.schema.fields if one.name not in self._found.partition_by]
+        fields = [field for field in self._found.schema.fields if field.name not in self._found.partition_by]
         reader = self._spark.read.schema(type(self._found.schema)(fields))
         return reader.option("recursiveFileLookup", "true").parquet(*locations)
 
@@ -90,7 +91,7 @@ def partition_value(column: str, uri: str, root_uri: str) -> str | None:
 
     Raises `PipelineError` if they don't have it, or the file is not below the root.
     """
-    root, path = (PurePosixPath(unquote(urlsplit(one).path)) for one in (root_uri, uri))
+    root, path = (PurePosixPath(unquote(urlsplit(location).path)) for location in (root_uri, uri))
     if root not in path.parents:
         raise PipelineError(f"{uri} is not below {root_uri}: name the table as it was when it was written.")
     found = hive_values(path.relative_to(root).parts[:-1])

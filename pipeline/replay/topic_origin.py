@@ -45,10 +45,10 @@ class TopicOrigin:
         finally:
             catalog.close()
         return [
-            Piece(f"{topic.name}/{topic.topic_id}/{one.partition}", first[one], end[one])
+            Piece(f"{topic.name}/{topic.topic_id}/{partition.partition}", first[partition], end[partition])
             for topic in sorted(topics)
-            for one in topic.partitions
-            if first[one] < end[one]
+            for partition in topic.partitions
+            if first[partition] < end[partition]
         ]
 
     def check(self, pieces: Iterable[Piece]) -> None:

@@ -75,7 +75,7 @@ class AvailableNow:
             return now_ms - self._unassigned_since_ms >= ASSIGNMENT_MS_MAX
         if now_ms - self._last_news_ms >= self._quiet_ms:
             return True
-        return positions is not None and all(self._is_done(one, positions) for one in assignment)
+        return positions is not None and all(self._is_done(partition, positions) for partition in assignment)
 
     def _is_done(
         self, partition: TopicIdPartition, positions: Mapping[TopicIdPartition, GroupPosition]

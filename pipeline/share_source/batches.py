@@ -287,7 +287,7 @@ class ShareBatches:
                     self._settings.group,
                     partition,
                 )
-        lags = [positions[one].lag for one in self._entered.assignment if one in positions]
+        lags = [positions[partition].lag for partition in self._entered.assignment if partition in positions]
         if lags and min(lags) >= 0:
             self._metrics.lag = sum(lags)
 
@@ -335,8 +335,8 @@ class ShareBatches:
         except BrokerUnavailableError as error:
             log.info("Nothing can be acquired for the moment: %s", error)
             return 0
-        for one in fetched:
-            await self._take_in(one)
+        for answer in fetched:
+            await self._take_in(answer)
         return self._metrics.deduplicated - deduplicated
 
     async def _take_in(self, fetched: Fetched) -> None:
@@ -355,7 +355,10 @@ class ShareBatches:
             await self._settle_again(again)
 
     async def _settle_again(self, settlement: _Settlement) -> None:
-        ranges = {one: [OffsetRange(*batch[:2]) for batch in batches] for one, batches in settlement.items()}
+        ranges = {
+            partition: [OffsetRange(*batch[:2]) for batch in batches]
+            for partition, batches in settlement.items()
+        }
         self._metrics.deduplicated += sum(map(offset_count, ranges.values()))
         for partition, confirmed in ranges.items():
             self._ledger.confirm(partition, confirmed)
@@ -375,8 +378,8 @@ class ShareBatches:
         if self._now is not None:
             self._now.note_news(self._now_ms())
         names = {
-            one.topic_id: self._group.topic_name(one.topic_id)
-            for one in batch.keys() | self._ledger.partitions
+            partition.topic_id: self._group.topic_name(partition.topic_id)
+            for partition in batch.keys() | self._ledger.partitions
         }
         known = self._ledger.start_offsets
         self._next = ShareOffset(
@@ -388,7 +391,8 @@ class ShareBatches:
             done=dict(self._ledger.done),
             rejected=dict(self._ledger.rejected),
             start_offsets={
-                one: known.get(one, UNKNOWN_OFFSET) for one in batch.keys() | self._ledger.partitions
+                partition: known.get(partition, UNKNOWN_OFFSET)
+                for partition in batch.keys() | self._ledger.partitions
             },
             metrics=replace(self._metrics),
         )

@@ -105,7 +105,7 @@ class GroupAdmin:
                     topics=tuple(
                         DescribeShareGroupOffsetsRequestTopic(
                             topic_name=TopicName(name),
-                            partitions=tuple(i32(one.partition) for one in sorted(partitions)),
+                            partitions=tuple(i32(partition.partition) for partition in sorted(partitions)),
                         )
                         for name, partitions in topics.items()
                     ),
@@ -133,14 +133,14 @@ class GroupAdmin:
             if group.error_code is not ErrorCode.none:
                 self._refuse(group.error_code, group.error_message)
             for topic in group.topics:
-                for one in topic.partitions:
-                    self._check_passing(one.error_code)
+                for result in topic.partitions:
+                    self._check_passing(result.error_code)
                     # A topic that was deleted and created again has another id: it is not the requested one.
-                    if topic.topic_id is None or one.error_code is not ErrorCode.none:
+                    if topic.topic_id is None or result.error_code is not ErrorCode.none:
                         continue
-                    partition = TopicIdPartition(topic.topic_id, one.partition_index)
+                    partition = TopicIdPartition(topic.topic_id, result.partition_index)
                     if partition in asked:
-                        positions[partition] = GroupPosition(one.start_offset, one.lag)
+                        positions[partition] = GroupPosition(result.start_offset, result.lag)
         return positions
 
     def _check_passing(self, code: ErrorCode) -> None:

@@ -142,7 +142,10 @@ class GroupMember:
         self._sessions.look_for_locks(batch)
         async with self._settling:
             await self._sessions.settle(
-                {one: [AckBatch(first, last, _RELEASE) for first, last in union(batch[one])] for one in batch}
+                {
+                    partition: [AckBatch(first, last, _RELEASE) for first, last in union(batch[partition])]
+                    for partition in batch
+                }
             )
 
     def keep(self) -> None:

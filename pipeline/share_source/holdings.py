@@ -43,7 +43,7 @@ class Holdings:
     def waiting_count(self, before: EndOffsets | None = None) -> int:
         """Offsets that the next batch can have; see `take_batch`."""
         return sum(
-            offset_count(_in_front_of((one.acquired for one in waiting), partition, before))
+            offset_count(_in_front_of((locked.acquired for locked in waiting), partition, before))
             for partition, waiting in self._waiting.items()
         )
 
@@ -53,7 +53,7 @@ class Holdings:
 
     def held(self, partition: TopicIdPartition) -> list[OffsetRange]:
         """All locked ranges of a partition."""
-        waiting = (one.acquired for one in self._waiting.get(partition, ()))
+        waiting = (locked.acquired for locked in self._waiting.get(partition, ()))
         return union(self._out.get(partition, []), waiting)
 
     def acquire(
@@ -63,11 +63,11 @@ class Holdings:
 
         Their locks had ended before this clock showed it, for example on a suspended machine.
         """
-        added = [_Waiting(one, lock_deadline_ms) for one in acquired]
+        added = [_Waiting(acquired_range, lock_deadline_ms) for acquired_range in acquired]
         if not added:
             return 0
-        waiting = union(one.acquired for one in self._waiting.get(partition, ()))
-        again = intersect(waiting, union(one.acquired for one in added))
+        waiting = union(locked.acquired for locked in self._waiting.get(partition, ()))
+        again = intersect(waiting, union(locked.acquired for locked in added))
         if again:
             self._drop_waiting(partition, again)
         self._waiting.setdefault(partition, []).extend(added)
@@ -92,7 +92,7 @@ class Holdings:
     def _take(
         self, partition: TopicIdPartition, count_max: int, range_count_max: int, before: EndOffsets | None
     ) -> list[AcquiredRange]:
-        joined = join_acquired(one.acquired for one in self._waiting[partition])
+        joined = join_acquired(locked.acquired for locked in self._waiting[partition])
         taken, _ = cut_front(_in_front_of(joined, partition, before)[:range_count_max], count_max)
         ranges = union(taken)
         self._out[partition] = union(self._out.get(partition, []), ranges)
@@ -101,7 +101,7 @@ class Holdings:
 
     def take_out(self, partition: TopicIdPartition, ranges: Iterable[OffsetRange]) -> list[AcquiredRange]:
         """A batch has the waiting ones of these ranges: they are out from now on."""
-        waiting = join_acquired(one.acquired for one in self._waiting.get(partition, ()))
+        waiting = join_acquired(locked.acquired for locked in self._waiting.get(partition, ()))
         _, taken = partition_acquired(waiting, union(ranges))
         offsets = union(taken)
         self._put_out(partition, union(self._out.get(partition, []), offsets))
@@ -129,16 +129,26 @@ class Holdings:
         """Sets the deadline of the waiting ones of these ranges; ranges that are out have none."""
         renewed = union(ranges)
         waiting = self._waiting.get(partition, ())
-        pieces = [(partition_acquired([one.acquired], renewed), one.lock_deadline_ms) for one in waiting]
+        pieces = [
+            (partition_acquired([locked.acquired], renewed), locked.lock_deadline_ms) for locked in waiting
+        ]
         if pieces:
-            others = [_Waiting(one, until_ms) for (outside, _), until_ms in pieces for one in outside]
-            inside = [_Waiting(one, lock_deadline_ms) for (_, inside), _ in pieces for one in inside]
+            others = [
+                _Waiting(acquired_range, until_ms)
+                for (outside, _), until_ms in pieces
+                for acquired_range in outside
+            ]
+            inside = [
+                _Waiting(acquired_range, lock_deadline_ms)
+                for (_, inside), _ in pieces
+                for acquired_range in inside
+            ]
             self._waiting[partition] = others + inside
 
     def expire(self, now_ms: int) -> int:
         """Removes waiting ranges whose locks have ended; returns the number of offsets."""
         expired = {
-            partition: union(one.acquired for one in waiting if one.lock_deadline_ms <= now_ms)
+            partition: union(locked.acquired for locked in waiting if locked.lock_deadline_ms <= now_ms)
             for partition, waiting in self._waiting.items()
         }
         return sum(self.lose(partition, ended) for partition, ended in expired.items() if ended)

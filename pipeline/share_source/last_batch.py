@@ -83,7 +83,10 @@ class LastBatch:
             self._report_kept(offset, gone)
             return offset
         after = _without(before, gone)
-        await self._write(offset, {one: _newest(after[one], reclaimed.get(one, [])) for one in after})
+        await self._write(
+            offset,
+            {partition: _newest(after[partition], reclaimed.get(partition, [])) for partition in after},
+        )
         self._report_omitted(offset, gone)
         return _restricted(offset, after)
 
@@ -105,18 +108,24 @@ class LastBatch:
         missing = await reclaim(self._member, sought, self._take_in)
         if self._files is not None:
             doubtful = {
-                one: union(missing.get(one, []), _in_front_of(ledger.start_offsets.get(one), ranges))
-                for one, ranges in done.items()
+                partition: union(
+                    missing.get(partition, []), _in_front_of(ledger.start_offsets.get(partition), ranges)
+                )
+                for partition, ranges in done.items()
             }
             missing = _parts(offset.batch, doubtful)
         self._report_twice(offset, missing)
 
     async def _sought(self, batch: Batch) -> Batch:
         """The ranges that the group may deliver again."""
-        known = {one: ranges for one, ranges in batch.items() if one.topic_id in self._group.topic_names}
+        known = {
+            partition: ranges
+            for partition, ranges in batch.items()
+            if partition.topic_id in self._group.topic_names
+        }
         positions = await self._group.known_positions(known)
-        gone = {one for one, at in positions.items() if at.start_offset == UNKNOWN_OFFSET}
-        return {one: ranges for one, ranges in known.items() if one not in gone}
+        gone = {partition for partition, at in positions.items() if at.start_offset == UNKNOWN_OFFSET}
+        return {partition: ranges for partition, ranges in known.items() if partition not in gone}
 
     async def _gone(self, missing: Batch) -> Batch:
         """The missing ranges that other members have or had."""
@@ -126,7 +135,9 @@ class LastBatch:
         log_starts = await self._group.log_start_offsets(missing)
         gone: Batch = {}
         for partition, ranges in missing.items():
-            deliverable = [one for one in ranges if one.delivery_count < count_max]
+            deliverable = [
+                acquired_range for acquired_range in ranges if acquired_range.delivery_count < count_max
+            ]
             removed = OffsetRange(0, (log_starts.get(partition) or 0) - 1)
             rest, _ = partition_acquired(deliverable, [removed] if removed.last_offset >= 0 else [])
             if rest:
@@ -191,7 +202,10 @@ def _delivered_again(batch: Batch) -> Batch:
     """The ranges with one delivery more, in case the query dies before it can note the next deliveries: too
     high a count repeats a record, too low a count loses it."""
     return {
-        partition: [one._replace(delivery_count=one.delivery_count + 1) for one in ranges]
+        partition: [
+            acquired_range._replace(delivery_count=acquired_range.delivery_count + 1)
+            for acquired_range in ranges
+        ]
         for partition, ranges in batch.items()
     }
 
@@ -204,17 +218,24 @@ def _newest(ranges: Iterable[AcquiredRange], reclaimed: list[AcquiredRange]) -> 
 
 def _restricted(offset: ShareOffset, batch: Mapping[TopicIdPartition, list[AcquiredRange]]) -> ShareOffset:
     """The offset with only these records of its batch; delivery counts are those of the first run."""
-    return replace(offset, batch=_parts(offset.batch, {one: union(batch[one]) for one in batch}))
+    return replace(
+        offset, batch=_parts(offset.batch, {partition: union(batch[partition]) for partition in batch})
+    )
 
 
 def _parts(
     batch: Mapping[TopicIdPartition, list[AcquiredRange]],
     by: Mapping[TopicIdPartition, list[OffsetRange]],
 ) -> Batch:
-    parts = {one: partition_acquired(ranges, by.get(one, []))[1] for one, ranges in batch.items()}
-    return {one: ranges for one, ranges in parts.items() if ranges}
+    parts = {
+        partition: partition_acquired(ranges, by.get(partition, []))[1] for partition, ranges in batch.items()
+    }
+    return {partition: ranges for partition, ranges in parts.items() if ranges}
 
 
 def _without(batch: Batch, other: Batch) -> Batch:
-    parts = {one: partition_acquired(ranges, union(other.get(one, [])))[0] for one, ranges in batch.items()}
-    return {one: ranges for one, ranges in parts.items() if ranges}
+    parts = {
+        partition: partition_acquired(ranges, union(other.get(partition, [])))[0]
+        for partition, ranges in batch.items()
+    }
+    return {partition: ranges for partition, ranges in parts.items() if ranges}

@@ -87,7 +87,7 @@ class LeaderSession:
             for result in results:
                 partition = TopicIdPartition(topic_id, result.partition_index)
                 if result.acquired:
-                    fetched.acquired[partition] = [AcquiredRange(*one) for one in result.acquired]
+                    fetched.acquired[partition] = [AcquiredRange(*bounds) for bounds in result.acquired]
                 if result.error_code:
                     code = passing_code(result.error_code, result.error_message)
                     leader = Leader(result.leader_id, result.leader_epoch)

@@ -85,8 +85,10 @@ class DoneLedger:
     ) -> dict[TopicIdPartition, list[OffsetRange]]:
         """The ranges of a batch that are in the ledger."""
         return {
-            one: intersect(union(ranges), union(self.done.get(one, []), self.rejected.get(one, [])))
-            for one, ranges in batch.items()
+            partition: intersect(
+                union(ranges), union(self.done.get(partition, []), self.rejected.get(partition, []))
+            )
+            for partition, ranges in batch.items()
         }
 
     def check_bound(self) -> None:

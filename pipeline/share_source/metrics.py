@@ -44,4 +44,4 @@ class ShareMetrics:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ShareMetrics:
         """Ignores unknown counts; missing ones begin at 0."""
-        return cls(**{one.name: int(given[one.name]) for one in fields(cls) if one.name in given})
+        return cls(**{field.name: int(given[field.name]) for field in fields(cls) if field.name in given})

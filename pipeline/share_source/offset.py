@@ -104,8 +104,8 @@ def _by_topic(
     kept: Mapping[TopicIdPartition, _Kept], write: Callable[[_Kept], Any]
 ) -> dict[str, dict[str, Any]]:
     by_topic: dict[str, dict[str, Any]] = {}
-    for (topic_id, index), one in sorted(kept.items()):
-        by_topic.setdefault(str(topic_id), {})[str(index)] = write(one)
+    for (topic_id, index), value in sorted(kept.items()):
+        by_topic.setdefault(str(topic_id), {})[str(index)] = write(value)
     return by_topic
 
 
@@ -113,14 +113,14 @@ def _by_partition(
     given: Mapping[str, Mapping[str, Any]], read: Callable[[Any], _Kept]
 ) -> dict[TopicIdPartition, _Kept]:
     return {
-        TopicIdPartition(UUID(topic_id), int(index)): read(one)
+        TopicIdPartition(UUID(topic_id), int(index)): read(value)
         for topic_id, partitions in given.items()
-        for index, one in partitions.items()
+        for index, value in partitions.items()
     }
 
 
 def _lists(ranges: list[OffsetRange] | list[AcquiredRange]) -> list[list[int]]:
-    return [list(cast("tuple[int, ...]", one)) for one in ranges]
+    return [list(cast("tuple[int, ...]", offset_range)) for offset_range in ranges]
 
 
 def _offset_ranges(given: list[list[int]]) -> list[OffsetRange]:

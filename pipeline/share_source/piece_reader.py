@@ -120,8 +120,8 @@ class PieceReader:
 
     def _note(self, unread: Sequence[OffsetRange], reason: str) -> None:
         assert self._side_table is not None, "settings see to it"
-        for one in unread:
-            self._side_table.note(self._piece.topic, self._piece.partition.partition, one, reason)
+        for offset_range in unread:
+            self._side_table.note(self._piece.topic, self._piece.partition.partition, offset_range, reason)
 
     @property
     def _name(self) -> str:

@@ -36,13 +36,13 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 
 def offset_count(ranges: Iterable[OffsetRange | AcquiredRange | AckBatch]) -> int:
     """The number of offsets; there may be fewer records, because the log may have holes."""
-    return sum(one.last_offset - one.first_offset + 1 for one in ranges)
+    return sum(offset_range.last_offset - offset_range.first_offset + 1 for offset_range in ranges)
 
 
 def union(*groups: Iterable[OffsetRange | AcquiredRange]) -> list[OffsetRange]:
     """Every offset that is in any of the groups; neighbours become one range. Groups may be in any order."""
     merged: list[OffsetRange] = []
-    for first, last, *_ in sorted(one for group in groups for one in group):
+    for first, last, *_ in sorted(offset_range for group in groups for offset_range in group):
         if merged and first <= merged[-1].last_offset + 1:
             merged[-1] = OffsetRange(merged[-1].first_offset, max(merged[-1].last_offset, last))
         else:
@@ -54,8 +54,8 @@ def subtract(ranges: Iterable[OffsetRange], taken: Sequence[OffsetRange]) -> lis
     """The offsets of `ranges` that are not in `taken`."""
     return [
         OffsetRange(first, last)
-        for one in ranges
-        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, taken)
+        for offset_range in ranges
+        for first, last, is_inside in _pieces(offset_range.first_offset, offset_range.last_offset, taken)
         if not is_inside
     ]
 
@@ -64,8 +64,8 @@ def intersect(ranges: Iterable[OffsetRange], others: Sequence[OffsetRange]) -> l
     """The offsets that are in both."""
     return [
         OffsetRange(first, last)
-        for one in ranges
-        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, others)
+        for offset_range in ranges
+        for first, last, is_inside in _pieces(offset_range.first_offset, offset_range.last_offset, others)
         if is_inside
     ]
 
@@ -76,38 +76,40 @@ def partition_acquired(
     """The parts outside of `by`, and those inside."""
     outside: list[AcquiredRange] = []
     inside: list[AcquiredRange] = []
-    for one in acquired:
-        for first, last, is_inside in _pieces(one.first_offset, one.last_offset, by):
-            (inside if is_inside else outside).append(AcquiredRange(first, last, one.delivery_count))
+    for acquired_range in acquired:
+        for first, last, is_inside in _pieces(acquired_range.first_offset, acquired_range.last_offset, by):
+            (inside if is_inside else outside).append(
+                AcquiredRange(first, last, acquired_range.delivery_count)
+            )
     return outside, inside
 
 
 def join_acquired(acquired: Iterable[AcquiredRange]) -> list[AcquiredRange]:
     """Neighbours with equal delivery counts become one range. Accepts any order; disjoint."""
     joined: list[AcquiredRange] = []
-    for one in sorted(acquired):
+    for acquired_range in sorted(acquired):
         before = joined[-1] if joined else None
         if (
             before is not None
-            and before.last_offset + 1 == one.first_offset
-            and before.delivery_count == one.delivery_count
+            and before.last_offset + 1 == acquired_range.first_offset
+            and before.delivery_count == acquired_range.delivery_count
         ):
-            joined[-1] = before._replace(last_offset=one.last_offset)
+            joined[-1] = before._replace(last_offset=acquired_range.last_offset)
         else:
-            joined.append(one)
+            joined.append(acquired_range)
     return joined
 
 
 def cut_front(ranges: Sequence[_AnyRange], count_max: int) -> tuple[list[_AnyRange], list[_AnyRange]]:
     """The first `count_max` offsets, and the rest."""
-    for index, one in enumerate(ranges):
-        length = one.last_offset - one.first_offset + 1
+    for index, offset_range in enumerate(ranges):
+        length = offset_range.last_offset - offset_range.first_offset + 1
         if length > count_max:
             front, rest = list(ranges[:index]), list(ranges[index:])
             if count_max > 0:
-                middle = one.first_offset + count_max
-                front.append(one._replace(last_offset=middle - 1))
-                rest[0] = one._replace(first_offset=middle)
+                middle = offset_range.first_offset + count_max
+                front.append(offset_range._replace(last_offset=middle - 1))
+                rest[0] = offset_range._replace(first_offset=middle)
             return front, rest
         count_max -= length
     return list(ranges), []

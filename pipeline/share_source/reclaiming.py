@@ -65,9 +65,9 @@ async def _fetch_all(member: GroupMember, search: _Search, take_in: TakesIn, *, 
                 "known which records of the last batch other members of the group have got meanwhile."
             )
         fetched = await _fetch(member, search)
-        for one in fetched:
-            await take_in(one)
-            search.note(one)
+        for answer in fetched:
+            await take_in(answer)
+            search.note(answer)
         if member.is_answered:
             empty_count = 0 if fetched else empty_count + 1
 

@@ -65,7 +65,7 @@ class ShareSessions:
     @property
     def lock_ms(self) -> int | None:
         """The shortest duration of a lock; None before one is known."""
-        return min((one.lock_ms for one in self._sessions.values() if one.lock_ms), default=None)
+        return min((session.lock_ms for session in self._sessions.values() if session.lock_ms), default=None)
 
     @property
     def can_renew(self) -> bool:
@@ -98,10 +98,10 @@ class ShareSessions:
                 self._fetch_from(node, ones, share, wait_ms, is_exact) for node, ones in by_leader.items()
             ]
             answers = await asyncio.gather(*fetching)
-            fetched = [one for one in answers if one is not None]
+            fetched = [answer for answer in answers if answer is not None]
             self.is_reading &= len(fetched) == len(answers)
-            self.is_refused |= any(one.refusals for one in fetched)
-            if any(one.acquired for one in fetched):
+            self.is_refused |= any(answer.refusals for answer in fetched)
+            if any(answer.acquired for answer in fetched):
                 return fetched
         return []
 
@@ -111,7 +111,7 @@ class ShareSessions:
         for partition, batches in settlement.items():
             by_node.setdefault(self._homes.get(partition), {})[partition] = batches
         answered = await asyncio.gather(*(self._settle_at(node, part) for node, part in by_node.items()))
-        return [one for unsettled in answered for one in unsettled]
+        return [unsettled for of_node in answered for unsettled in of_node]
 
     def look_for_locks(self, partitions: Iterable[TopicIdPartition]) -> None:
         """Lets `settle` release locks that the broker may hold for this member since before a crash."""
@@ -220,12 +220,12 @@ class ShareSessions:
 
     def _lose_session(self, session: LeaderSession, reason: object) -> None:
         """Two requests of a session may both find it lost: the second one changes nothing."""
-        for node_id in [node_id for node_id, one in self._sessions.items() if one is session]:
+        for node_id in [node_id for node_id, known in self._sessions.items() if known is session]:
             del self._sessions[node_id]
             session.close()
             log.warning("The share session with node %d is lost, with all its locks: %s", node_id, reason)
             self._is_view_stale = True
-            for partition in [one for one, home in self._homes.items() if home == node_id]:
+            for partition in [partition for partition, home in self._homes.items() if home == node_id]:
                 self._lose(partition)
 
     def _lose(self, partition: TopicIdPartition) -> None:

@@ -91,10 +91,12 @@ def as_bytes(value: bytes | str | None) -> bytes | None:
 
 
 def _bytes(values: Sequence[Any]) -> Sequence[bytes | None]:
-    return [as_bytes(one) for one in values] if any(isinstance(one, str) for one in values) else values
+    return (
+        [as_bytes(value) for value in values] if any(isinstance(value, str) for value in values) else values
+    )
 
 
 def _times(column: Array) -> Sequence[int | None]:
     """Milliseconds since 1970 of a column of Spark's timestamps, which are microseconds."""
     microseconds = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-    return [None if one is None else one // _MICROSECONDS_PER_MS for one in microseconds]
+    return [None if timestamp is None else timestamp // _MICROSECONDS_PER_MS for timestamp in microseconds]

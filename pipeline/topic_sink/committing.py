@@ -73,7 +73,9 @@ class Committing:
         driver = await self._transactions.begin(self._names.driver, DECISION_TIMEOUT_MS)
         decision = await read_decision(self._transactions, self._names)
         if is_decided(decision, self._batch_id):
-            await self.abort_all([one for one in writers if decision and one not in decision.writers])
+            await self.abort_all(
+                [writer for writer in writers if decision and writer not in decision.writers]
+            )
         elif topic is None:
             raise PipelineError(f"The decision about batch {self._batch_id} is gone: {self._names.group}.")
         else:
@@ -147,7 +149,7 @@ class Committing:
         for start in range(0, len(writers), ENDS_MAX):
             some = writers[start : start + ENDS_MAX]
             committed = await asyncio.gather(*map(self._commit_one, some))
-            lost += [one for one, is_committed in zip(some, committed, strict=True) if not is_committed]
+            lost += [writer for writer, is_committed in zip(some, committed, strict=True) if not is_committed]
         return lost
 
     async def _commit_one(self, writer: Writer) -> bool:
@@ -171,7 +173,7 @@ class Committing:
 
     async def _tidy(self, writers: Sequence[Writer]) -> None:
         """Aborts transactions that failed attempts left open: readers of committed records wait for them."""
-        is_retried = not all(str(one.transactional_id).endswith(".0") for one in writers)
+        is_retried = not all(str(writer.transactional_id).endswith(".0") for writer in writers)
         if (self._names, self._run) in _tidied and not is_retried:
             return
         try:
@@ -189,4 +191,4 @@ def _id(writer: Writer) -> str:
 
 
 def _names(writers: Sequence[Writer]) -> str:
-    return ", ".join(str(one.transactional_id) for one in writers)
+    return ", ".join(str(writer.transactional_id) for writer in writers)

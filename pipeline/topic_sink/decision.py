@@ -93,7 +93,7 @@ def decode_decision(offsets: Mapping[TopicPartition, CommittedOffset], names: Na
         (topic,) = topics
         if texts == (_WITHDRAWN,):
             return Decision(number, batch_ids[0], topic, (), is_withdrawn=True)
-        writers = [_writer(one, names) for text in texts for one in text.split(",")]
+        writers = [_writer(writer, names) for text in texts for writer in text.split(",")]
         return Decision(number, batch_ids[0], topic, tuple(writers))
     except ValueError as error:
         raise PipelineError(

@@ -31,7 +31,7 @@ def deduplicated(records: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    missing = [one for one in NEEDED if one not in records.columns]
+    missing = [column for column in NEEDED if column not in records.columns]
     if missing:
         raise PipelineError(f"To tell records apart, {', '.join(missing)} must be among the columns.")
     marks = f.filter("headers", lambda header: header["key"] == WRITE_HEADER)

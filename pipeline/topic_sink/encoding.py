@@ -93,7 +93,7 @@ class Encoder:
                     key = topic.name, self._partition(topic, row)
             self._take(key, row, now_ms)
             if self._open_bytes > OPEN_BYTES_MAX:
-                yield self._close(max(self._open, key=lambda one: self._open[one].size_bytes))
+                yield self._close(max(self._open, key=lambda partition: self._open[partition].size_bytes))
 
     def finish(self) -> Iterator[EncodedBatch]:
         """The batches that are not full."""
@@ -132,7 +132,9 @@ class Encoder:
         if self._prefix is None and not given:
             return NO_HEADERS
         # A mark in the row is of an earlier write: two rows made of one record would both have it.
-        encoded = [self._header(one) for one in given if one is None or one["key"] != WRITE_HEADER]
+        encoded = [
+            self._header(header) for header in given if header is None or header["key"] != WRITE_HEADER
+        ]
         if self._prefix is None:
             return zigzag_varint(len(encoded)) + b"".join(encoded)
         checksum = crc32c(b"".join(encoded), crc32c(row.value or b"", crc32c(row.key or b"")))
@@ -172,6 +174,6 @@ def _label(first_row: int, count: int) -> str:
 def partitions_by_topic(batches: Sequence[EncodedBatch]) -> dict[str, set[int]]:
     """The destination of batches."""
     found: dict[str, set[int]] = {}
-    for one in batches:
-        found.setdefault(one.topic, set()).add(one.partition.partition)
+    for batch in batches:
+        found.setdefault(batch.topic, set()).add(batch.partition.partition)
     return found

@@ -52,7 +52,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
     parsed = SinkOptions(
         servers=take_servers(options),
         topic=topic.strip() if topic is not None else None,
-        once=Once(options.choice("exactlyOnce", [one.value for one in Once], Once.AUTO.value)),
+        once=Once(options.choice("exactlyOnce", [mode.value for mode in Once], Once.AUTO.value)),
         compression=_take_compression(options),
         batch_bytes=options.integer("batchBytes", BATCH_BYTES, least=1, most=BATCH_BYTES_MAX),
         transactional_id_prefix=_take_prefix(options),
@@ -67,7 +67,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def _take_compression(options: Options) -> Compression:
-    names = [one.name.lower() for one in Compression]
+    names = [compression.name.lower() for compression in Compression]
     return Compression[options.choice("compression", names, "none").upper()]
 
 

@@ -76,7 +76,9 @@ def stream_job() -> Job:
         raise PipelineError("Spark doesn't say which query and batch a task writes for.")
     # Spark names a stream's job group after the run's id; another name may have other characters.
     group = context.getLocalProperty("spark.jobGroup.id") or ""
-    run = "".join(one for one in group if one.isascii() and one.isalnum())[:RUN_LENGTH]
+    run = "".join(character for character in group if character.isascii() and character.isalnum())[
+        :RUN_LENGTH
+    ]
     return Job(query_id, int(batch_id), is_stream=True, run=run)
 
 
@@ -185,10 +187,10 @@ class TaskWriting:
     async def _add(self, wanted: dict[str, set[int]]) -> None:
         """Adds partitions to the transaction that are not in it."""
         new = {
-            topic: {one for one in indexes if (topic, one) not in self._added}
+            topic: {index for index in indexes if (topic, index) not in self._added}
             for topic, indexes in wanted.items()
         }
         new = {topic: indexes for topic, indexes in new.items() if indexes}
         if new and self._writer is not None:
             await self._transactions.add(self._writer, new)
-            self._added |= {(topic, one) for topic, indexes in new.items() for one in indexes}
+            self._added |= {(topic, index) for topic, indexes in new.items() for index in indexes}

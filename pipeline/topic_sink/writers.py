@@ -70,9 +70,9 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
         told = _told(messages)
         writers = _writers(messages)
-        if not writers and not any(one.was_decided for one in told):
+        if not writers and not any(message.was_decided for message in told):
             return
-        topic = next((one.topic for one in told if one.writer is not None), None)
+        topic = next((message.topic for message in told if message.writer is not None), None)
         _run(self._options, told[0].job, lambda committing: committing.commit(writers, topic))
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803  Spark's name
@@ -119,8 +119,8 @@ async def _take_step(options: SinkOptions, job: Job, step: _Step) -> None:
 
 def _told(messages: Messages) -> list[TaskMessage]:
     """The messages of the tasks that did not fail."""
-    return [one for one in messages if isinstance(one, TaskMessage)]
+    return [message for message in messages if isinstance(message, TaskMessage)]
 
 
 def _writers(messages: Messages) -> list[Writer]:
-    return [one.writer for one in _told(messages) if one.writer is not None]
+    return [message.writer for message in _told(messages) if message.writer is not None]

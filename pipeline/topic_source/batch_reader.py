@@ -41,7 +41,7 @@ class TopicBatchReader(DataSourceReader):
             planned = self._plan(catalog)
         finally:
             catalog.close()
-        return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
+        return [TopicTask(ranges) for ranges in split(planned, self._options.partitions_min)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches. With nothing to read, Spark calls it once without a task."""
@@ -55,18 +55,18 @@ class TopicBatchReader(DataSourceReader):
         topics = [
             topic
             for topic in find_topics(catalog, self._options)
-            if any(kept.has_partition(topic.name, one.partition) for one in topic.partitions)
+            if any(kept.has_partition(topic.name, partition.partition) for partition in topic.partitions)
         ]
         first = starts(catalog, topics, self._options, "earliest")
         behind = ends(catalog, topics, self._options)
         not_older = self._not_older(catalog, topics, behind)
         planned: list[PartitionRanges] = []
         for topic in topics:
-            for one in topic.partitions:
-                begin = max(first[one], kept.offset_range[0], not_older.get(one, 0))
-                end = min(behind[one] - 1, kept.offset_range[1])
-                if begin <= end and kept.has_partition(topic.name, one.partition):
-                    planned.append(PartitionRanges(topic.name, one, ((begin, end, 0),)))
+            for partition in topic.partitions:
+                begin = max(first[partition], kept.offset_range[0], not_older.get(partition, 0))
+                end = min(behind[partition] - 1, kept.offset_range[1])
+                if begin <= end and kept.has_partition(topic.name, partition.partition):
+                    planned.append(PartitionRanges(topic.name, partition, ((begin, end, 0),)))
         return planned
 
     def _not_older(self, catalog: Catalog, topics: list[Topic], behind: Positions) -> Positions:
@@ -75,9 +75,11 @@ class TopicBatchReader(DataSourceReader):
         if first_ms <= 0:
             # Brokers look up no time before 1970, and -1 is the time of records that have none.
             return {}
-        at_time = {one: first_ms for topic in topics for one in topic.partitions}
+        at_time = {partition: first_ms for topic in topics for partition in topic.partitions}
         found = catalog.offsets(list(at_time), at_time, self._options.isolation)
-        return {one: behind[one] if offset is None else offset for one, offset in found.items()}
+        return {
+            partition: behind[partition] if offset is None else offset for partition, offset in found.items()
+        }
 
 
 class FilteringTopicBatchReader(TopicBatchReader):

@@ -42,7 +42,7 @@ class Catalog:
     def match(self, pattern: str) -> list[Topic]:
         """The topics whose whole names match a regular expression."""
         compiled = re.compile(pattern)
-        return [one for one in self._run(self._opened().find_all()) if compiled.fullmatch(one.name)]
+        return [topic for topic in self._run(self._opened().find_all()) if compiled.fullmatch(topic.name)]
 
     def offsets(
         self,

@@ -28,11 +28,11 @@ def ranges_between(start: StreamOffset, end: StreamOffset) -> list[PartitionRang
 
 def split(planned: Sequence[PartitionRanges], tasks_min: int) -> list[PartitionRanges]:
     """Cuts ranges so that there are about `tasks_min` of similar size; at least one task for each range."""
-    total = sum(_count(one) for one in planned)
+    total = sum(_count(ranges) for ranges in planned)
     tasks: list[PartitionRanges] = []
-    for one in planned:
-        pieces = max(1, round(_count(one) * tasks_min / total)) if len(planned) < tasks_min else 1
-        tasks.extend(_cut(one, min(pieces, _count(one))))
+    for ranges in planned:
+        pieces = max(1, round(_count(ranges) * tasks_min / total)) if len(planned) < tasks_min else 1
+        tasks.extend(_cut(ranges, min(pieces, _count(ranges))))
     return tasks
 
 
@@ -47,14 +47,14 @@ def share(
     total = sum(available.values())
     if total <= count_max:
         return dict(available)
-    waiting = sorted((one for one, count in available.items() if count), key=_order)
+    waiting = sorted((partition for partition, count in available.items() if count), key=_order)
     if count_max < len(waiting):
         first = turn % len(waiting)
         lucky = frozenset((waiting[first:] + waiting[:first])[:count_max])
-        return {one: int(one in lucky) for one in available}
+        return {partition: int(partition in lucky) for partition in available}
     shares: dict[TopicIdPartition, int] = {}
     left_count, left_total = count_max, total
-    for partition, count in sorted(available.items(), key=lambda one: (one[1], _order(one[0]))):
+    for partition, count in sorted(available.items(), key=lambda pair: (pair[1], _order(pair[0]))):
         taken = min(count, left_count, max(1, left_count * count // left_total)) if count else 0
         shares[partition] = taken
         left_count -= taken
@@ -66,12 +66,12 @@ def _order(partition: TopicIdPartition) -> tuple[UUID, int]:
     return partition.topic_id, partition.partition
 
 
-def _count(one: PartitionRanges) -> int:
-    return sum(last_offset + 1 - first_offset for first_offset, last_offset, _ in one.ranges)
+def _count(ranges: PartitionRanges) -> int:
+    return sum(last_offset + 1 - first_offset for first_offset, last_offset, _ in ranges.ranges)
 
 
-def _cut(one: PartitionRanges, pieces: int) -> list[PartitionRanges]:
-    ((first_offset, last_offset, delivery_count),) = one.ranges
+def _cut(ranges: PartitionRanges, pieces: int) -> list[PartitionRanges]:
+    ((first_offset, last_offset, delivery_count),) = ranges.ranges
     count = last_offset + 1 - first_offset
     bounds = [first_offset + count * index // pieces for index in range(pieces + 1)]
-    return [one._replace(ranges=((begin, end - 1, delivery_count),)) for begin, end in pairwise(bounds)]
+    return [ranges._replace(ranges=((begin, end - 1, delivery_count),)) for begin, end in pairwise(bounds)]

@@ -56,33 +56,35 @@ def ends(catalog: Catalog, topics: Sequence[Topic], options: TopicOptions) -> Po
 
 def latest(catalog: Catalog, topics: Sequence[Topic], isolation: Isolation) -> Positions:
     """The present end of each partition."""
-    return _ask(catalog, {one: LATEST for topic in topics for one in topic.partitions}, isolation)
+    return _ask(catalog, {partition: LATEST for topic in topics for partition in topic.partitions}, isolation)
 
 
 def _at_time(catalog: Catalog, topics: Sequence[Topic], time_ms: int, isolation: Isolation) -> Positions:
-    partitions = [one for topic in topics for one in topic.partitions]
+    partitions = [partition for topic in topics for partition in topic.partitions]
     found = catalog.offsets(partitions, time_ms, isolation)
-    behind = _ask(catalog, {one: LATEST for one, offset in found.items() if offset is None}, isolation)
-    return {one: behind[one] if offset is None else offset for one, offset in found.items()}
+    behind = _ask(
+        catalog, {partition: LATEST for partition, offset in found.items() if offset is None}, isolation
+    )
+    return {partition: behind[partition] if offset is None else offset for partition, offset in found.items()}
 
 
 def _at_place(
     catalog: Catalog, topics: Sequence[Topic], place: str | Offsets, isolation: Isolation
 ) -> Positions:
     at: Positions = {
-        one: _WORDS[place] if isinstance(place, str) else place[topic.name][one.partition]
+        partition: _WORDS[place] if isinstance(place, str) else place[topic.name][partition.partition]
         for topic in topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
-    found = _ask(catalog, {one: offset for one, offset in at.items() if offset < 0}, isolation)
-    return {one: found.get(one, offset) for one, offset in at.items()}
+    found = _ask(catalog, {partition: offset for partition, offset in at.items() if offset < 0}, isolation)
+    return {partition: found.get(partition, offset) for partition, offset in at.items()}
 
 
 def _check_named(topics: Sequence[Topic], place: Place | None, option: str) -> None:
     """Checks that the option gives an offset for each partition of the topics, and for no other."""
     if place is None or isinstance(place, str):
         return
-    wanted = {(topic.name, one.partition) for topic in topics for one in topic.partitions}
+    wanted = {(topic.name, partition.partition) for topic in topics for partition in topic.partitions}
     named = {(topic, index) for topic, given in place.items() for index in given}
     for topic, index in sorted(wanted - named):
         raise OptionError(option, f"names no offset for {topic}-{index}")
@@ -92,14 +94,14 @@ def _check_named(topics: Sequence[Topic], place: Place | None, option: str) -> N
 
 def _check_there(topics: Sequence[Topic], given: Positions, ends: Positions) -> None:
     for topic in topics:
-        for one in topic.partitions:
-            if given[one] > ends[one]:
-                where = f"{topic.name}-{one.partition}"
+        for partition in topic.partitions:
+            if given[partition] > ends[partition]:
+                where = f"{topic.name}-{partition.partition}"
                 raise OptionError(
-                    "endingOffsets", f"names {given[one]} for {where}, which ends at {ends[one]}"
+                    "endingOffsets", f"names {given[partition]} for {where}, which ends at {ends[partition]}"
                 )
 
 
 def _ask(catalog: Catalog, at: Positions, isolation: Isolation) -> Positions:
     found = catalog.offsets(list(at), at, isolation) if at else {}
-    return {one: offset or 0 for one, offset in found.items()}
+    return {partition: offset or 0 for partition, offset in found.items()}

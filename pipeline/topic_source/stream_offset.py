@@ -44,10 +44,10 @@ class StreamOffset(NamedTuple):
         """The JSON that Spark stores."""
         topics = {
             name: {
-                "id": str(one.topic_id),
-                "next": {str(key): one.next_offsets[key] for key in sorted(one.next_offsets)},
+                "id": str(topic.topic_id),
+                "next": {str(key): topic.next_offsets[key] for key in sorted(topic.next_offsets)},
             }
-            for name, one in sorted(self.topics.items())
+            for name, topic in sorted(self.topics.items())
         }
         return {"version": _VERSION, "topics": topics}
 
@@ -58,7 +58,11 @@ def stream_offset(topics: Iterable[Topic], next_offsets: Mapping[TopicIdPartitio
         {
             topic.name: TopicOffset(
                 topic.topic_id,
-                {one.partition: next_offsets[one] for one in topic.partitions if one in next_offsets},
+                {
+                    partition.partition: next_offsets[partition]
+                    for partition in topic.partitions
+                    if partition in next_offsets
+                },
             )
             for topic in topics
         }
@@ -70,7 +74,7 @@ def parse_stream_offset(given: Mapping[str, Any]) -> StreamOffset:
     try:
         if given["version"] != _VERSION:
             raise ValueError(given["version"])
-        topics = {name: _topic_offset(one) for name, one in given["topics"].items()}
+        topics = {name: _topic_offset(topic) for name, topic in given["topics"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PipelineError(f"The checkpoint's offset was not written by kafka-topic: {given}") from error
     return StreamOffset(topics)

@@ -69,15 +69,18 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         available: dict[Any, int] = {}
         reached: dict[Any, int] = {}
         for topic in topics:
-            for one in topic.partitions:
-                if one in ends:
-                    reached[one] = begun.next_offset(topic.name, one)
-                    self._check_end(topic.name, one.partition, reached[one], ends[one])
-                    available[one] = max(ends[one] - reached[one], 0)
+            for partition in topic.partitions:
+                if partition in ends:
+                    reached[partition] = begun.next_offset(topic.name, partition)
+                    self._check_end(topic.name, partition.partition, reached[partition], ends[partition])
+                    available[partition] = max(ends[partition] - reached[partition], 0)
         taken = available
         if isinstance(limit, ReadMaxRows):
             taken = share(available, limit.max_rows, turn=sum(reached.values()))
-        reached = {one: min(offset, ends[one]) + taken[one] for one, offset in reached.items()}
+        reached = {
+            partition: min(offset, ends[partition]) + taken[partition]
+            for partition, offset in reached.items()
+        }
         return stream_offset(topics, reached).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -85,7 +88,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         planned = ranges_between(parse_stream_offset(start), parse_stream_offset(end))
-        return [TopicTask(one) for one in split(planned, self._options.partitions_min)]
+        return [TopicTask(ranges) for ranges in split(planned, self._options.partitions_min)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The task's rows as Arrow batches."""

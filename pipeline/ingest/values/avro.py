@@ -119,7 +119,7 @@ class _Shapes:
         kind, convert = self.shape(schema["items"], f"{where}[]", within)
         if convert is None:
             return pa.list_(kind), None
-        return pa.list_(kind), lambda read: [None if one is None else convert(one) for one in read]
+        return pa.list_(kind), lambda read: [None if value is None else convert(value) for value in read]
 
     def _of_map(self, schema: Any, where: str, within: tuple[str, ...]) -> _Shape:
         kind, convert = self.shape(schema["values"], f"{where}{{}}", within)
@@ -127,7 +127,7 @@ class _Shapes:
         def convert_map(read: Any) -> Any:
             if convert is None:
                 return list(read.items())
-            return [(key, None if one is None else convert(one)) for key, one in read.items()]
+            return [(key, None if value is None else convert(value)) for key, value in read.items()]
 
         return pa.map_(pa.string(), kind), convert_map
 
@@ -148,7 +148,7 @@ def _of_scalar(schema: Any, where: str) -> _Shape:
 
 
 def _one_besides_null(union: list[Any], where: str) -> Any:
-    others = [one for one in union if one != "null"]
+    others = [branch for branch in union if branch != "null"]
     if len(others) != 1:
         raise OptionError(
             "schema_file", f"{where} is a union of {len(others)} types besides null: there is no column type"
@@ -159,7 +159,7 @@ def _one_besides_null(union: list[Any], where: str) -> Any:
 def _without_odd_logical_types(schema: Any) -> Any:
     """The schema without logical types that have no column type: fastavro then reads the stored type."""
     if is_list(schema):
-        return [_without_odd_logical_types(one) for one in schema]
+        return [_without_odd_logical_types(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     parts = cast("dict[str, Any]", schema)

@@ -71,7 +71,7 @@ def _shape(schema: Any, root: Any, within: tuple[str, ...]) -> _Shape:
         return _object_shape(found, root, inner)
     if kind == "array" and isinstance(found.get("items"), dict):
         item, convert = _shape(found["items"], root, inner)
-        return pa.list_(item), lambda items: [None if one is None else convert(one) for one in items]
+        return pa.list_(item), lambda items: [None if value is None else convert(value) for value in items]
     if kind == "string":
         return _STRINGS.get(found.get("format", ""), _STRING)
     return _SCALARS.get(kind or "", _AS_TEXT)
@@ -86,7 +86,7 @@ def _object_shape(schema: _JsonObject, root: Any, within: tuple[str, ...]) -> _S
         return _AS_TEXT
     kind, convert = _shape(rest, root, within)
     return pa.map_(pa.string(), kind), lambda found: [
-        (name, None if one is None else convert(one)) for name, one in found.items()
+        (name, None if value is None else convert(value)) for name, value in found.items()
     ]
 
 
@@ -112,7 +112,7 @@ def _resolved(
             return None, within
         return _resolved(_referred(reference, root), root, (*within, reference))
     choice = _as_list(schema.get("anyOf", schema.get("oneOf")))
-    others = [one for one in choice if one != {"type": "null"}]
+    others = [subschema for subschema in choice if subschema != {"type": "null"}]
     if "type" in schema or len(others) != 1:
         return schema, within
     return _resolved(_as_object(others[0]), root, within)

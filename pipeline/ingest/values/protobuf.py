@@ -85,7 +85,7 @@ def _only_message(files: descriptor_pb2.FileDescriptorSet) -> str:
         raise OptionError("schema_file", "this is no set of Protobuf descriptors: it is empty")
     last = files.file[-1]
     if len(last.message_type) != 1:
-        names = ", ".join(one.name for one in last.message_type) or "none"
+        names = ", ".join(message.name for message in last.message_type) or "none"
         raise OptionError("message", f"is needed, because the file defines {names}")
     return ".".join(filter(None, (last.package, last.message_type[0].name)))
 
@@ -124,7 +124,7 @@ def _field_shape(field: FieldDescriptor, within: tuple[str, ...]) -> _Shape:
         return _map_shape(name, inner, within)
     kind, convert = _single_shape(field, within)
     if field.is_repeated:
-        return pa.list_(kind), lambda found: [convert(one) for one in getattr(found, name)]
+        return pa.list_(kind), lambda found: [convert(value) for value in getattr(found, name)]
     if field.has_presence:
         return kind, lambda found: convert(getattr(found, name)) if found.HasField(name) else None
     return kind, lambda found: convert(getattr(found, name))
@@ -134,7 +134,7 @@ def _map_shape(name: str, entry: Descriptor, within: tuple[str, ...]) -> _Shape:
     key_kind, convert_key = _single_shape(entry.fields_by_name["key"], within)
     kind, convert = _single_shape(entry.fields_by_name["value"], within)
     return pa.map_(key_kind, kind), lambda found: [
-        (convert_key(key), convert(one)) for key, one in getattr(found, name).items()
+        (convert_key(key), convert(value)) for key, value in getattr(found, name).items()
     ]
 
 

@@ -11,7 +11,10 @@ from barnabas.pipeline.tables.staging import StagedFile
 
 def placed_files(files: HadoopFiles, place: str, found: Iterable[StagedFile]) -> list[TableFile]:
     """The files that were found in `place`, as the log names them."""
-    return [TableFile(files.uri(f"{place}/{one.path}"), one.size_bytes, one.modified_ms) for one in found]
+    return [
+        TableFile(files.uri(f"{place}/{staged.path}"), staged.size_bytes, staged.modified_ms)
+        for staged in found
+    ]
 
 
 def no_step(_step: str) -> None:
