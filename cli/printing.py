@@ -142,10 +142,10 @@ def _cell(name: str, value: Value) -> str:
         return value if len(value) <= _TEXT_CHARACTERS_MAX else value[: _TEXT_CHARACTERS_MAX - 3] + "..."
     if isinstance(value, dict):
         entries: dict[str, Value] = cast("Any", value)
-        return "{" + ", ".join(f"{key}: {_cell(key, one)}" for key, one in entries.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_cell(key, entry)}" for key, entry in entries.items()) + "}"
     if isinstance(value, list):
         items: list[Value] = cast("Any", value)
-        return "[" + ", ".join(_cell("", one) for one in items) + "]"
+        return "[" + ", ".join(_cell("", entry) for entry in items) + "]"
     return str(value)
 
 

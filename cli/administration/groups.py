@@ -48,14 +48,14 @@ async def list_all(target: Target, printer: Printer, group_types: Sequence[str],
     Raises `ConsumerError`.
     """
     async with target.administer() as admin:
-        groups = [one for one in await list_groups(admin) if not group_types or one.type in group_types]
+        groups = [group for group in await list_groups(admin) if not group_types or group.type in group_types]
         if with_lag:
-            counts = {one.name: len(one.partitions) for one in await describe_topics(admin)}
-            rows = [await _lag_row(admin, one, counts) for one in groups]
+            counts = {topic.name: len(topic.partitions) for topic in await describe_topics(admin)}
+            rows = [await _lag_row(admin, group, counts) for group in groups]
             is_partial = any(row["not_begun_count"] for row in rows)
             printer.table(rows, {**_LAG_COLUMNS, **_UNREAD_COLUMNS} if is_partial else _LAG_COLUMNS)
         else:
-            printer.table([_group_row(one) for one in groups], _LIST_COLUMNS)
+            printer.table([_group_row(group) for group in groups], _LIST_COLUMNS)
 
 
 async def describe(target: Target, printer: Printer, group_ids: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ async def delete(target: Target, printer: Printer, group_ids: Sequence[str]) -> 
 
 async def find_groups(admin: AdminConnection, group_ids: Sequence[str]) -> list[ListedGroup]:
     """The groups with these ids. Raises `NotFoundError`, which names a similar group."""
-    known = {one.group_id: one for one in await list_groups(admin)}
+    known = {group.group_id: group for group in await list_groups(admin)}
     for group_id in group_ids:
         if group_id not in known:
             nearest = nearest_name(group_id, known)
@@ -118,7 +118,7 @@ async def _lag_row(admin: AdminConnection, listed: ListedGroup, partition_counts
     return {
         **_group_row(listed),
         "member_count": len(group.members),
-        "lag": _sum(one.lag for one in positions.values()),
+        "lag": _sum(position.lag for position in positions.values()),
         "not_begun_count": _not_begun_count(group, positions, partition_counts),
     }
 
@@ -129,22 +129,22 @@ def _not_begun_count(
     partition_counts: Mapping[str, int],
 ) -> int:
     """The partitions of the group's topics whose lag is unknown."""
-    assigned = [one for member in group.members for one in member.assignment]
-    topics = {one.topic for one in (*positions, *assigned)}
-    known = [one for one, position in positions.items() if position.lag is not None]
+    assigned = [partition for member in group.members for partition in member.assignment]
+    topics = {partition.topic for partition in (*positions, *assigned)}
+    known = [partition for partition, position in positions.items() if position.lag is not None]
     return sum(partition_counts.get(topic, 0) for topic in topics) - len(known)
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:
     """The sum of the known lags; None without any."""
-    known = [one for one in lags if one is not None]
+    known = [lag for lag in lags if lag is not None]
     return sum(known) if known else None
 
 
 def _print_group(
     printer: Printer, group: GroupDescription, positions: dict[TopicPartition, GroupPosition]
 ) -> None:
-    lag = _sum(one.lag for one in positions.values())
+    lag = _sum(position.lag for position in positions.values())
     if printer.as_json:
         printer.row(
             {
@@ -184,7 +184,7 @@ def _member_row(group: GroupDescription, number: int) -> Row:
         "epoch": member.epoch,
         "assigned": " ".join(f"{topic}:{','.join(map(str, ones))}" for topic, ones in indexes.items())
         or None,
-        "assignment": [one._asdict() for one in member.assignment],
+        "assignment": [partition._asdict() for partition in member.assignment],
     }
 
 
@@ -198,11 +198,11 @@ def _position_rows(group: GroupDescription, positions: dict[TopicPartition, Grou
         {
             "type": "position",
             "group": group.group_id,
-            "topic": one.topic,
-            "partition": one.partition,
-            **positions.get(one, unread)._asdict(),
-            "members": readers.get(one, []),
-            "read_by": " ".join(readers.get(one, [])) or None,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            **positions.get(partition, unread)._asdict(),
+            "members": readers.get(partition, []),
+            "read_by": " ".join(readers.get(partition, [])) or None,
         }
-        for one in sorted({*positions, *readers})
+        for partition in sorted({*positions, *readers})
     ]

@@ -79,7 +79,7 @@ async def reset(
             raise NotFoundError(f"The group {group_id} has no offsets; name a topic with --topic")
         moved = await _plan(admin, positions, wanted, goal, wall_ms)
         if not dry_run:
-            offsets = {one: change.after for one, change in moved.items()}
+            offsets = {partition: change.after for partition, change in moved.items()}
             await set_group_positions(admin, group_id, listed.type, offsets)
     _print(printer, group_id, moved, dry_run=dry_run)
 
@@ -92,7 +92,9 @@ async def _partitions(
     """The partitions to move, sorted. Raises `UnknownTopicError` and `NotFoundError`."""
     if not topics:
         return sorted(positions)
-    counts = {one.name: one.partition_count for one in await admin.topics.find([name for name, _ in topics])}
+    counts = {
+        topic.name: topic.partition_count for topic in await admin.topics.find([name for name, _ in topics])
+    }
     for name, partition in topics:
         if partition is not None and partition >= counts[name]:
             raise NotFoundError(f"{name} has no partition {partition}; its last one is {counts[name] - 1}")
@@ -118,11 +120,11 @@ async def _plan(
         at_ms = wall_ms() - goal.by_duration_ms
     at_time = {} if at_ms is None else await fetch_offsets_at(admin, wanted, at_ms)
     moved: dict[TopicPartition, Moved] = {}
-    for one in wanted:
-        before = positions[one].offset if one in positions else None
-        bound = bounds[one]
-        after = _after(goal, bound, before, at_time.get(one) if at_ms is not None else None)
-        moved[one] = Moved(before, min(max(after, bound.start_offset), bound.end_offset), bound)
+    for partition in wanted:
+        before = positions[partition].offset if partition in positions else None
+        bound = bounds[partition]
+        after = _after(goal, bound, before, at_time.get(partition) if at_ms is not None else None)
+        moved[partition] = Moved(before, min(max(after, bound.start_offset), bound.end_offset), bound)
     return moved
 
 
@@ -142,13 +144,13 @@ def _print(printer: Printer, group_id: str, moved: Mapping[TopicPartition, Moved
         {
             "type": "would_reset" if dry_run else "reset",
             "group": group_id,
-            "topic": one.topic,
-            "partition": one.partition,
+            "topic": partition.topic,
+            "partition": partition.partition,
             "before": change.before,
             "offset": change.after,
             "lag": change.bounds.end_offset - change.after,
         }
-        for one, change in moved.items()
+        for partition, change in moved.items()
     ]
     printer.table(rows, _COLUMNS)
     if dry_run:

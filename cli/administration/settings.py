@@ -51,12 +51,12 @@ async def print_settings(
     """
     async with target.administer() as admin:
         settings = await describe_settings(admin, resource)
-    _check_names(names, [one.name for one in settings])
+    _check_names(names, [setting.name for setting in settings])
     if names:
-        wanted = [one for one in settings if one.name in names]
+        wanted = [setting for setting in settings if setting.name in names]
     else:
-        wanted = [one for one in settings if with_defaults or one.source is not Source.DEFAULT]
-    printer.table([_row(resource, one) for one in wanted], _COLUMNS)
+        wanted = [setting for setting in settings if with_defaults or setting.source is not Source.DEFAULT]
+    printer.table([_row(resource, setting) for setting in wanted], _COLUMNS)
     if not wanted:
         printer.text("  All settings have their defaults; --all shows them.")
 
@@ -71,10 +71,10 @@ async def change_settings(
     async with target.administer() as admin:
         before = await describe_settings(admin, resource)
         if resource.name != ALL_BROKERS:  # the broker lists only those of them that are set
-            _check_names(changes, [one.name for one in before])
+            _check_names(changes, [setting.name for setting in before])
         await alter_settings(admin, resource, changes)
         settings = await describe_after(admin, resource, changes, before)
-    printer.table([_row(resource, one) for one in settings if one.name in changes], _COLUMNS)
+    printer.table([_row(resource, setting) for setting in settings if setting.name in changes], _COLUMNS)
 
 
 def _check_names(names: Collection[str], known: Collection[str]) -> None:

@@ -44,7 +44,7 @@ async def list_topics(target: Target, printer: Printer, *, with_internal: bool) 
     """Print all topics. Raises `ConsumerError`."""
     async with target.administer() as admin:
         found = await describe_topics(admin)
-        topics = [one for one in found if with_internal or not one.is_internal]
+        topics = [topic for topic in found if with_internal or not topic.is_internal]
         rows = await _rows_of_existing(admin, topics)
         printer.table(rows, _LIST_COLUMNS)
 
@@ -56,11 +56,11 @@ async def _rows_of_existing(admin: AdminConnection, topics: Sequence[TopicDescri
         try:
             bounds = await fetch_bounds(admin, [partition for topic in left for partition in _led(topic)])
         except UnknownTopicError as error:
-            left = [one for one in left if one.name not in error.names]
+            left = [topic for topic in left if topic.name not in error.names]
         except TopicGoneError as error:
-            left = [one for one in left if one.topic_id != error.topic_id]
+            left = [topic for topic in left if topic.topic_id != error.topic_id]
         else:
-            return [_topic_row(one, bounds) for one in left]
+            return [_topic_row(topic, bounds) for topic in left]
 
 
 async def describe(target: Target, printer: Printer, names: Sequence[str]) -> None:
@@ -146,17 +146,21 @@ async def delete(target: Target, printer: Printer, names: Sequence[str]) -> None
 
 def _led(topic: TopicDescription) -> list[TopicPartition]:
     """The partitions that have a leader, which alone knows the bounds of their logs."""
-    return [TopicPartition(topic.name, one.partition) for one in topic.partitions if one.leader >= 0]
+    return [
+        TopicPartition(topic.name, partition.partition)
+        for partition in topic.partitions
+        if partition.leader >= 0
+    ]
 
 
 def _topic_row(topic: TopicDescription, bounds: Mapping[TopicPartition, Bounds]) -> Row:
-    own = [bounds[one] for one in _led(topic) if one in bounds]
+    own = [bounds[partition] for partition in _led(topic) if partition in bounds]
     return {
         "type": "topic",
         "topic": topic.name,
         "partition_count": len(topic.partitions),
-        "replication_factor": max((len(one.replicas) for one in topic.partitions), default=0),
-        "offset_count": sum(one.end_offset - one.start_offset for one in own),
+        "replication_factor": max((len(partition.replicas) for partition in topic.partitions), default=0),
+        "offset_count": sum(bound.end_offset - bound.start_offset for bound in own),
         "topic_id": str(topic.topic_id),
         "is_internal": topic.is_internal,
     }
@@ -164,7 +168,7 @@ def _topic_row(topic: TopicDescription, bounds: Mapping[TopicPartition, Bounds])
 
 async def _describe_one(admin: AdminConnection, printer: Printer, topic: TopicDescription) -> None:
     settings = await describe_settings(admin, Resource(ResourceType.TOPIC, topic.name))
-    own = {one.name: one.value for one in settings if one.source is Source.TOPIC}
+    own = {setting.name: setting.value for setting in settings if setting.source is Source.TOPIC}
     bounds = await fetch_bounds(admin, _led(topic))
     if printer.as_json:
         printer.row({**_topic_row(topic, bounds), "settings": own})
@@ -173,19 +177,19 @@ async def _describe_one(admin: AdminConnection, printer: Printer, topic: TopicDe
         if own:
             printer.text(f"  settings: {', '.join(f'{name}={value}' for name, value in own.items())}")
     rows: list[Row] = []
-    for one in topic.partitions:
-        bound = bounds.get(TopicPartition(topic.name, one.partition))
+    for partition in topic.partitions:
+        bound = bounds.get(TopicPartition(topic.name, partition.partition))
         rows.append(
             {
                 "type": "partition",
                 "topic": topic.name,
-                "partition": one.partition,
+                "partition": partition.partition,
                 "start_offset": None if bound is None else bound.start_offset,
                 "end_offset": None if bound is None else bound.end_offset,
-                "leader": None if one.leader < 0 else one.leader,
-                "leader_epoch": one.leader_epoch,
-                "replicas": list(one.replicas),
-                "in_sync_replicas": list(one.in_sync_replicas),
+                "leader": None if partition.leader < 0 else partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replicas),
+                "in_sync_replicas": list(partition.in_sync_replicas),
             }
         )
     printer.table(rows, _PARTITION_COLUMNS)

@@ -64,7 +64,11 @@ def check_open_files() -> Finding:
 
 def check_memory(root: Path = Path("/")) -> Finding:
     """The memory that is available, or the rest of the limit of this container if that is less."""
-    available = [one for one in (_available_bytes(root), _left_in_cgroup(root)) if one is not None]
+    available = [
+        available_bytes
+        for available_bytes in (_available_bytes(root), _left_in_cgroup(root))
+        if available_bytes is not None
+    ]
     if not available:
         return ok("memory", "its size is unknown on this system")
     detail = f"{min(available) // _MIB:,} MiB are available"

@@ -36,7 +36,7 @@ async def _findings(
         for finding in _of_this_machine(directory):
             yield finding
     seen_by_client = [finding async for finding in check_broker(target)]
-    answers = any(one.check == "broker" and one.result is Result.OK for one in seen_by_client)
+    answers = any(finding.check == "broker" and finding.result is Result.OK for finding in seen_by_client)
     if listener is not None and not answers:
         port = check_port(*listener)
         yield port

@@ -87,7 +87,7 @@ def _completer(action: argparse.Action) -> Callable[..., Any] | None:
 
 def _topics(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     async def names(admin: AdminConnection) -> list[str]:
-        return [one.name for one in await admin.topics.find_all()]
+        return [topic.name for topic in await admin.topics.find_all()]
 
     return _ask(parsed_args, names)
 
@@ -96,7 +96,7 @@ def _groups(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     async def names(admin: AdminConnection) -> list[str]:
         from barnabas.client.admin.groups import list_groups
 
-        return [one.group_id for one in await list_groups(admin)]
+        return [group.group_id for group in await list_groups(admin)]
 
     return _ask(parsed_args, names)
 

@@ -114,7 +114,7 @@ def _selection(options: argparse.Namespace) -> Selection:
         reason=options.reason,
         since_ms=None if options.since is None else _parsed("--since", options.since, parse_time_ms),
         until_ms=None if options.until is None else _parsed("--until", options.until, parse_time_ms),
-        offsets=tuple(_parsed("--offsets", one, parse_offsets) for one in options.offsets),
+        offsets=tuple(_parsed("--offsets", text, parse_offsets) for text in options.offsets),
         key=None if options.key is None else os.fsencode(options.key),
     )
 

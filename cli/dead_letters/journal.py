@@ -127,7 +127,7 @@ async def _cleanup_policy(session: Session, name: str) -> str | None:
     async def step() -> str | None:
         (result,) = (await session.cluster.ask(DESCRIBE_CONFIGS, request)).results
         _check(result.error_code, f"the settings of {name}")
-        return next((one.value for one in result.configs if one.name == _POLICY), None)
+        return next((config.value for config in result.configs if config.name == _POLICY), None)
 
     return await _patiently(session, step)
 

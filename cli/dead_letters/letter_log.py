@@ -35,11 +35,11 @@ class LetterLog:
     @property
     def start_offsets(self) -> dict[int, int]:
         """By partition, the first offset that it holds."""
-        return {partition: one.start_offset for partition, one in enumerate(self._bounds)}
+        return {partition: bounds.start_offset for partition, bounds in enumerate(self._bounds)}
 
     def offset_count(self, selection: Selection) -> int:
         """The number of offsets to look at for a selection."""
-        return sum(len(one) for one in self._ranges(selection))
+        return sum(len(offsets) for offsets in self._ranges(selection))
 
     async def read(
         self, selection: Selection, skipped: RedrivenOffsets | None = None
@@ -63,4 +63,4 @@ class LetterLog:
             self.looked_at_count = passed_before + max(wanted.start, wanted.stop)
 
     def _ranges(self, selection: Selection) -> list[range]:
-        return [selection.bounds(partition, *one) for partition, one in enumerate(self._bounds)]
+        return [selection.bounds(partition, *bounds) for partition, bounds in enumerate(self._bounds)]

@@ -76,11 +76,11 @@ class Listing:
         async with aclosing(self._lots()) as lots:
             async for lot in lots:
                 letters = await self._selected(lot)
-                not_letter_count += sum(isinstance(one, NotALetter) for one in lot)
-                for one in letters:
-                    kind = _Kind(one.source.topic, one.group, one.reason)
-                    counts = kinds.setdefault(kind, _Counts(one.timestamp_ms, one.timestamp_ms))
-                    counts.add(one, is_redriven=self._redriven.has(one.partition, one.offset))
+                not_letter_count += sum(isinstance(record, NotALetter) for record in lot)
+                for letter in letters:
+                    kind = _Kind(letter.source.topic, letter.group, letter.reason)
+                    counts = kinds.setdefault(kind, _Counts(letter.timestamp_ms, letter.timestamp_ms))
+                    counts.add(letter, is_redriven=self._redriven.has(letter.partition, letter.offset))
         rows = [_counts_row(kind, counts) for kind, counts in sorted(kinds.items())]
         printer.table(rows, _COLUMNS)
         if not_letter_count:
@@ -102,9 +102,9 @@ class Listing:
         lot: list[Letter | NotALetter] = []
         skipped = self._redriven if self._is_waiting else None
         async with aclosing(self._letters.read(self._selection, skipped)) as found:
-            async for one in found:
-                if skipped is None or not skipped.has(one.partition, one.offset):
-                    lot.append(one)
+            async for record in found:
+                if skipped is None or not skipped.has(record.partition, record.offset):
+                    lot.append(record)
                 if len(lot) == LETTERS_AT_ONCE:
                     yield lot
                     lot = []
@@ -114,12 +114,12 @@ class Listing:
     async def _selected(self, lot: Sequence[Letter | NotALetter]) -> list[Letter]:
         """The letters of a lot that pass the whole selection; records are read only if it has a key."""
         if self._selection.key is None:
-            return [one for one in lot if isinstance(one, Letter)]
+            return [letter for letter in lot if isinstance(letter, Letter)]
         return [letter for letter, _ in await self._contents(lot)]
 
     async def _contents(self, lot: Sequence[Letter | NotALetter]) -> list[tuple[Letter, Content | Missing]]:
         """The letters of a lot that pass the whole selection, with their records."""
-        contents = await self._sources.contents([one for one in lot if isinstance(one, Letter)])
+        contents = await self._sources.contents([letter for letter in lot if isinstance(letter, Letter)])
         if self._selection.key is None:
             return contents
         return [
@@ -130,15 +130,17 @@ class Listing:
 
     async def _rows(self, lot: Sequence[Letter | NotALetter]) -> list[Row]:
         topic = self._letters.topic.name
-        contents = {(one.partition, one.offset): content for one, content in await self._contents(lot)}
+        contents = {
+            (letter.partition, letter.offset): content for letter, content in await self._contents(lot)
+        }
         rows: list[Row] = []
-        for one in lot:
-            content = contents.get((one.partition, one.offset))
-            if isinstance(one, NotALetter):
-                rows.append({"type": "not_a_letter", "topic": topic, **one._asdict()})
+        for record in lot:
+            content = contents.get((record.partition, record.offset))
+            if isinstance(record, NotALetter):
+                rows.append({"type": "not_a_letter", "topic": topic, **record._asdict()})
             elif content is not None:
-                is_redriven = self._redriven.has(one.partition, one.offset)
-                rows.append(_letter_row(topic, one, content, is_redriven=is_redriven))
+                is_redriven = self._redriven.has(record.partition, record.offset)
+                rows.append(_letter_row(topic, record, content, is_redriven=is_redriven))
         return rows
 
 

@@ -71,7 +71,7 @@ class RedrivenOffsets:
             if page not in changed:
                 changed[page] = OffsetSet(self._pages.get(page, ()))
             changed[page].add(offset, offset)
-        return [JournalRecord(_encode_key(page), _encode_value(one)) for page, one in changed.items()]
+        return [JournalRecord(_encode_key(page), _encode_value(offsets)) for page, offsets in changed.items()]
 
     def outdated(self, start_offsets: Mapping[int, int]) -> list[JournalRecord]:
         """Tombstones of pages without letters; `start_offsets` has the first letter of each partition."""

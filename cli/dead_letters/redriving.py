@@ -109,10 +109,11 @@ class Writer:
 
     async def write(self, batch: Sequence[Ready]) -> None:
         """One transaction. Raises `ConsumerError`."""
-        letters = [(one.letter.partition, one.letter.offset) for one in batch]
+        letters = [(ready.letter.partition, ready.letter.offset) for ready in batch]
         pages = [*self._outdated, *self._redriven.plan(letters)]
         async with self._producer.transaction():
-            sent = [await self._send(one) for one in batch] + [await self._remember(page) for page in pages]
+            sent = [await self._send(ready) for ready in batch]
+            sent += [await self._remember(page) for page in pages]
             await asyncio.gather(*sent)
         for page in pages:
             self._redriven.replay(page)
@@ -205,12 +206,12 @@ class Redriving:
         skipped = None if self._plan.again else self._redriven
         batch: list[Letter] = []
         async with aclosing(self._letters.read(self._plan.selection, skipped)) as letters:
-            async for one in letters:
-                if isinstance(one, NotALetter):
+            async for record in letters:
+                if isinstance(record, NotALetter):
                     self._tally.not_letters += 1
-                    self._on_not_redriven(NotRedriven(one, f"it is not a dead letter: {one.reason}"))
-                elif skipped is None or not skipped.has(one.partition, one.offset):
-                    batch.append(one)
+                    self._on_not_redriven(NotRedriven(record, f"it is not a dead letter: {record.reason}"))
+                elif skipped is None or not skipped.has(record.partition, record.offset):
+                    batch.append(record)
                 if len(batch) == letters_max:
                     yield batch
                     batch = []
@@ -251,8 +252,8 @@ class Redriving:
                 if isinstance(cause, BrokerError | ProduceError) and cause.code in _FENCED:
                     raise OvertakenError(topic) from error
                 raise BatchError(topic, ready, cause) from error
-        for one in ready:
-            if one.content.origin is Origin.SOURCE:
+        for redriven in ready:
+            if redriven.content.origin is Origin.SOURCE:
                 self._tally.from_source += 1
             else:
                 self._tally.from_copy += 1

@@ -85,9 +85,9 @@ async def redrive(
                 with progress("looking at letters", letters.offset_count(plan.selection)) as steps:
                     bar = _Bar(steps, letters)
 
-                    def report(one: NotRedriven) -> None:
+                    def report(not_redriven: NotRedriven) -> None:
                         steps.hide()
-                        printer.row(_not_redriven_row(place.topic_name, one))
+                        printer.row(_not_redriven_row(place.topic_name, not_redriven))
 
                     async with _writer(session, letters, place, dry_run=dry_run) as (redriven, writer):
                         redriving = Redriving(
@@ -125,7 +125,7 @@ async def _writer(
     topic = await journal.find_or_create_journal(session, journal.journal_name(place.topic_name))
     transactional_id = TRANSACTIONAL_ID_PREFIX + place.topic_name
     producer = Producer(
-        [str(one) for one in place.addresses],
+        [str(address) for address in place.addresses],
         client_id=CLIENT_ID,
         security=place.security,
         transactional_id=transactional_id,
@@ -163,8 +163,8 @@ async def _redriven(session: Session, letters: LetterLog) -> RedrivenOffsets:
     return redriven
 
 
-def _not_redriven_row(topic: str, one: NotRedriven) -> Row:
-    letter = one.letter
+def _not_redriven_row(topic: str, not_redriven: NotRedriven) -> Row:
+    letter = not_redriven.letter
     source = letter.source if isinstance(letter, Letter) else None
     return {
         "type": "not_redriven",
@@ -174,7 +174,7 @@ def _not_redriven_row(topic: str, one: NotRedriven) -> Row:
         "source_topic": None if source is None else source.topic,
         "source_partition": None if source is None else source.partition,
         "source_offset": None if source is None else source.offset,
-        "reason": one.reason,
+        "reason": not_redriven.reason,
     }
 
 

@@ -33,24 +33,24 @@ class Selection:
     key: bytes | None = None
     """The key of the record. It is known only with the record."""
 
-    def matches(self, one: Letter | NotALetter) -> bool:
+    def matches(self, record: Letter | NotALetter) -> bool:
         """Whether a letter passes all filters except that of the key.
 
         A record that is no letter has no source topic, group, reason and key to select it by.
         """
-        if isinstance(one, NotALetter):
+        if isinstance(record, NotALetter):
             matches = (self.source_topic, self.group, self.reason, self.key) == (None, None, None, None)
         else:
             matches = (
-                (self.source_topic is None or one.source.topic == self.source_topic)
-                and (self.group is None or one.group == self.group)
-                and (self.reason is None or self.reason.casefold() in one.reason.casefold())
+                (self.source_topic is None or record.source.topic == self.source_topic)
+                and (self.group is None or record.group == self.group)
+                and (self.reason is None or self.reason.casefold() in record.reason.casefold())
             )
         return (
             matches
-            and (self.since_ms is None or one.timestamp_ms >= self.since_ms)
-            and (self.until_ms is None or one.timestamp_ms < self.until_ms)
-            and self._has_offset(one.partition, one.offset)
+            and (self.since_ms is None or record.timestamp_ms >= self.since_ms)
+            and (self.until_ms is None or record.timestamp_ms < self.until_ms)
+            and self._has_offset(record.partition, record.offset)
         )
 
     def matches_key(self, key: bytes | None) -> bool:
@@ -61,15 +61,18 @@ class Selection:
         """The offsets of a partition to look at, of those from `start_offset` to `end_offset`, exclusive."""
         if not self.offsets:
             return range(start_offset, end_offset)
-        here = [one for one in self.offsets if one.partition in (None, partition)]
-        first = min((one.first_offset for one in here), default=end_offset)
-        last = max((one.last_offset for one in here), default=start_offset - 1)
+        here = [
+            letter_offsets for letter_offsets in self.offsets if letter_offsets.partition in (None, partition)
+        ]
+        first = min((letter_offsets.first_offset for letter_offsets in here), default=end_offset)
+        last = max((letter_offsets.last_offset for letter_offsets in here), default=start_offset - 1)
         return range(max(first, start_offset), min(last + 1, end_offset))
 
     def _has_offset(self, partition: int, offset: int) -> bool:
         return not self.offsets or any(
-            one.partition in (None, partition) and one.first_offset <= offset <= one.last_offset
-            for one in self.offsets
+            letter_offsets.partition in (None, partition)
+            and letter_offsets.first_offset <= offset <= letter_offsets.last_offset
+            for letter_offsets in self.offsets
         )
 
 
@@ -78,7 +81,8 @@ def parse_offsets(text: str) -> LetterOffsets:
     partition, colon, rest = text.rpartition(":")
     first, dash, last = rest.partition("-")
     numbers = [first, last or first] + ([partition] if colon else [])
-    is_well_formed = all(one.isascii() and one.isdecimal() for one in numbers) and bool(last) == bool(dash)
+    are_numbers = all(number.isascii() and number.isdecimal() for number in numbers)
+    is_well_formed = are_numbers and bool(last) == bool(dash)
     if not is_well_formed or int(first) > int(last or first):
         raise ValueError(
             f"{text!r} is not [PARTITION:]FIRST[-LAST], such as 17, 17-40 or 2:17-40, offsets of letters"

@@ -53,7 +53,7 @@ class Session:
         """By partition, the bounds of the records to read."""
         starts = await self.topics.offsets(topic.partitions, EARLIEST)
         ends = await self.topics.offsets(topic.partitions, LATEST, isolation)
-        return [Bounds(starts[one] or 0, ends[one] or 0) for one in topic.partitions]
+        return [Bounds(starts[partition] or 0, ends[partition] or 0) for partition in topic.partitions]
 
     async def read(
         self, topic: Topic, partition: int, ranges: Sequence[tuple[int, int]], isolation: Isolation
@@ -64,8 +64,8 @@ class Session:
         """
         place, name = TopicIdPartition(topic.topic_id, partition), TopicPartition(topic.name, partition)
         async with aclosing(read_records(self._readers[isolation], name, place, ranges)) as records:
-            async for one in records:
-                yield Record(one.offset, one.timestamp_ms, one.key, one.value, one.headers)
+            async for record in records:
+                yield Record(record.offset, record.timestamp_ms, record.key, record.value, record.headers)
 
 
 @asynccontextmanager

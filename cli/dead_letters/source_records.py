@@ -42,8 +42,8 @@ class SourceRecords:
 
     async def contents(self, letters: Sequence[Letter]) -> list[tuple[Letter, Content | Missing]]:
         """Each letter with its record. Raises `ConsumerError`."""
-        found = await self.read({one.source for one in letters})
-        return [(one, content_of(one, found[one.source])) for one in letters]
+        found = await self.read({letter.source for letter in letters})
+        return [(letter, content_of(letter, found[letter.source])) for letter in letters]
 
     async def read(self, positions: Collection[SourcePosition]) -> dict[SourcePosition, Record | Missing]:
         """The record at each position, or the reason why there is none. Raises `ConsumerError`."""
@@ -58,7 +58,8 @@ class SourceRecords:
             else:
                 records = await self._read_partition(topic, partition, offsets)
             found.update(
-                (SourcePosition(topic_name, partition, one), records.get(one, NO_RECORD)) for one in offsets
+                (SourcePosition(topic_name, partition, offset), records.get(offset, NO_RECORD))
+                for offset in offsets
             )
         return found
 
@@ -71,7 +72,7 @@ class SourceRecords:
         records: dict[int, Record | Missing] = {}
         try:
             bounds = await self._bounds(TopicIdPartition(topic.topic_id, partition))
-            held = OffsetSet((one, one) for one in sorted(offsets) if one in range(*bounds))
+            held = OffsetSet((offset, offset) for offset in sorted(offsets) if offset in range(*bounds))
             if not len(held):
                 return {}
             reading = self._session.read(topic, partition, list(held), Isolation.READ_UNCOMMITTED)

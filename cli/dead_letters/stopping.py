@@ -41,13 +41,13 @@ def stop_wish() -> Generator[StopWish]:
     assert task is not None, "called in a task"
     wish = StopWish(task)
     signals = (signal.SIGINT, signal.SIGTERM)
-    for one in signals:
-        loop.add_signal_handler(one, wish.note)
+    for signal_number in signals:
+        loop.add_signal_handler(signal_number, wish.note)
     try:
         yield wish
     except asyncio.CancelledError:
         if not wish.is_asked:
             raise
     finally:
-        for one in signals:
-            loop.remove_signal_handler(one)
+        for signal_number in signals:
+            loop.remove_signal_handler(signal_number)

@@ -69,13 +69,13 @@ async def _committed(coordinators: Coordinators, group_id: str) -> dict[TopicIdP
     request = OffsetFetchRequest(groups=(asked,), require_stable=False)
     response = await coordinators.ask(group_id, FETCH_RANGES, request, _fetch_error)
     return {
-        TopicIdPartition(topic.topic_id, one.partition_index): _Committed(
-            one.committed_offset, unpack_ranges(one.ranges or b"")
+        TopicIdPartition(topic.topic_id, partition.partition_index): _Committed(
+            partition.committed_offset, unpack_ranges(partition.ranges or b"")
         )
         for group in response.groups
         for topic in group.topics
-        for one in topic.partitions
-        if topic.topic_id is not None and one.committed_offset >= 0
+        for partition in topic.partitions
+        if topic.topic_id is not None and partition.committed_offset >= 0
     }
 
 
@@ -91,20 +91,20 @@ async def _report(
     sharers: dict[TopicIdPartition, list[Sharer]] = defaultdict(list)
     for partition, sharer in _sharers(described):
         sharers[partition].append(sharer)
-    partitions = [one for one in {*committed, *sharers} if one.topic_id in names]
+    partitions = [partition for partition in {*committed, *sharers} if partition.topic_id in names]
     ends = await topics.offsets(partitions, LATEST)
     reports = [
         PartitionReport(
-            names[one.topic_id],
-            one.partition,
-            committed[one].offset if one in committed else None,
-            ends[one] or 0,
-            committed[one].ranges if one in committed else (),
-            sorted(sharers[one], key=lambda sharer: sharer.hashes),
+            names[partition.topic_id],
+            partition.partition,
+            committed[partition].offset if partition in committed else None,
+            ends[partition] or 0,
+            committed[partition].ranges if partition in committed else (),
+            sorted(sharers[partition], key=lambda sharer: sharer.hashes),
         )
-        for one in partitions
+        for partition in partitions
     ]
-    reports.sort(key=lambda one: (one.topic, one.partition))
+    reports.sort(key=lambda report: (report.topic, report.partition))
     state = _NOT_A_CONSUMER_GROUP if described is None else described.group_state
     return GroupReport(group_id, state, reports)
 

@@ -82,15 +82,21 @@ def print_report(report: GroupReport, printer: Printer, *, with_ranges: bool) ->
     group: Row = {"type": "group", "group": report.group_id, "state": report.state}
     if printer.as_json:
         printer.row(group)
-        for one in report.partitions:
-            more = {"group": report.group_id, "ranges": one.ranges, "sharers": _sharer_rows(one)}
-            printer.row({**_partition_row(one), **more})
+        for partition in report.partitions:
+            more = {"group": report.group_id, "ranges": partition.ranges, "sharers": _sharer_rows(partition)}
+            printer.row({**_partition_row(partition), **more})
         return
     printer.text(f"{report.group_id}  ({report.state})")
-    printer.table([_partition_row(one) for one in report.partitions], _PARTITION_COLUMNS)
-    _print_rows(printer, [row for one in report.partitions for row in _sharer_rows(one)], _SHARER_COLUMNS)
+    printer.table([_partition_row(partition) for partition in report.partitions], _PARTITION_COLUMNS)
+    _print_rows(
+        printer, [row for partition in report.partitions for row in _sharer_rows(partition)], _SHARER_COLUMNS
+    )
     if with_ranges:
-        _print_rows(printer, [row for one in report.partitions for row in _range_rows(one)], _RANGE_COLUMNS)
+        _print_rows(
+            printer,
+            [row for partition in report.partitions for row in _range_rows(partition)],
+            _RANGE_COLUMNS,
+        )
 
 
 def _print_rows(printer: Printer, rows: Sequence[Row], columns: Mapping[str, str]) -> None:
@@ -100,17 +106,17 @@ def _print_rows(printer: Printer, rows: Sequence[Row], columns: Mapping[str, str
         printer.table(rows, columns)
 
 
-def _partition_row(one: PartitionReport) -> Row:
+def _partition_row(partition: PartitionReport) -> Row:
     return {
         "type": "partition",
-        "topic": one.topic,
-        "partition": one.partition,
-        "stable_offset": one.stable_offset,
-        "committed_offset": one.committed_offset,
-        "end_offset": one.end_offset,
-        "lag": one.lag,
-        "range_count": len(one.ranges),
-        "sharer_count": len(one.sharers),
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "stable_offset": partition.stable_offset,
+        "committed_offset": partition.committed_offset,
+        "end_offset": partition.end_offset,
+        "lag": partition.lag,
+        "range_count": len(partition.ranges),
+        "sharer_count": len(partition.sharers),
     }
 
 
@@ -119,18 +125,18 @@ def _sharer_rows(partition: PartitionReport) -> list[Row]:
         {
             "topic": partition.topic,
             "partition": partition.partition,
-            "first_hash": one.hashes.first_hash,
-            "last_hash": one.hashes.last_hash,
-            "member_id": one.member_id,
-            "client_id": one.client_id,
-            "host": one.host,
+            "first_hash": sharer.hashes.first_hash,
+            "last_hash": sharer.hashes.last_hash,
+            "member_id": sharer.member_id,
+            "client_id": sharer.client_id,
+            "host": sharer.host,
         }
-        for one in partition.sharers
+        for sharer in partition.sharers
     ]
 
 
 def _range_rows(partition: PartitionReport) -> list[Row]:
     return [
-        {"topic": partition.topic, "partition": partition.partition, **one._asdict()}
-        for one in partition.ranges
+        {"topic": partition.topic, "partition": partition.partition, **offset_range._asdict()}
+        for offset_range in partition.ranges
     ]

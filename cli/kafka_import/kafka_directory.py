@@ -118,7 +118,9 @@ class KafkaDirectory:
     def partitions_of(self, name: str) -> list[int]:
         """The partitions of one of Kafka's internal topics, ascending; empty if there is no such topic."""
         topics = self.metadata.topics.values()
-        return [one for topic in topics if topic.name == name for one in sorted(topic.leader_epochs)]
+        return [
+            partition for topic in topics if topic.name == name for partition in sorted(topic.leader_epochs)
+        ]
 
     def _read_metadata(self) -> KafkaMetadata:
         directory = self.partition_directory(METADATA_TOPIC, 0)

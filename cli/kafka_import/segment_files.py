@@ -53,20 +53,20 @@ def add_share_indexes(directory: Path) -> None:
 
 def set_aside(path: Path) -> None:
     """Renames Kafka's internal topics, and removes their replacements from an interrupted import."""
-    for one in sorted(path.iterdir()):
-        key = parse_directory_name(one.name)
-        is_kafkas = one.name == BOOTSTRAP_FILE or (
+    for entry in sorted(path.iterdir()):
+        key = parse_directory_name(entry.name)
+        is_kafkas = entry.name == BOOTSTRAP_FILE or (
             key is not None and (is_internal(key.topic) or key.topic == METADATA_TOPIC)
         )
         if not is_kafkas:
             continue
-        aside = path / f"{one.name}{SET_ASIDE_SUFFIX}"
+        aside = path / f"{entry.name}{SET_ASIDE_SUFFIX}"
         if not aside.exists():
-            one.rename(aside)
-        elif one.is_dir():
-            shutil.rmtree(one)
+            entry.rename(aside)
+        elif entry.is_dir():
+            shutil.rmtree(entry)
         else:
-            one.unlink()
+            entry.unlink()
     sync(path)
 
 

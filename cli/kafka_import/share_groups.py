@@ -128,10 +128,10 @@ def _imported(value: ShareGroupValue, incarnation: int, topic_ids: set[UUID]) ->
         case ShareGroupStatePartitionMetadataValue():
             return ShareGroupStatePartitionMetadataValue(
                 initializing_topics=tuple(
-                    one for one in value.initializing_topics if one.topic_id in topic_ids
+                    topic for topic in value.initializing_topics if topic.topic_id in topic_ids
                 ),
                 initialized_topics=tuple(
-                    one for one in value.initialized_topics if one.topic_id in topic_ids
+                    topic for topic in value.initialized_topics if topic.topic_id in topic_ids
                 ),
                 deleting_topics=(),
             )

@@ -50,7 +50,7 @@ def read_transactions(directory: KafkaDirectory) -> list[FoundTransaction]:
             newest.pop(transactional_id, None)
             if record.value is not None:
                 newest[transactional_id] = record.key, record.value
-    return [FoundTransaction(*one) for one in sorted(newest.items(), key=lambda one: one[0])]
+    return [FoundTransaction(transactional_id, record) for transactional_id, record in sorted(newest.items())]
 
 
 def read_pending_offsets(directory: KafkaDirectory) -> list[PendingOffsets]:

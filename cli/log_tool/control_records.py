@@ -34,8 +34,8 @@ def read_control_record(batch: Buffer) -> ControlRecord:
 def runs_of(controls: Iterable[ControlRecord]) -> ControlRuns:
     """The runs of control offsets; records that are out of order are skipped."""
     runs, next_offset = ControlRuns(), 0
-    for one in controls:
-        if next_offset <= one.offset <= one.last_offset:
-            runs.append(one.offset, one.last_offset)
-            next_offset = one.last_offset + 1
+    for control in controls:
+        if next_offset <= control.offset <= control.last_offset:
+            runs.append(control.offset, control.last_offset)
+            next_offset = control.last_offset + 1
     return runs

@@ -71,9 +71,9 @@ def _describe_partition(partition: PartitionFiles, printer: Printer) -> None:
         _read_segment(partition, segment, described)
     control_runs = runs_of(described.controls)
     history = ShareHistory(control_runs)
-    for one in described.controls:
-        if one.record is not None:
-            for _ in history.take(one.offset, one.record, one.size_bytes):
+    for control in described.controls:
+        if control.record is not None:
+            for _ in history.take(control.offset, control.record, control.size_bytes):
                 described.damage_count += 1
     row = _partition_row(partition, described, history, control_runs)
     _print_heading(partition, row, printer)
@@ -89,15 +89,18 @@ def _read_segment(partition: PartitionFiles, segment: SegmentFiles, described: _
         controls = list(_indexed_controls(file, indexes, known_position, described))
         newest_ms = indexes.times.last_entry()[0]
         end_offset = partition.end_offset(segment)
-        for one in scan(segment, file, indexes, known_position, end_offset=end_offset):
-            if isinstance(one, Damage):
+        for scanned in scan(segment, file, indexes, known_position, end_offset=end_offset):
+            if isinstance(scanned, Damage):
                 described.damage_count += 1
                 continue
-            described.log_end_offset = one.header.last_offset + 1
-            if may_be_share_state(one.header) and read_control_batch(one.data, one.header) is not None:
-                controls.append(read_control_record(one.data))
+            described.log_end_offset = scanned.header.last_offset + 1
+            if (
+                may_be_share_state(scanned.header)
+                and read_control_batch(scanned.data, scanned.header) is not None
+            ):
+                controls.append(read_control_record(scanned.data))
             else:
-                newest_ms = max(newest_ms, one.header.max_timestamp_ms)
+                newest_ms = max(newest_ms, scanned.header.max_timestamp_ms)
     described.controls += controls
     described.segments.append(
         {
@@ -105,7 +108,7 @@ def _read_segment(partition: PartitionFiles, segment: SegmentFiles, described: _
             "file": partition.named(segment.log_path.name),
             "base_offset": segment.base_offset,
             "size_bytes": file.size_bytes,
-            "control_bytes": sum(one.size_bytes for one in controls),
+            "control_bytes": sum(control.size_bytes for control in controls),
             "max_timestamp_ms": newest_ms,
         }
     )
@@ -141,7 +144,7 @@ def _partition_row(
         "recovery_point": partition.recovery_point,
         "earliest_share_offset": described.log_end_offset if earliest is None else earliest,
         "size_bytes": sum(_number(row["size_bytes"]) for row in described.segments),
-        "control_bytes": sum(one.size_bytes for one in described.controls),
+        "control_bytes": sum(control.size_bytes for control in described.controls),
         "leader_epochs": [
             {"leader_epoch": leader_epoch, "start_offset": offset}
             for leader_epoch, offset in _leader_epochs(partition)
@@ -234,13 +237,13 @@ def _in_flight(group: GroupHistory) -> list[dict[str, Value]]:
     assert group.image is not None
     return [
         {
-            "base_offset": one.base_offset,
-            "last_offset": one.last_offset,
-            "state": one.state.name.lower(),
-            "delivery_count": one.delivery_count,
-            **condition_fields(one.condition),
+            "base_offset": state_range.base_offset,
+            "last_offset": state_range.last_offset,
+            "state": state_range.state.name.lower(),
+            "delivery_count": state_range.delivery_count,
+            **condition_fields(state_range.condition),
         }
-        for one in group.image.ranges
+        for state_range in group.image.ranges
     ]
 
 

@@ -85,7 +85,8 @@ def _without_share_state() -> _SortOut:
             return None
         left, dropped = found
         return left, [
-            _Damaged(one.damage, one.content, one.first_offset, one.last_offset + 1) for one in dropped
+            _Damaged(state.damage, state.content, state.first_offset, state.last_offset + 1)
+            for state in dropped
         ]
 
     return sort_out
@@ -105,10 +106,10 @@ def _mend(
     if sorted_out is None:
         return 0
     good, damaged = sorted_out
-    for one in damaged:
-        kept = _kept_path(segment, one)
-        replace_whole(filesystem, str(kept), one.content)
-        _tell(partition, segment, one, kept, printer)
+    for damaged_range in damaged:
+        kept = _kept_path(segment, damaged_range)
+        replace_whole(filesystem, str(kept), damaged_range.content)
+        _tell(partition, segment, damaged_range, kept, printer)
     if damaged:
         replace_whole(filesystem, str(segment.log_path), good)
     for path in segment.index_paths:
@@ -117,13 +118,15 @@ def _mend(
     return len(damaged)
 
 
-def _kept_path(segment: SegmentFiles, one: _Damaged) -> Path:
+def _kept_path(segment: SegmentFiles, damaged_range: _Damaged) -> Path:
     """The file for the removed bytes. It never replaces other bytes of an earlier run, because positions
     change with each run. After a crash the bytes are the same, and so is the file.
     """
-    first = segment.log_path.with_name(f"{segment.log_path.name}{_KEPT_SUFFIX}{one.damage.position}")
+    first = segment.log_path.with_name(
+        f"{segment.log_path.name}{_KEPT_SUFFIX}{damaged_range.damage.position}"
+    )
     path, number = first, 1
-    while read_if_there(path) not in (None, one.content):
+    while read_if_there(path) not in (None, damaged_range.content):
         number += 1
         path = first.with_name(f"{first.name}-{number}")
     return path
@@ -138,24 +141,24 @@ def _sorted_out(segment: SegmentFiles, end_offset: int | None) -> tuple[bytes, S
     is_behind_damage = False
     next_offset = segment.base_offset
     with opened(segment.log_path) as file:
-        for one in scan(segment, file, read_indexes(segment), end_offset=end_offset):
-            if isinstance(one, Damage):
-                content = file.read(one.position, one.end - one.position)
-                damaged.append(_Damaged(one, content, next_offset, end_offset))
+        for scanned in scan(segment, file, read_indexes(segment), end_offset=end_offset):
+            if isinstance(scanned, Damage):
+                content = file.read(scanned.position, scanned.end - scanned.position)
+                damaged.append(_Damaged(scanned, content, next_offset, end_offset))
                 is_behind_damage = True
                 continue
             if is_behind_damage:
-                damaged[-1] = damaged[-1]._replace(lost_to=one.header.base_offset)
+                damaged[-1] = damaged[-1]._replace(lost_to=scanned.header.base_offset)
                 is_behind_damage = False
-            good += one.data
-            next_offset = one.header.last_offset + 1
+            good += scanned.data
+            next_offset = scanned.header.last_offset + 1
     return bytes(good), damaged
 
 
 def _tell(
-    partition: PartitionFiles, segment: SegmentFiles, one: _Damaged, kept: Path, printer: Printer
+    partition: PartitionFiles, segment: SegmentFiles, damaged_range: _Damaged, kept: Path, printer: Printer
 ) -> None:
-    damage, _, lost_from, lost_to = one
+    damage, _, lost_from, lost_to = damaged_range
     file = partition.named(segment.log_path.name)
     if printer.as_json:
         printer.row(

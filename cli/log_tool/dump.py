@@ -82,15 +82,17 @@ def _dump_segment(
     with opened(segment.log_path) as file:
         name = partition.named(segment.log_path.name)
         printer.heading({"type": "segment", "file": name, "size_bytes": file.size_bytes})
-        for one in scan(segment, file, indexes, end_offset=partition.end_offset(segment)):
-            if isinstance(one, Damage):
+        for scanned in scan(segment, file, indexes, end_offset=partition.end_offset(segment)):
+            if isinstance(scanned, Damage):
                 if options.group_id is None:
-                    printer.row(damage_row(one))
+                    printer.row(damage_row(scanned))
             elif options.group_id is not None:
-                _dump_batch_of_group(partition.topic, one, printer, options, groups)
-            elif options.takes(one.header.base_offset, one.header.last_offset):
-                rows = _rows_of(partition.topic, one) if options.records or one.header.is_control else []
-                _print_batch(one, rows, printer)
+                _dump_batch_of_group(partition.topic, scanned, printer, options, groups)
+            elif options.takes(scanned.header.base_offset, scanned.header.last_offset):
+                rows = (
+                    _rows_of(partition.topic, scanned) if options.records or scanned.header.is_control else []
+                )
+                _print_batch(scanned, rows, printer)
     if options.indexes and not options.is_partial:
         _dump_indexes(partition, segment, indexes, printer)
 

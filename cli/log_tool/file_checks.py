@@ -120,7 +120,9 @@ def _compare_heads(told: Mapping[str, int], heads: Mapping[str, int], name: str)
 
 
 def _check_metadata_snapshots(log: LogSoFar) -> Iterator[Finding]:
-    ids = sorted(filter(None, map(parse_snapshot_name, log.partition.names)), key=lambda one: one.age)
+    ids = sorted(
+        filter(None, map(parse_snapshot_name, log.partition.names)), key=lambda snapshot_id: snapshot_id.age
+    )
     for snapshot_id in ids:
         name = log.partition.named(snapshot_id.file_name)
         try:

@@ -125,7 +125,7 @@ def find_place(text: str) -> Place:
 
 
 def _directory(path: Path) -> Place:
-    names = sorted(one.name for one in path.iterdir())
+    names = sorted(entry.name for entry in path.iterdir())
     if any(_is_segment(name) for name in names):
         return Place([_partition(path)])
     partitions = [name for name in names if parse_directory_name(name) and _holds_segments(path / name)]
@@ -140,7 +140,7 @@ def _partition(
     path: Path, checkpoints: _Checkpoints | None = None, only: Path | None = None
 ) -> PartitionFiles:
     checkpoints = checkpoints or _read_checkpoints(path.parent)
-    names = [] if only else sorted(one.name for one in path.iterdir())
+    names = [] if only else sorted(entry.name for entry in path.iterdir())
     logs = [only] if only else [path / name for name in names if _is_segment(name)]
     key = parse_directory_name(path.name)
     topic = path.name if key is None else key.topic
@@ -173,7 +173,7 @@ def _read_checkpoints(data_directory: Path) -> _Checkpoints:
 
 
 def _holds_segments(path: Path) -> bool:
-    return path.is_dir() and any(_is_segment(one.name) for one in path.iterdir())
+    return path.is_dir() and any(_is_segment(entry.name) for entry in path.iterdir())
 
 
 def _is_segment(name: str) -> bool:

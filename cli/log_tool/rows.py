@@ -120,7 +120,7 @@ def _share_state_fields(record: Record) -> dict[str, Value] | None:
     decoded = decode_share_state_record(record.key or b"", record.value)
     if fields is None or decoded is None or decoded[1] is None:
         return fields
-    batches = [_batch_fields(one) for one in decoded[1].state_batches]
+    batches = [_batch_fields(batch) for batch in decoded[1].state_batches]
     return {**fields, "value": {**cast("dict[str, Value]", fields["value"]), "state_batches": batches}}
 
 
@@ -173,7 +173,7 @@ def share_row(offset: int, record: ShareCheckpoint | ShareDelta) -> Row:
     else:
         row["back_offset"] = record.back_offset
     row["decided_at_ms"] = record.decided_at_ms
-    row["states"] = [state_fields(one) for one in record.states]
+    row["states"] = [state_fields(state_range) for state_range in record.states]
     return row
 
 
@@ -225,9 +225,9 @@ def _fields(record: Any) -> dict[str, Value]:
 def _plain(value: Any) -> Any:
     """The value with only types that JSON can represent."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in cast("dict[str, Any]", value).items()}
+        return {key: _plain(entry) for key, entry in cast("dict[str, Any]", value).items()}
     if isinstance(value, tuple | list):
-        return [_plain(one) for one in cast("Sequence[Any]", value)]
+        return [_plain(entry) for entry in cast("Sequence[Any]", value)]
     if isinstance(value, UUID):
         return encode_id(value)
     if isinstance(value, bytes):

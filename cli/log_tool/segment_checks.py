@@ -47,15 +47,15 @@ class _SegmentCheck:
         damage: Finding | None = None
         with opened(segment.log_path) as file:
             end_offset = log.partition.end_offset(segment)
-            for one in scan(segment, file, self._indexes, end_offset=end_offset):
-                if isinstance(one, Damage):
-                    damage = self._damage(one, file.size_bytes)
+            for scanned in scan(segment, file, self._indexes, end_offset=end_offset):
+                if isinstance(scanned, Damage):
+                    damage = self._damage(scanned, file.size_bytes)
                     continue
                 if damage is not None:
-                    again = f"; good again from offset {one.header.base_offset} on"
+                    again = f"; good again from offset {scanned.header.base_offset} on"
                     yield damage._replace(message=damage.message + again)
                     damage = None
-                yield from self._check_batch(one)
+                yield from self._check_batch(scanned)
         if damage is not None:
             yield damage
         yield from self._offset_entries.rest()

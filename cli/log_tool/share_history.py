@@ -58,7 +58,7 @@ class ShareHistory:
     @property
     def earliest_checkpoint_offset(self) -> int | None:
         """The least checkpoint offset of a live group (ESO); None without any."""
-        return min((one.checkpoint_offset for one in self.groups.values() if one.is_live), default=None)
+        return min((group.checkpoint_offset for group in self.groups.values() if group.is_live), default=None)
 
     def _take_checkpoint(
         self, group: GroupHistory, offset: int, checkpoint: ShareCheckpoint
@@ -124,22 +124,22 @@ def _lost(before: ShareStateImage, after: ShareStateImage) -> Iterator[str]:
     """The changes between two states of one state epoch that must never be undone, but are."""
     if after.start_offset < before.start_offset:
         yield f"the start offset goes back from {before.start_offset} to {after.start_offset}"
-    for one in before.ranges:
-        if one.state in _FOLLOWERS:
-            undone = next(_undone(after, one), None)
+    for state_range in before.ranges:
+        if state_range.state in _FOLLOWERS:
+            undone = next(_undone(after, state_range), None)
             if undone is not None:
-                yield f"{undone} was {one.state.name.lower()}, and is no longer"
+                yield f"{undone} was {state_range.state.name.lower()}, and is no longer"
 
 
 def _undone(image: ShareStateImage, was: StateRange) -> Iterator[int]:
     """The first offset of the range whose state may not follow; nothing if there is none."""
     offset = max(was.base_offset, image.start_offset)
-    for one in image.ranges:
-        if one.last_offset < offset or one.base_offset > was.last_offset:
+    for state_range in image.ranges:
+        if state_range.last_offset < offset or state_range.base_offset > was.last_offset:
             continue
-        if one.base_offset > offset or one.state not in _FOLLOWERS[was.state]:
-            yield offset if one.base_offset > offset else max(offset, one.base_offset)
+        if state_range.base_offset > offset or state_range.state not in _FOLLOWERS[was.state]:
+            yield offset if state_range.base_offset > offset else max(offset, state_range.base_offset)
             return
-        offset = one.last_offset + 1
+        offset = state_range.last_offset + 1
     if offset <= was.last_offset and offset >= image.start_offset:
         yield offset

@@ -51,15 +51,15 @@ class ShareStateDropping:
         dropped: list[DroppedState] = []
         indexes = read_indexes(segment)
         with opened(segment.log_path) as file:
-            for one in scan(segment, file, indexes, end_offset=end_offset):
-                if isinstance(one, Damage):
-                    content = file.read(one.position, one.end - one.position)
-                    found = self._in_damage(one, content, indexes)
+            for scanned in scan(segment, file, indexes, end_offset=end_offset):
+                if isinstance(scanned, Damage):
+                    content = file.read(scanned.position, scanned.end - scanned.position)
+                    found = self._in_damage(scanned, content, indexes)
                 else:
-                    content = bytes(one.data)
-                    found = self._in_batch(segment, one)
+                    content = bytes(scanned.data)
+                    found = self._in_batch(segment, scanned)
                 if found is None:
-                    is_data_damaged |= isinstance(one, Damage)
+                    is_data_damaged |= isinstance(scanned, Damage)
                     left += content
                     continue
                 dropped.append(found)
@@ -74,9 +74,9 @@ class ShareStateDropping:
     def _in_damage(self, damage: Damage, content: bytes, indexes: Indexes) -> DroppedState | None:
         """The state to drop if all damaged bytes are share state by the share index; else None."""
         entries = indexes.shares.entries_between(damage.position, damage.end)
-        if not entries or sum(one.length_bytes for one in entries) != len(content):
+        if not entries or sum(entry.length_bytes for entry in entries) != len(content):
             return None
-        self._dropped_offsets.update(one.offset for one in entries)
+        self._dropped_offsets.update(entry.offset for entry in entries)
         last = entries[-1]
         return DroppedState(damage, content, entries[0].offset, last.offset + last.last_offset_delta)
 

@@ -90,7 +90,7 @@ def _check_share_state(log: LogSoFar) -> Iterator[Finding]:
                 )
     high_watermark = max(log.last_data_offset + 1, _log_start_offset(log.partition))
     may_be_cut = _log_start_offset(log.partition) > 0 or any(
-        one.control.record is None for one in log.controls
+        found.control.record is None for found in log.controls
     )
     for group_id, group in history.groups.items():
         name, whose = log.partition.path.name, f"group {group_id!r}: "

@@ -48,7 +48,7 @@ def _top(directory: str) -> Path:
 
 def _file_in_the_way(name: str) -> Path:
     path = Path(name)
-    return next((one for one in (path, *path.parents) if one.is_file()), path)
+    return next((candidate for candidate in (path, *path.parents) if candidate.is_file()), path)
 
 
 def _not_allowed(error: OSError, directory: str) -> str:

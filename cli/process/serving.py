@@ -95,7 +95,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         await server.start()
         http = await open_http(broker, config.http)
         keep_out_of_collections()
-        addresses = ",".join(one.address for one in server.listeners)
+        addresses = ",".join(listener.address for listener in server.listeners)
         with ready_file(options.ready_file, addresses):
             announce(
                 options.log_format,

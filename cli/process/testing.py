@@ -80,7 +80,7 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: Co
         await server.start()
         opened = await port.start(control.host, control.port)
         keep_out_of_collections()
-        addresses = ",".join(one.address for one in server.listeners)
+        addresses = ",".join(listener.address for listener in server.listeners)
         ready = {"bootstrap_servers": addresses, "control": f"http://{_url_host(control.host)}:{opened}"}
         print(json.dumps(ready), flush=True)
         for failed in (broker.failed, server.failed, port.failed):

@@ -23,16 +23,16 @@ from barnabas.storage.topic_partition import TopicPartition
 def find_partition(data_directory: str, topic: str, partition: int) -> PartitionFiles | None:
     """The files of the partition; None if the directory has none. Raises UnreadableError."""
     wanted = TopicPartition(topic, partition)
-    return next((one for one in find_place(data_directory).partitions if one.key == wanted), None)
+    return next((files for files in find_place(data_directory).partitions if files.key == wanted), None)
 
 
 def read_history(partition: PartitionFiles, group_id: str, offset: int) -> Iterator[HistoryStep]:
     """The steps, oldest first; damaged control records are left out. Raises OSError."""
     for segment in partition.segments:
-        for one in _control_records(partition, segment, group_id):
-            if one.record is None or one.record.group_id != group_id:
+        for control in _control_records(partition, segment, group_id):
+            if control.record is None or control.record.group_id != group_id:
                 continue
-            step = history_step(offset, one.offset, one.record)
+            step = history_step(offset, control.offset, control.record)
             if step is not None:
                 yield step
 
@@ -50,8 +50,8 @@ def _control_records(
                     yield read_control_record(file.read(entry.position, entry.length_bytes))
                 except RecordFormatError:
                     continue  # barnabas log verify reports the damage
-        for one in scan(segment, file, indexes, known_position, end_offset=partition.end_offset(segment)):
-            if isinstance(one, Damage) or not may_be_share_state(one.header):
+        for scanned in scan(segment, file, indexes, known_position, end_offset=partition.end_offset(segment)):
+            if isinstance(scanned, Damage) or not may_be_share_state(scanned.header):
                 continue
-            if read_control_batch(one.data, one.header) is not None:
-                yield read_control_record(one.data)
+            if read_control_batch(scanned.data, scanned.header) is not None:
+                yield read_control_record(scanned.data)

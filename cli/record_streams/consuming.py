@@ -94,7 +94,7 @@ async def consume(
         if not follows or count == until.record_count:
             return count
         left = None if until.record_count is None else until.record_count - count
-        ends = {one: bound.end_offset for one, bound in bounds.items()}
+        ends = {partition: bound.end_offset for partition, bound in bounds.items()}
         source = _followed_records(admin, ends, isolation)
         return count + await _print(source, output, kept, until._replace(record_count=left), is_live=True)
 
@@ -171,14 +171,14 @@ async def _bounds(
     ends = await admin.topics.offsets(wanted, LATEST, isolation)
     at = await admin.topics.offsets(wanted, start.at, isolation) if start.at is not None else {}
     bounds: dict[TopicIdPartition, Bounds] = {}
-    for one in wanted:
-        begin, end = begins[one] or 0, ends[one] or 0
-        first = at.get(one)
+    for partition in wanted:
+        begin, end = begins[partition] or 0, ends[partition] or 0
+        first = at.get(partition)
         if start.offset is not None:
             first = start.offset
         elif start.last_count is not None:
             first = end - start.last_count
-        bounds[one] = Bounds(min(max(end if first is None else first, begin), end), end)
+        bounds[partition] = Bounds(min(max(end if first is None else first, begin), end), end)
     return bounds
 
 
@@ -233,7 +233,7 @@ async def _followed_records(
             await arrived.put(error)
 
     # A TaskGroup would raise a group of exceptions in place of a partition's error and of GeneratorExit.
-    tasks = [asyncio.create_task(follow(*one)) for one in positions.items()]
+    tasks = [asyncio.create_task(follow(partition, position)) for partition, position in positions.items()]
     try:
         while True:
             item = await arrived.get()

@@ -58,7 +58,7 @@ class Tally:
 
     @property
     def count(self) -> int:
-        return sum(one.count for one in self.partitions.values())
+        return sum(written.count for written in self.partitions.values())
 
 
 async def produce(

@@ -84,7 +84,7 @@ def _number(entries: Mapping[str, Any], name: str) -> int | None:
 def _headers(entries: Mapping[str, Any]) -> list[Header]:
     given: object = entries.get("headers") or []
     headers = cast("list[object]", given) if isinstance(given, list) else [given]
-    return [_header(one) for one in headers]
+    return [_header(header) for header in headers]
 
 
 def _header(entry: object) -> Header:

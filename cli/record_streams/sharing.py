@@ -95,7 +95,7 @@ async def settle(consumer: BytesConsumer, records: Iterable[BytesRecord], verdic
 
     Raises `AcknowledgeError` if the broker refuses one.
     """
-    held = [one for one in records if one.is_held]
+    held = [record for record in records if record.is_held]
     for record in held:
         verdict.apply(record)
     outcomes: dict[TopicPartition, AcknowledgeError | None] = await consumer.commit()
@@ -107,7 +107,7 @@ async def settle(consumer: BytesConsumer, records: Iterable[BytesRecord], verdic
 
 def print_tally(printer: Printer, group_id: str, settled: Counter[Verdict]) -> None:
     """Print the numbers of acknowledged records: at a terminal, and as JSON."""
-    counts = {one.value: settled[one] for one in Verdict}
+    counts = {verdict.value: settled[verdict] for verdict in Verdict}
     if printer.as_json:
         printer.row({"type": "acknowledged", "group": group_id, **counts})
     elif printer.is_terminal:

@@ -54,7 +54,7 @@ async def _partitions(browser: ShareBrowser, wanted: Wanted) -> list[TopicPartit
     if wanted.topic is not None and wanted.partition is not None:
         return [TopicPartition(wanted.topic, wanted.partition)]
     known = await browser.partitions()
-    return [one for one in known if wanted.topic in (None, one.topic)]
+    return [partition for partition in known if wanted.topic in (None, partition.topic)]
 
 
 async def _print_partition(
@@ -95,8 +95,8 @@ async def _first(found: AsyncGenerator[T], limit: int) -> tuple[list[T], T | Non
     """The first ones, and the one behind them."""
     taken: list[T] = []
     async with aclosing(found) as rest:
-        async for one in rest:
+        async for entry in rest:
             if len(taken) == limit:
-                return taken, one
-            taken.append(one)
+                return taken, entry
+            taken.append(entry)
     return taken, None

@@ -49,13 +49,19 @@ def print_progress(printer: Printer, partition: TopicPartition, progress: GroupP
 
 def print_ranges(printer: Printer, ranges: Sequence[RecordRange]) -> None:
     if printer.as_json:
-        for one in ranges:
-            offsets = {"first_offset": one.first_offset, "last_offset": one.last_offset}
+        for record_range in ranges:
+            offsets = {"first_offset": record_range.first_offset, "last_offset": record_range.last_offset}
             printer.row(
-                {"type": "range", "topic": one.topic, "partition": one.partition, **offsets, **_state(one)}
+                {
+                    "type": "range",
+                    "topic": record_range.topic,
+                    "partition": record_range.partition,
+                    **offsets,
+                    **_state(record_range),
+                }
             )
     else:
-        _print_table(printer, [_range_cells(one) for one in ranges], _STATE_COLUMNS)
+        _print_table(printer, [_range_cells(record_range) for record_range in ranges], _STATE_COLUMNS)
 
 
 def print_records(printer: Printer, records: Sequence[BrowsedRecord]) -> None:
@@ -64,7 +70,7 @@ def print_records(printer: Printer, records: Sequence[BrowsedRecord]) -> None:
             printer.row(record_row(record))
     else:
         columns = {**_STATE_COLUMNS, "offsets": "OFFSET", **_CONTENT_COLUMNS}
-        _print_table(printer, [_record_cells(one) for one in records], columns)
+        _print_table(printer, [_record_cells(record) for record in records], columns)
 
 
 def print_more(printer: Printer, partition: TopicPartition, next_offset: int) -> None:
@@ -83,16 +89,16 @@ def _print_table(printer: Printer, rows: Sequence[Row], columns: Mapping[str, st
         printer.table(rows, used)
 
 
-def _state(one: RecordRange) -> dict[str, Value]:
+def _state(record_range: RecordRange) -> dict[str, Value]:
     """The state, with nested entries, for JSON."""
     return {
-        "state": one.state.name.lower(),
-        "delivery_count": None if one.delivery_count < 0 else one.delivery_count,
-        "priority": one.priority,
-        "wait": _wait(one),
-        "due_ms": one.due_ms,
-        "holder": None if one.holder is None else one.holder._asdict(),
-        "last_change": _change(one.last_change),
+        "state": record_range.state.name.lower(),
+        "delivery_count": None if record_range.delivery_count < 0 else record_range.delivery_count,
+        "priority": record_range.priority,
+        "wait": _wait(record_range),
+        "due_ms": record_range.due_ms,
+        "holder": None if record_range.holder is None else record_range.holder._asdict(),
+        "last_change": _change(record_range.last_change),
     }
 
 
@@ -113,22 +119,26 @@ def _time(change: LastChange) -> int | None:
     return None if change.cause is Cause.NONE else change.timestamp_ms
 
 
-def _wait(one: RecordRange) -> str | None:
-    return None if one.wait is Wait.NOTHING else _words(one.wait.name)
+def _wait(record_range: RecordRange) -> str | None:
+    return None if record_range.wait is Wait.NOTHING else _words(record_range.wait.name)
 
 
-def _range_cells(one: RecordRange) -> Row:
-    is_single = one.first_offset == one.last_offset
-    offsets = str(one.first_offset) if is_single else f"{one.first_offset}-{one.last_offset}"
-    holder, change = one.holder, one.last_change
+def _range_cells(record_range: RecordRange) -> Row:
+    is_single = record_range.first_offset == record_range.last_offset
+    offsets = (
+        str(record_range.first_offset)
+        if is_single
+        else f"{record_range.first_offset}-{record_range.last_offset}"
+    )
+    holder, change = record_range.holder, record_range.last_change
     client = None if holder is None else f"{holder.client_id or '-'} {holder.client_host or '-'}"
     return {
         "offsets": offsets,
-        "state": one.state.name.lower(),
-        "deliveries": None if one.delivery_count < 0 else one.delivery_count,
-        "priority": one.priority,
-        "wait": _wait(one),
-        "due_ms": one.due_ms,
+        "state": record_range.state.name.lower(),
+        "deliveries": None if record_range.delivery_count < 0 else record_range.delivery_count,
+        "priority": record_range.priority,
+        "wait": _wait(record_range),
+        "due_ms": record_range.due_ms,
         "member": None if holder is None else holder.member_id,
         "client": client,
         "acquired_ms": None if holder is None else holder.acquired_ms,

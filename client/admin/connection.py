@@ -80,7 +80,7 @@ class AdminConnection(AsyncClient):
 
     async def ask_all(self, api: ClientApi[_Request, _Response], request: _Request) -> list[_Response]:
         """The responses of all brokers, in the order of their ids."""
-        return [await self.ask_broker(one, api, request) for one in sorted(self.cluster.view.brokers)]
+        return [await self.ask_broker(node_id, api, request) for node_id in sorted(self.cluster.view.brokers)]
 
     async def patiently(self, step: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of `step`, which is called again while it raises `BrokerUnavailableError`."""

@@ -63,14 +63,16 @@ async def fetch_group_positions(
         positions = await fetch_positions(connection.coordinators, group_id)
         ends = await _end_offsets(connection, positions)
         return {
-            one: GroupPosition(position.start_offset, ends.get(one), position.lag)
-            for one, position in sorted(positions.items())
+            partition: GroupPosition(position.start_offset, ends.get(partition), position.lag)
+            for partition, position in sorted(positions.items())
         }
     committed = await fetch_group_offsets(connection.coordinators, GroupMetadata(group_id), None)
     ends = await _end_offsets(connection, committed)
     return {
-        one: GroupPosition(position.offset, ends.get(one), _lag(position.offset, ends.get(one)))
-        for one, position in sorted(committed.items())
+        partition: GroupPosition(
+            position.offset, ends.get(partition), _lag(position.offset, ends.get(partition))
+        )
+        for partition, position in sorted(committed.items())
     }
 
 
@@ -81,7 +83,7 @@ async def set_group_positions(
     if group_type == SHARE:
         await _set_start_offsets(connection, group_id, offsets)
     else:
-        committed = {one: CommittedOffset(offset, "") for one, offset in offsets.items()}
+        committed = {partition: CommittedOffset(offset, "") for partition, offset in offsets.items()}
         await commit_group_offsets(connection.coordinators, GroupMetadata(group_id), committed)
 
 
@@ -93,7 +95,7 @@ async def fetch_bounds(
     wanted = list(names)
     starts = await connection.topics.offsets(wanted, EARLIEST)
     ends = await connection.topics.offsets(wanted, LATEST)
-    return {names[one]: Bounds(starts[one] or 0, ends[one] or 0) for one in wanted}
+    return {names[partition]: Bounds(starts[partition] or 0, ends[partition] or 0) for partition in wanted}
 
 
 async def fetch_offsets_at(
@@ -103,7 +105,7 @@ async def fetch_offsets_at(
     names = await _by_id(connection, partitions)
     wanted = list(names)
     found = await connection.topics.offsets(wanted, timestamp_ms)
-    return {names[one]: offset for one, offset in found.items()}
+    return {names[partition]: offset for partition, offset in found.items()}
 
 
 async def _by_id(
@@ -111,12 +113,12 @@ async def _by_id(
 ) -> dict[TopicIdPartition, TopicPartition]:
     """The partitions by their topics' ids; those that a topic does not have are left out."""
     wanted = set(partitions)
-    found = await connection.topics.find(sorted({one.topic for one in wanted}))
+    found = await connection.topics.find(sorted({partition.topic for partition in wanted}))
     return {
-        one: TopicPartition(topic.name, one.partition)
+        partition: TopicPartition(topic.name, partition.partition)
         for topic in found
-        for one in topic.partitions
-        if TopicPartition(topic.name, one.partition) in wanted
+        for partition in topic.partitions
+        if TopicPartition(topic.name, partition.partition) in wanted
     }
 
 
@@ -130,7 +132,7 @@ async def _end_offsets(
             bounds = await fetch_bounds(connection, [TopicPartition(topic, index) for index in indexes])
         except UnknownTopicError:
             continue
-        ends.update((one, bound.end_offset) for one, bound in bounds.items())
+        ends.update((partition, bound.end_offset) for partition, bound in bounds.items())
     return ends
 
 
@@ -162,5 +164,5 @@ async def _set_start_offsets(
 def _alter_error(response: AlterShareGroupOffsetsResponse) -> ErrorCode:
     if response.error_code is not ErrorCode.none:
         return response.error_code
-    codes = (one.error_code for topic in response.responses for one in topic.partitions)
+    codes = (partition.error_code for topic in response.responses for partition in topic.partitions)
     return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)

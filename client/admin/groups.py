@@ -76,14 +76,15 @@ async def list_groups(connection: AdminConnection) -> list[ListedGroup]:
     for response in responses:
         check_code(response.error_code, "the list of groups")
         found += [
-            ListedGroup(one.group_id, one.group_type.lower(), one.group_state) for one in response.groups
+            ListedGroup(group.group_id, group.group_type.lower(), group.group_state)
+            for group in response.groups
         ]
     return sorted(found)
 
 
 async def find_group(connection: AdminConnection, group_id: str) -> ListedGroup | None:
     """The group; None if there is none. Raises the errors of `list_groups`."""
-    return next((one for one in await list_groups(connection) if one.group_id == group_id), None)
+    return next((group for group in await list_groups(connection) if group.group_id == group_id), None)
 
 
 async def describe_group(connection: AdminConnection, group: ListedGroup) -> GroupDescription:
@@ -134,13 +135,13 @@ async def _describe_classic(connection: AdminConnection, group: ListedGroup) -> 
     is_consumer = described.protocol_type == PROTOCOL_TYPE
     members = [
         GroupMember(
-            one.member_id,
-            one.client_id,
-            one.client_host,
+            member.member_id,
+            member.client_id,
+            member.client_host,
             None,
-            _classic_assignment(one) if is_consumer else [],
+            _classic_assignment(member) if is_consumer else [],
         )
-        for one in described.members
+        for member in described.members
     ]
     return GroupDescription(
         group.group_id, group.type, described.group_state, None, described.protocol_data, sorted(members)
@@ -157,17 +158,17 @@ def _description(
 ) -> GroupDescription:
     members = [
         GroupMember(
-            one.member_id,
-            one.client_id,
-            one.client_host,
-            one.member_epoch,
+            member.member_id,
+            member.client_id,
+            member.client_host,
+            member.member_epoch,
             sorted(
                 TopicPartition(topic.topic_name, index)
-                for topic in one.assignment.topic_partitions
+                for topic in member.assignment.topic_partitions
                 for index in topic.partitions
             ),
         )
-        for one in described.members
+        for member in described.members
     ]
     return GroupDescription(
         group.group_id,
@@ -186,9 +187,13 @@ def _classic_assignment(member: DescribedGroupMember) -> list[TopicPartition]:
     except RecordFormatError:
         return []
     return sorted(
-        TopicPartition(one.topic, index) for one in assignment.assigned_partitions for index in one.partitions
+        TopicPartition(assigned.topic, index)
+        for assigned in assignment.assigned_partitions
+        for index in assigned.partitions
     )
 
 
 def _first_error(results: Iterable[_Result]) -> ErrorCode:
-    return next((one.error_code for one in results if one.error_code is not ErrorCode.none), ErrorCode.none)
+    return next(
+        (result.error_code for result in results if result.error_code is not ErrorCode.none), ErrorCode.none
+    )

@@ -156,7 +156,7 @@ async def describe_after(
 def _own_settings(resource: Resource, settings: Iterable[Setting]) -> dict[str, Setting]:
     """By name, those that are set for the resource itself."""
     source = _own_source(resource)
-    return {one.name: one for one in settings if one.source is source}
+    return {setting.name: setting for setting in settings if setting.source is source}
 
 
 def _own_source(resource: Resource) -> Source:

@@ -63,7 +63,7 @@ async def describe_topics(
 
     async def step() -> list[TopicDescription]:
         response = await connection.cluster.ask(METADATA, request)
-        unknown = [str(one.name) for one in response.topics if one.error_code in _UNKNOWN]
+        unknown = [str(topic.name) for topic in response.topics if topic.error_code in _UNKNOWN]
         if unknown:
             raise UnknownTopicError(unknown)
         return sorted(map(_described, response.topics))
@@ -142,8 +142,12 @@ def _described(topic: MetadataResponseTopic) -> TopicDescription:
     assert topic.topic_id is not None
     partitions = sorted(
         PartitionDescription(
-            one.partition_index, one.leader_id, one.leader_epoch, one.replica_nodes, one.isr_nodes
+            partition.partition_index,
+            partition.leader_id,
+            partition.leader_epoch,
+            partition.replica_nodes,
+            partition.isr_nodes,
         )
-        for one in topic.partitions
+        for partition in topic.partitions
     )
     return TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions)

@@ -58,7 +58,7 @@ class ClusterView:
         A topic that the broker does not know (any more) loses its leaders. A topic without a name in the
         response, because of a temporary error, keeps its known state.
         """
-        self.brokers = {one.node_id: Address(one.host, one.port) for one in response.brokers}
+        self.brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         known = set(asked)
         for topic in response.topics:
             if topic.topic_id is None:
@@ -68,9 +68,9 @@ class ClusterView:
                 continue
             if topic.name is not None:
                 self._topic_names[topic.topic_id] = topic.name
-            for one in topic.partitions:
-                partition = TopicIdPartition(topic.topic_id, one.partition_index)
-                self._leaders[partition] = Leader(one.leader_id, one.leader_epoch)
+            for described in topic.partitions:
+                partition = TopicIdPartition(topic.topic_id, described.partition_index)
+                self._leaders[partition] = Leader(described.leader_id, described.leader_epoch)
         self._leaders = {key: leader for key, leader in self._leaders.items() if key.topic_id in known}
         while len(self._topic_names) > TOPIC_NAMES_MAX:
             del self._topic_names[next(iter(self._topic_names))]

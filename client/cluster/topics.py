@@ -107,7 +107,7 @@ class Topics:
         At a time: the offset of the first record that is not older, None if there is none. The topics must
         have been found before. Raises `TopicGoneError`, `BrokerError` and `BrokerUnavailableError`.
         """
-        wanted = {one: at if isinstance(at, int) else at[one] for one in partitions}
+        wanted = {partition: at if isinstance(at, int) else at[partition] for partition in partitions}
         offsets: dict[TopicIdPartition, int | None] = {}
         patience = self._retries.patience()
         while wanted:
@@ -117,7 +117,7 @@ class Topics:
                 await patience.pause(error, give_up_ms=TOPIC_GONE_MS)
             except BrokerUnavailableError as error:
                 await patience.pause(error)
-            wanted = {one: when for one, when in wanted.items() if one not in offsets}
+            wanted = {partition: when for partition, when in wanted.items() if partition not in offsets}
         return offsets
 
     async def _described(self, asked: tuple[MetadataRequestTopic, ...] | None) -> list[Topic]:
@@ -136,10 +136,10 @@ class Topics:
 
     def _take_topics(self, response: MetadataResponse, *, is_named: bool) -> list[Topic]:
         """The topics of a response; internal ones only if they were asked for by name."""
-        unknown = [str(one.name) for one in response.topics if one.error_code in _UNKNOWN]
+        unknown = [str(topic.name) for topic in response.topics if topic.error_code in _UNKNOWN]
         if unknown:
             raise UnknownTopicError(unknown)
-        topics = [_topic(one) for one in response.topics if is_named or not one.is_internal]
+        topics = [_topic(topic) for topic in response.topics if is_named or not topic.is_internal]
         self._names.update((topic.topic_id, topic.name) for topic in topics)
         self._cluster.view.apply(response, self._names)
         return topics
@@ -155,7 +155,9 @@ class Topics:
         for partition in wanted:
             by_leader.setdefault(await self._leaders.connection(partition), []).append(partition)
         for connection, partitions in by_leader.items():
-            request = self._offsets_request({one: wanted[one] for one in partitions}, isolation)
+            request = self._offsets_request(
+                {partition: wanted[partition] for partition in partitions}, isolation
+            )
             try:
                 response = await connection.ask(LIST_OFFSETS, request)
             except BrokerUnavailableError:
@@ -188,7 +190,7 @@ class Topics:
         asked: Sequence[TopicIdPartition],
         offsets: dict[TopicIdPartition, int | None],
     ) -> None:
-        by_name = {(self._names[one.topic_id], one.partition): one for one in asked}
+        by_name = {(self._names[partition.topic_id], partition.partition): partition for partition in asked}
         refused: list[ErrorCode] = []
         for topic in response.topics:
             for answer in topic.partitions:

@@ -147,7 +147,7 @@ class Assignment(Generic[KeyT, ValueT]):
 
     @property
     def owned(self) -> frozenset[Ownership]:
-        return frozenset(one.ownership for one in self)
+        return frozenset(partition.ownership for partition in self)
 
     @property
     def names(self) -> frozenset[TopicPartition]:
@@ -173,18 +173,18 @@ class Assignment(Generic[KeyT, ValueT]):
         return list(self) if names is None else [self.named(name) for name in names]
 
     def add(self, partitions: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
-        for one in partitions:
-            self._by_name[one.name] = one
-            self._by_id[one.ownership.partition] = one
+        for partition in partitions:
+            self._by_name[partition.name] = partition
+            self._by_id[partition.ownership.partition] = partition
 
     def remove(self, partitions: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
-        for one in partitions:
-            one.drop_slices()
-            one.is_held = True
-            if one.individual is not None:
-                one.individual.give_up()
-            del self._by_name[one.name]
-            del self._by_id[one.ownership.partition]
+        for partition in partitions:
+            partition.drop_slices()
+            partition.is_held = True
+            if partition.individual is not None:
+                partition.individual.give_up()
+            del self._by_name[partition.name]
+            del self._by_id[partition.ownership.partition]
 
     def deliver(
         self, partition: AssignedPartition[KeyT, ValueT], records: Sequence[HasOffset], next_offset: int
@@ -196,8 +196,8 @@ class Assignment(Generic[KeyT, ValueT]):
 
     def settle(self) -> None:
         """The application has processed all records that were delivered."""
-        for one in self._unsettled:
-            one.progress.settle()
+        for partition in self._unsettled:
+            partition.progress.settle()
         self._unsettled.clear()
 
     def to_commit(
@@ -205,10 +205,10 @@ class Assignment(Generic[KeyT, ValueT]):
     ) -> dict[TopicPartition, int]:
         """The offsets that are processed and not committed."""
         found: dict[TopicPartition, int] = {}
-        for one in self if partitions is None else partitions:
-            offset = None if one.ordered is None else one.ordered.to_commit()
+        for partition in self if partitions is None else partitions:
+            offset = None if partition.ordered is None else partition.ordered.to_commit()
             if offset is not None:
-                found[one.name] = offset
+                found[partition.name] = offset
         return found
 
     def note_committed(self, name: TopicPartition, offset: int) -> None:

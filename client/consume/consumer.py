@@ -258,19 +258,19 @@ class Consumer(
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these partitions until `resume`; the pause ends with the assignment."""
-        for one in self._entered().assignment.select(partitions):
-            one.is_paused = True
+        for partition in self._entered().assignment.select(partitions):
+            partition.is_paused = True
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver records of these partitions again."""
         parts = self._entered()
-        for one in parts.assignment.select(partitions):
-            one.is_paused = False
+        for partition in parts.assignment.select(partitions):
+            partition.is_paused = False
         parts.look_again()
 
     def paused(self) -> frozenset[TopicPartition]:
         """The assigned partitions that are paused."""
-        return frozenset(one.name for one in self._entered().assignment if one.is_paused)
+        return frozenset(partition.name for partition in self._entered().assignment if partition.is_paused)
 
     async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """By partition, the offset of the first record.
@@ -289,8 +289,8 @@ class Consumer(
 
     def _reset(self, partitions: Collection[TopicPartition] | None, reset_to: int) -> None:
         parts = self._entered()
-        for one in parts.assignment.select(partitions):
-            one.reset(reset_to)
+        for partition in parts.assignment.select(partitions):
+            partition.reset(reset_to)
         parts.look_again()
 
     def _new_parts(self) -> ConsumerParts[KeyT, ValueT]:

@@ -176,7 +176,7 @@ class ConsumerMembership:
                 milliseconds(profile.rebalance_timeout_ms) if known is None else _UNCHANGED_TIMEOUT
             ),
             subscribed_topic_names=(
-                tuple(TopicName(one) for one in self.subscription.topics) if tells_topics else None
+                tuple(TopicName(topic) for topic in self.subscription.topics) if tells_topics else None
             ),
             subscribed_topic_regex=(
                 self.subscription.pattern or "" if tells_topics and self._has_had_regex else None

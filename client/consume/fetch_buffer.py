@@ -37,7 +37,7 @@ class FetchBuffer(Generic[KeyT, ValueT]):
     @property
     def size_bytes(self) -> int:
         """The bytes that wait."""
-        return sum(one.buffered_bytes for one in self._assignment)
+        return sum(partition.buffered_bytes for partition in self._assignment)
 
     def has_room(self, partition: AssignedPartition[KeyT, ValueT]) -> bool:
         """Whether the partition may be fetched now, apart from the bound for all."""

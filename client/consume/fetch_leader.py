@@ -91,7 +91,7 @@ class FetchLeader(Generic[KeyT, ValueT]):
     # The consumer calls these (`LeaderTask`).
 
     def read(self, wanted: frozenset[TopicIdPartition]) -> None:
-        kept = [one for one in self._wanted if one in wanted]
+        kept = [partition for partition in self._wanted if partition in wanted]
         self._wanted = kept + sorted(wanted.difference(kept))
         self._news.set()
 
@@ -183,9 +183,9 @@ class FetchLeader(Generic[KeyT, ValueT]):
 
     def _retry_in_ms(self) -> int | None:
         """The time until a partition with an error is fetched again."""
-        states = (self._fetching.assignment.find(one) for one in self._wanted)
+        states = (self._fetching.assignment.find(partition) for partition in self._wanted)
         now_ms = self._now_ms()
-        later = [one.retry_at_ms for one in states if one is not None and one.retry_at_ms > now_ms]
+        later = [state.retry_at_ms for state in states if state is not None and state.retry_at_ms > now_ms]
         return min(later) - now_ms if later else None
 
     def _take(

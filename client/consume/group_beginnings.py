@@ -46,33 +46,37 @@ class GroupBeginnings(Generic[KeyT, ValueT]):
 
         Raises `BrokerError` and `BrokerUnavailableError`.
         """
-        generations = [one.generation for one in wanting]
-        names = [one.ownership.partition for one in wanting]
+        generations = [partition.generation for partition in wanting]
+        names = [partition.ownership.partition for partition in wanting]
         found = await fetch_group_ranges(self._coordinators, self._commits.reader_metadata, names)
         without: list[AssignedPartition[KeyT, ValueT]] = []
-        for one, generation in zip(wanting, generations, strict=True):
-            if one.generation != generation or one.individual is None or not one.needs_ranges:
+        for partition, generation in zip(wanting, generations, strict=True):
+            if (
+                partition.generation != generation
+                or partition.individual is None
+                or not partition.needs_ranges
+            ):
                 continue
-            committed = found.get(one.ownership.partition)
+            committed = found.get(partition.ownership.partition)
             if committed is None:
-                without.append(one)
+                without.append(partition)
             else:
-                _begin(one, one.individual, committed)
+                _begin(partition, partition.individual, committed)
         return without
 
     async def begin(self, wanting: Iterable[AssignedPartition[KeyT, ValueT]], reset_to: int) -> None:
         """The group begins where the application has sought to, or at EARLIEST or LATEST."""
         positions: dict[TopicIdPartition, int] = {}
         by_topic: dict[str, list[TopicIdPartition]] = {}
-        for one in wanting:
-            if one.progress.position is not None:
-                positions[one.ownership.partition] = one.progress.position
+        for partition in wanting:
+            if partition.progress.position is not None:
+                positions[partition.ownership.partition] = partition.progress.position
             else:
-                by_topic.setdefault(one.name.topic, []).append(one.ownership.partition)
+                by_topic.setdefault(partition.name.topic, []).append(partition.ownership.partition)
         for topic, partitions in by_topic.items():
             await self._topics.find([topic])
             found = await self._topics.offsets(partitions, reset_to, self._isolation)
-            positions.update((one, found[one] or 0) for one in partitions)
+            positions.update((partition, found[partition] or 0) for partition in partitions)
         await self._range_commits.begin(positions)
 
 

@@ -62,26 +62,30 @@ class IndividualCommits(Generic[KeyT, ValueT]):
         self._check()
         self._assignment.settle()
         taken: dict[TopicPartition, list[OffsetRange]] = {}
-        for one in self._assignment.select(names):
-            if one.individual is not None and (ranges := one.individual.take_processed()):
-                one.individual.note_committed_ranges(ranges)
-                taken[one.name] = ranges
+        for partition in self._assignment.select(names):
+            if partition.individual is not None and (ranges := partition.individual.take_processed()):
+                partition.individual.note_committed_ranges(ranges)
+                taken[partition.name] = ranges
         return taken
 
     def check_delivered(self) -> None:
         """Raises `MisuseError` if the application polls and never commits."""
-        for one in self._assignment:
-            if one.individual is not None and one.individual.delivered_count > UNCOMMITTED_RANGES_MAX:
+        for partition in self._assignment:
+            if (
+                partition.individual is not None
+                and partition.individual.delivered_count > UNCOMMITTED_RANGES_MAX
+            ):
                 raise MisuseError(
-                    f"More than {UNCOMMITTED_RANGES_MAX} ranges of {one.name.topic}-{one.name.partition} are "
-                    "delivered and not committed. Commit them before the next poll."
+                    f"More than {UNCOMMITTED_RANGES_MAX} ranges of {partition.name.topic}-"
+                    f"{partition.name.partition} are delivered and not committed. Commit them before the "
+                    "next poll."
                 )
 
     def check(self, given: GivenRanges) -> None:
         """Raises `MisuseError` without the option, and for ranges that are none."""
         self._check()
         for name, ranges in given.items():
-            wrong = next((one for one in ranges if not 0 <= one[0] <= one[1]), None)
+            wrong = next((bounds for bounds in ranges if not 0 <= bounds[0] <= bounds[1]), None)
             if wrong is not None:
                 raise MisuseError(
                     f"{wrong[0]} to {wrong[1]} of {name[0]}-{name[1]} is no range: give its first and its "

@@ -137,7 +137,11 @@ class IndividualProgress(Progress):
             if first_offset == last_offset:
                 self._held.discard(first_offset)
             else:
-                self._held = {one for one in self._held if not first_offset <= one <= last_offset}
+                self._held = {
+                    held_offset
+                    for held_offset in self._held
+                    if not first_offset <= held_offset <= last_offset
+                }
         self._process(found)
 
     def process_all(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -159,7 +163,7 @@ class IndividualProgress(Progress):
         self.era += 1
         for some in (self._delivered, self._processed):
             some.take(offset, OFFSET_MAX)
-        self._held = {one for one in self._held if one < offset}
+        self._held = {held_offset for held_offset in self._held if held_offset < offset}
 
     def lose_position(self) -> None:
         self.position = None

@@ -65,9 +65,9 @@ class OffsetSet:
             return []
         first_offsets, last_offsets = self._first_offsets[low:high], self._last_offsets[low:high]
         left, right = (first_offsets[0], first_offset - 1), (last_offset + 1, last_offsets[-1])
-        kept = [one for one in (left, right) if one[0] <= one[1]]
-        self._first_offsets[low:high] = [one[0] for one in kept]
-        self._last_offsets[low:high] = [one[1] for one in kept]
+        kept = [bounds for bounds in (left, right) if bounds[0] <= bounds[1]]
+        self._first_offsets[low:high] = [bounds[0] for bounds in kept]
+        self._last_offsets[low:high] = [bounds[1] for bounds in kept]
         first_offsets[0] = max(first_offsets[0], first_offset)
         last_offsets[-1] = min(last_offsets[-1], last_offset)
         return list(map(OffsetRange, first_offsets, last_offsets))

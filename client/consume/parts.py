@@ -236,12 +236,12 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The group's committed offsets; None for a partition without one."""
         found = await fetch_group_offsets(self._coordinators, self.commits.reader_metadata, partitions)
-        return {TopicPartition(*one): found.get(TopicPartition(*one)) for one in partitions}
+        return {TopicPartition(*partition): found.get(TopicPartition(*partition)) for partition in partitions}
 
     def go_back(self, names: Collection[TopicPartition] | None) -> None:
         """Deliver the records that the group has not committed once more."""
-        for one in self.assignment.select(names):
-            one.go_back()
+        for partition in self.assignment.select(names):
+            partition.go_back()
         self.look_again()
 
     def look_again(self) -> None:
@@ -334,7 +334,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
         self._heartbeats.drop_connection()
 
     def _counters(self) -> dict[str, float]:
-        lags = [one.lag for one in self.assignment if one.lag is not None]
+        lags = [partition.lag for partition in self.assignment if partition.lag is not None]
         return {
             "assigned-partitions": len(self.assignment),
             "buffered-bytes": self._buffer.size_bytes,

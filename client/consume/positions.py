@@ -75,7 +75,11 @@ class Positions(Generic[KeyT, ValueT]):
         backoff = self._settings.backoff()
         while True:
             self._news.clear()
-            wanting = [one for one in self._assignment if one.needs_position or one.needs_ranges]
+            wanting = [
+                partition
+                for partition in self._assignment
+                if partition.needs_position or partition.needs_ranges
+            ]
             if not wanting:
                 await self._news.wait(None)
                 continue
@@ -117,19 +121,19 @@ class Positions(Generic[KeyT, ValueT]):
         """One try for each partition. Returns a temporary error."""
         failure: Exception | None = None
         try:
-            await self._find_committed([one for one in wanting if one.individual is None])
-            await self._find_ranges([one for one in wanting if one.needs_ranges])
+            await self._find_committed([partition for partition in wanting if partition.individual is None])
+            await self._find_ranges([partition for partition in wanting if partition.needs_ranges])
         except (BrokerUnavailableError, CommitFailedError, TopicGoneError, UnknownTopicError) as error:
             failure = error
         except BrokerError as error:
             if error.code not in _OF_MEMBERSHIP:
                 raise
             failure = error
-        wanting = [one for one in wanting if one.needs_position]
+        wanting = [partition for partition in wanting if partition.needs_position]
         by_reset: dict[tuple[str, int], list[AssignedPartition[KeyT, ValueT]]] = {}
-        for one in wanting:
-            if one.reset_to is not None:
-                by_reset.setdefault((one.name.topic, one.reset_to), []).append(one)
+        for partition in wanting:
+            if partition.reset_to is not None:
+                by_reset.setdefault((partition.name.topic, partition.reset_to), []).append(partition)
         for (topic, reset_to), partitions in by_reset.items():
             try:
                 await self._find_in_log(topic, reset_to, partitions)
@@ -140,31 +144,37 @@ class Positions(Generic[KeyT, ValueT]):
     async def _find_ranges(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> None:
         without = await self._beginnings.find(wanting) if wanting else []
         reset_to = _RESETS.get(self._settings.auto_offset_reset)
-        for one in without if reset_to is None else ():
-            if one.needs_position and one.reset_to is None:
-                self._fail(one, None)
-        beginning = [one for one in without if one.error is None and one.reset_to is None]
+        for partition in without if reset_to is None else ():
+            if partition.needs_position and partition.reset_to is None:
+                self._fail(partition, None)
+        beginning = [
+            partition for partition in without if partition.error is None and partition.reset_to is None
+        ]
         if beginning:
             await self._beginnings.begin(beginning, EARLIEST if reset_to is None else reset_to)
 
     async def _find_committed(self, wanting: Sequence[AssignedPartition[KeyT, ValueT]]) -> None:
-        wanting = [one for one in wanting if one.reset_to is None]
+        wanting = [partition for partition in wanting if partition.reset_to is None]
         if not wanting:
             return
-        generations = [one.generation for one in wanting]
-        names = [one.name for one in wanting]
+        generations = [partition.generation for partition in wanting]
+        names = [partition.name for partition in wanting]
         found = await fetch_group_offsets(self._coordinators, self._commits.reader_metadata, names)
-        for one, generation in zip(wanting, generations, strict=True):
-            if one.generation != generation or not one.needs_position or one.reset_to is not None:
+        for partition, generation in zip(wanting, generations, strict=True):
+            if (
+                partition.generation != generation
+                or not partition.needs_position
+                or partition.reset_to is not None
+            ):
                 continue
-            committed = found.get(one.name)
+            committed = found.get(partition.name)
             if committed is not None:
-                one.seek(committed.offset)
-                self._assignment.note_committed(one.name, committed.offset)
+                partition.seek(committed.offset)
+                self._assignment.note_committed(partition.name, committed.offset)
                 continue
-            one.reset_to = _RESETS.get(self._settings.auto_offset_reset)
-            if one.reset_to is None:
-                self._fail(one, None)
+            partition.reset_to = _RESETS.get(self._settings.auto_offset_reset)
+            if partition.reset_to is None:
+                self._fail(partition, None)
 
     def _fail(self, partition: AssignedPartition[KeyT, ValueT], position: int | None) -> None:
         partition.fail(NoOffsetError(*partition.name, position))
@@ -173,11 +183,11 @@ class Positions(Generic[KeyT, ValueT]):
     async def _find_in_log(
         self, topic: str, reset_to: int, wanting: Sequence[AssignedPartition[KeyT, ValueT]]
     ) -> None:
-        generations = [one.generation for one in wanting]
+        generations = [partition.generation for partition in wanting]
         await self._topics.find([topic])
         found = await self._topics.offsets(
-            [one.ownership.partition for one in wanting], reset_to, self._settings.isolation
+            [partition.ownership.partition for partition in wanting], reset_to, self._settings.isolation
         )
-        for one, generation in zip(wanting, generations, strict=True):
-            if one.generation == generation and one.needs_position:
-                one.seek(found[one.ownership.partition] or 0)
+        for partition, generation in zip(wanting, generations, strict=True):
+            if partition.generation == generation and partition.needs_position:
+                partition.seek(found[partition.ownership.partition] or 0)

@@ -122,7 +122,7 @@ class RangeCommits(Generic[KeyT, ValueT]):
 
     async def begin(self, positions: Mapping[TopicIdPartition, int]) -> None:
         """Commit the positions at which a group without committed offsets begins."""
-        commits = {one: RangesToCommit(begins_at=position) for one, position in positions.items()}
+        commits = {partition: RangesToCommit(begins_at=position) for partition, position in positions.items()}
         await self._commits.as_member(lambda member: commit_group_ranges(self._coordinators, member, commits))
 
     def _pause_ms(self) -> int | None:
@@ -170,10 +170,12 @@ class RangeCommits(Generic[KeyT, ValueT]):
         """One attempt. The member's present epoch stands for its present shares: with it, ranges of a share
         that was lost would count for the one that has replaced it.
         """
-        if any(one.progress.is_given_up for one in lot):
+        if any(portion.progress.is_given_up for portion in lot):
             raise CommitFailedError(member.group_id, "the consumer has given up partitions meanwhile")
         # A group keeps its committed offset. The position counts only if an administrator has deleted it.
-        commits = {one.partition: RangesToCommit(one.ranges, one.progress.begins_at) for one in lot}
+        commits = {
+            portion.partition: RangesToCommit(portion.ranges, portion.progress.begins_at) for portion in lot
+        }
         return await commit_group_ranges(self._coordinators, member, commits)
 
     def _note_committed(self, portion: _Portion) -> None:
@@ -193,7 +195,7 @@ class RangeCommits(Generic[KeyT, ValueT]):
             refused.progress.is_full = True
             self._due.set()  # from now on, commits are tried at intervals
         refused.give_back()
-        for portion in [one for one in portions if one.progress is refused.progress]:
+        for portion in [portion for portion in portions if portion.progress is refused.progress]:
             portions.remove(portion)
             portion.give_back()
 
@@ -201,17 +203,19 @@ class RangeCommits(Generic[KeyT, ValueT]):
 def _individual(
     partitions: Iterable[AssignedPartition[KeyT, ValueT]],
 ) -> list[tuple[AssignedPartition[KeyT, ValueT], IndividualProgress]]:
-    return [(one, one.individual) for one in partitions if one.individual is not None]
+    return [(partition, partition.individual) for partition in partitions if partition.individual is not None]
 
 
 def _portions(partitions: Iterable[AssignedPartition[KeyT, ValueT]]) -> Iterator[_Portion]:
     """All processed ranges. Those of a full partition begin with the lowest one alone."""
-    for one, progress in _individual(partitions):
+    for partition, progress in _individual(partitions):
         ranges = progress.take_processed()
         start = 0
         while start < len(ranges):
             end = 1 if progress.is_full and start == 0 else start + REQUEST_RANGES_MAX
-            yield _Portion(one.name, one.ownership.partition, progress, progress.era, ranges[start:end])
+            yield _Portion(
+                partition.name, partition.ownership.partition, progress, progress.era, ranges[start:end]
+            )
             start = end
 
 

@@ -131,17 +131,17 @@ class Reconciliation(Generic[KeyT, ValueT]):
         life, target = membership.life, membership.assignment
         await self._learn_names(target)
         target -= self._unknown
-        revoked = [one for one in assignment if one.ownership not in target]
+        revoked = [partition for partition in assignment if partition.ownership not in target]
         if revoked:
             await self._revoke(revoked)
-        added = [self._new(one) for one in sorted(target - assignment.owned)]
+        added = [self._new(ownership) for ownership in sorted(target - assignment.owned)]
         if membership.life != life:
             return
         assignment.add(added)
         if added:
             await self._call(self.listener.on_assigned, added)
-        for one in added:
-            one.is_held = False
+        for partition in added:
+            partition.is_held = False
         self._parts.counts["rebalance-total"] += 1
         if membership.life == life:
             membership.acknowledge(assignment.owned)
@@ -149,8 +149,8 @@ class Reconciliation(Generic[KeyT, ValueT]):
 
     async def _revoke(self, revoked: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
         """Commit, call back, and give up the partitions."""
-        for one in revoked:
-            one.is_held = True
+        for partition in revoked:
+            partition.is_held = True
         if self._membership.is_member:
             await self._parts.commit(revoked)
         if not self._membership.is_member:
@@ -158,14 +158,14 @@ class Reconciliation(Generic[KeyT, ValueT]):
         if revoked:
             await self._call(self.listener.on_revoked, revoked)
             await self._commit_late(revoked)
-        self._assignment.remove([one for one in revoked if one in list(self._assignment)])
+        self._assignment.remove([partition for partition in revoked if partition in list(self._assignment)])
 
     async def _commit_late(self, revoked: Collection[AssignedPartition[KeyT, ValueT]]) -> None:
         """Commit single records that were processed while the listener waited for them.
 
         That also waits for a commit that the application has begun meanwhile. It would be refused later.
         """
-        if any(one.individual is not None for one in revoked):
+        if any(partition.individual is not None for partition in revoked):
             await self._parts.commit(revoked)
 
     async def _lose(self) -> None:
@@ -181,11 +181,13 @@ class Reconciliation(Generic[KeyT, ValueT]):
         view, backoff = self._parts.cluster.view, self._parts.settings.backoff()
 
         def nameless() -> frozenset[Ownership]:
-            return frozenset(one for one in target if view.topic_name(one.partition.topic_id) is None)
+            return frozenset(
+                ownership for ownership in target if view.topic_name(ownership.partition.topic_id) is None
+            )
 
         while nameless() and target == self._membership.assignment:
             try:
-                await self._parts.cluster.refresh({one.partition.topic_id for one in target})
+                await self._parts.cluster.refresh({ownership.partition.topic_id for ownership in target})
                 break
             except BrokerUnavailableError as error:
                 log.debug("The names of assigned topics are not known yet: %s", error)
@@ -210,7 +212,7 @@ class Reconciliation(Generic[KeyT, ValueT]):
         partitions: Collection[AssignedPartition[KeyT, ValueT]],
     ) -> None:
         try:
-            await callback([one.name for one in partitions])
+            await callback([partition.name for partition in partitions])
         except Exception as error:
             log.exception("The rebalance listener failed")
             self._error = self._error or error

@@ -66,7 +66,7 @@ class GroupParts(ABC, Generic[RecordT]):
             self.cluster.close()
             raise
         work = (*self._background_work(), self._watch.run(self.group_id))
-        self._background = [self._tasks.start(one) for one in work]
+        self._background = [self._tasks.start(coroutine) for coroutine in work]
 
     async def close(self, timeout_ms: int) -> None:
         """Give everything up, leave the group, and end every task.
@@ -120,14 +120,16 @@ class GroupParts(ABC, Generic[RecordT]):
         """
         by_id = await self._identified(partitions)
         found = await self.topics.offsets(list(by_id), at, isolation)
-        return {one: found[partition] or 0 for partition, one in by_id.items()}
+        return {name: found[partition] or 0 for partition, name in by_id.items()}
 
     async def _identified(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicIdPartition, TopicPartition]:
-        names = sorted({one.topic for one in partitions})
+        names = sorted({partition.topic for partition in partitions})
         ids = {topic.name: topic.topic_id for topic in await self.topics.find(names)}
-        return {TopicIdPartition(ids[one.topic], one.partition): one for one in partitions}
+        return {
+            TopicIdPartition(ids[partition.topic], partition.partition): partition for partition in partitions
+        }
 
     def _check_topics(self, topics: Sequence[str]) -> None:
         if topics:

@@ -118,7 +118,9 @@ class LeaderTasks(Generic[LeaderT]):
                 self._leaders[former][0].lose(partition)
             self._homes[partition] = node_id
             wanted.setdefault(node_id, set()).add(partition)
-        self._homes = {one: home for one, home in self._homes.items() if one in self._assignment}
+        self._homes = {
+            partition: home for partition, home in self._homes.items() if partition in self._assignment
+        }
         for node_id in wanted.keys() - self._leaders.keys():
             leader = self._new_leader(node_id)
             self._leaders[node_id] = leader, self._start(leader.run())

@@ -41,8 +41,10 @@ def with_metadata(
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets, with empty metadata where there is none."""
     return {
-        TopicPartition(*one): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset, "")
-        for one, offset in offsets.items()
+        TopicPartition(*partition): offset
+        if isinstance(offset, CommittedOffset)
+        else CommittedOffset(offset, "")
+        for partition, offset in offsets.items()
     }
 
 
@@ -75,13 +77,13 @@ async def fetch_group_offsets(
     request = OffsetFetchRequest(groups=(asked,), require_stable=True)
     response = await coordinators.ask(group.group_id, OFFSET_FETCH, request, _fetch_error)
     return {
-        TopicPartition(topic.name, one.partition_index): CommittedOffset(
-            one.committed_offset, one.metadata or ""
+        TopicPartition(topic.name, partition.partition_index): CommittedOffset(
+            partition.committed_offset, partition.metadata or ""
         )
         for answered in response.groups
         for topic in answered.topics
-        for one in topic.partitions
-        if one.committed_offset >= 0
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
     }
 
 
@@ -120,7 +122,7 @@ def _topics(partitions: Collection[TopicPartition]) -> tuple[OffsetFetchRequestT
 
 
 def _commit_error(response: OffsetCommitResponse) -> ErrorCode:
-    codes = (one.error_code for topic in response.topics for one in topic.partitions)
+    codes = (partition.error_code for topic in response.topics for partition in topic.partitions)
     return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
 
 
@@ -129,7 +131,7 @@ def _fetch_error(response: OffsetFetchResponse) -> ErrorCode:
         if group.error_code is not ErrorCode.none:
             return group.error_code
         for topic in group.topics:
-            for one in topic.partitions:
-                if one.error_code is not ErrorCode.none:
-                    return one.error_code
+            for partition in topic.partitions:
+                if partition.error_code is not ErrorCode.none:
+                    return partition.error_code
     return ErrorCode.none

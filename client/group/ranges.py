@@ -85,9 +85,9 @@ async def fetch_group_ranges(
     request = OffsetFetchRequest(groups=(asked,), require_stable=True)
     response = await coordinators.ask(group.group_id, FETCH_RANGES, request, _fetch_error)
     return {
-        partition: CommittedRanges(one.committed_offset - 1, unpack_ranges(one.ranges or b""))
-        for partition, one in _fetched(response)
-        if one.committed_offset >= 0
+        partition: CommittedRanges(result.committed_offset - 1, unpack_ranges(result.ranges or b""))
+        for partition, result in _fetched(response)
+        if result.committed_offset >= 0
     }
 
 
@@ -123,9 +123,9 @@ async def commit_group_ranges(
     )
     response = await coordinators.ask(group.group_id, COMMIT_RANGES, request, _commit_error)
     return {
-        partition: broker_error(one.error_code, one.error_message)
-        for partition, one in _committed(response)
-        if one.error_code is TOO_MANY_RANGES
+        partition: broker_error(result.error_code, result.error_message)
+        for partition, result in _committed(response)
+        if result.error_code is TOO_MANY_RANGES
     }
 
 
@@ -140,9 +140,9 @@ def _committed(
     response: OffsetCommitResponse,
 ) -> Iterator[tuple[TopicIdPartition, OffsetCommitResponsePartition]]:
     for topic in response.topics:
-        for one in topic.partitions:
+        for result in topic.partitions:
             if topic.topic_id is not None:
-                yield TopicIdPartition(topic.topic_id, one.partition_index), one
+                yield TopicIdPartition(topic.topic_id, result.partition_index), result
 
 
 def _fetched(
@@ -150,13 +150,13 @@ def _fetched(
 ) -> Iterator[tuple[TopicIdPartition, OffsetFetchResponsePartitions]]:
     for group in response.groups:
         for topic in group.topics:
-            for one in topic.partitions:
+            for result in topic.partitions:
                 if topic.topic_id is not None:
-                    yield TopicIdPartition(topic.topic_id, one.partition_index), one
+                    yield TopicIdPartition(topic.topic_id, result.partition_index), result
 
 
 def _commit_error(response: OffsetCommitResponse) -> ErrorCode:
-    codes = (one.error_code for topic in response.topics for one in topic.partitions)
+    codes = (partition.error_code for topic in response.topics for partition in topic.partitions)
     return _first_error(code for code in codes if code is not TOO_MANY_RANGES)
 
 
@@ -164,7 +164,7 @@ def _fetch_error(response: OffsetFetchResponse) -> ErrorCode:
     of_group = _first_error(group.error_code for group in response.groups)
     if of_group is not ErrorCode.none:
         return of_group
-    return _first_error(one.error_code for _, one in _fetched(response))
+    return _first_error(result.error_code for _, result in _fetched(response))
 
 
 def _first_error(codes: Iterable[ErrorCode]) -> ErrorCode:

@@ -37,12 +37,12 @@ async def fetch_positions(coordinators: Coordinators, group_id: str) -> dict[Top
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
     response = await coordinators.ask(group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
     return {
-        TopicPartition(topic.topic_name, one.partition_index): SharePosition(
-            _known(one.start_offset), _known(one.lag)
+        TopicPartition(topic.topic_name, partition.partition_index): SharePosition(
+            _known(partition.start_offset), _known(partition.lag)
         )
         for group in response.groups
         for topic in group.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -77,10 +77,10 @@ async def _fetch(
     request = DescribeShareGroupOffsetsRequest(groups=(group,))
     response = await coordinators.ask(group.group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
     return {
-        TopicPartition(topic.topic_name, one.partition_index): one.start_offset
+        TopicPartition(topic.topic_name, partition.partition_index): partition.start_offset
         for group in response.groups
         for topic in group.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -94,7 +94,7 @@ def _error(response: DescribeShareGroupOffsetsResponse) -> ErrorCode:
         for group in response.groups
         for code in (
             group.error_code,
-            *(one.error_code for topic in group.topics for one in topic.partitions),
+            *(partition.error_code for topic in group.topics for partition in topic.partitions),
         )
     ]
     return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)

@@ -41,7 +41,9 @@ async def browse(
     """
     position = 0
     while ranges:
-        spans = [(max(one.first_offset, position), one.last_offset) for one in ranges]
+        spans = [
+            (max(record_range.first_offset, position), record_range.last_offset) for record_range in ranges
+        ]
         try:
             async for fetched in reader.read(partition, spans):
                 for record in _read(fetched, ranges, max(position, spans[0][0])):
@@ -52,7 +54,7 @@ async def browse(
             if gone.log_start_offset <= position:
                 raise
             position = gone.log_start_offset
-        ranges = [one for one in ranges if one.last_offset >= position]
+        ranges = [record_range for record_range in ranges if record_range.last_offset >= position]
 
 
 def _read(
@@ -61,9 +63,9 @@ def _read(
     """The fetched records of the ranges from this offset on, ascending."""
     end_offset = fetched.next_offset
     wanted = [
-        (max(one.first_offset, first_offset), min(one.last_offset, end_offset - 1), 0)
-        for one in ranges[bisect_left(ranges, first_offset, key=_last_offset) :]
-        if one.first_offset < end_offset
+        (max(record_range.first_offset, first_offset), min(record_range.last_offset, end_offset - 1), 0)
+        for record_range in ranges[bisect_left(ranges, first_offset, key=_last_offset) :]
+        if record_range.first_offset < end_offset
     ]
     found = read_acquired([fetched.records], wanted)
     records = [

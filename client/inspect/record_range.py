@@ -91,7 +91,7 @@ def page_of(topic: str, partition: int, response: DescribeShareRecordsResponse) 
     progress = GroupProgress(
         response.start_offset, response.end_offset, response.log_start_offset, response.high_watermark
     )
-    ranges = [_range(topic, partition, one) for one in response.ranges]
+    ranges = [_range(topic, partition, described) for described in response.ranges]
     return RangePage(progress, ranges, response.next_offset)
 
 

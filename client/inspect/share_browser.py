@@ -79,8 +79,8 @@ class ShareBrowser(AsyncClient):
         """
         pages = self._pages(TopicPartition(topic, partition), first_offset, last_offset, states)
         async for page in pages:
-            for one in page:
-                yield one
+            for record_range in page:
+                yield record_range
 
     async def records(
         self,
@@ -121,10 +121,12 @@ class ShareBrowser(AsyncClient):
         while True:
             page = await self._requests.page(partition, offset, PAGE_RANGES)
             yield [
-                one if last_offset is None else one._replace(last_offset=min(one.last_offset, last_offset))
-                for one in page.ranges
-                if (last_offset is None or one.first_offset <= last_offset)
-                and (not states or one.state in states)
+                record_range
+                if last_offset is None
+                else record_range._replace(last_offset=min(record_range.last_offset, last_offset))
+                for record_range in page.ranges
+                if (last_offset is None or record_range.first_offset <= last_offset)
+                and (not states or record_range.state in states)
             ]
             offset = page.next_offset
             if offset == NO_NEXT_PAGE or (last_offset is not None and offset > last_offset):

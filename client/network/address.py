@@ -27,7 +27,7 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Address]:
     Raises `MisuseError` for a malformed address.
     """
     given = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
-    addresses = [_parse_address(one.strip()) for one in given if one.strip()]
+    addresses = [_parse_address(address.strip()) for address in given if address.strip()]
     if not addresses:
         raise MisuseError("The list of bootstrap brokers is empty.")
     return addresses

@@ -195,12 +195,12 @@ class Connection(asyncio.BufferedProtocol):
     async def _agree_on_versions(self) -> None:
         response = await self._ask_versions(API_VERSIONS.max_version)
         if response.error_code is ErrorCode.unsupported_version:
-            newest = next((one.max_version for one in response.api_keys if one.api_key == _OWN_KEY), 0)
+            newest = next((api.max_version for api in response.api_keys if api.api_key == _OWN_KEY), 0)
             response = await self._ask_versions(min(newest, API_VERSIONS.max_version))
         if response.error_code is not ErrorCode.none:
             raise broker_error(response.error_code, None)
-        self._versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
-        self._features = frozenset(one.name for one in response.supported_features)
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        self._features = frozenset(feature.name for feature in response.supported_features)
 
     def _ask_versions(self, version: int) -> asyncio.Future[ApiVersionsResponse]:
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=_own_version())

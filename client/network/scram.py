@@ -48,7 +48,9 @@ class ScramClient:
         client_key = self._hmac(salted, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash_name, client_key).digest(), message)
         self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), message)
-        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        proof = bytes(
+            key_byte ^ signature_byte for key_byte, signature_byte in zip(client_key, signature, strict=True)
+        )
         return f"{proven},p={b64encode(proof).decode()}".encode()
 
     def verify(self, last: bytes) -> None:

@@ -164,5 +164,5 @@ def _reason(result: ProducePartitionResult, body: Body) -> str:
     """The label of the batch, and the broker's explanation for the batch or for a record in it."""
     said = [message for _, message in result.record_errors if message]
     message = result.error_message or ""
-    explanation = "; ".join(one for one in (message, *said[:1]) if one) or "the broker gives no reason"
+    explanation = "; ".join(text for text in (message, *said[:1]) if text) or "the broker gives no reason"
     return f"{body.label} ({len(body.records)} bytes): {explanation}"

@@ -26,11 +26,15 @@ def lots(
     """The ranges in lots of at most REQUEST_RANGES_MAX, in their order."""
     lot: dict[TopicPartition, list[OffsetRange]] = {}
     room = REQUEST_RANGES_MAX
-    for partition, one in ((partition, one) for partition, of_one in ranges.items() for one in of_one):
+    for partition, offset_range in (
+        (partition, offset_range)
+        for partition, of_partition in ranges.items()
+        for offset_range in of_partition
+    ):
         if not room:
             yield lot
             lot, room = {}, REQUEST_RANGES_MAX
-        lot.setdefault(TopicPartition(*partition), []).append(one)
+        lot.setdefault(TopicPartition(*partition), []).append(offset_range)
         room -= 1
     if lot:
         yield lot

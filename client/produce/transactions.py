@@ -112,7 +112,11 @@ class Transactions:
             producer_epoch=i16(-1 if current is None else current.producer_epoch),
         )
         response = await self.coordinators.ask(
-            transactional_id, INIT_PRODUCER_ID, request, lambda one: one.error_code, key_type=TRANSACTION
+            transactional_id,
+            INIT_PRODUCER_ID,
+            request,
+            lambda response: response.error_code,
+            key_type=TRANSACTION,
         )
         return Writer(transactional_id, response.producer_id, response.producer_epoch)
 
@@ -197,7 +201,11 @@ class Transactions:
             group_id=GroupId(group.group_id),
         )
         await self.coordinators.ask(
-            _id(writer), ADD_OFFSETS_TO_TXN, request, lambda one: one.error_code, key_type=TRANSACTION
+            _id(writer),
+            ADD_OFFSETS_TO_TXN,
+            request,
+            lambda response: response.error_code,
+            key_type=TRANSACTION,
         )
 
     async def end(self, writer: Writer, *, commit: bool) -> None:
@@ -209,7 +217,7 @@ class Transactions:
             committed=commit,
         )
         await self.coordinators.ask(
-            _id(writer), END_TXN, request, lambda one: one.error_code, key_type=TRANSACTION
+            _id(writer), END_TXN, request, lambda response: response.error_code, key_type=TRANSACTION
         )
 
     async def describe(self, transactional_id: str) -> TransactionState | None:
@@ -238,8 +246,8 @@ class Transactions:
                 raise BrokerUnavailableError(
                     f"{address} cannot list its transactions: {response.error_code.name}."
                 )
-            found += [str(one.transactional_id) for one in response.transaction_states]
-        return sorted(one for one in found if one.startswith(prefix))
+            found += [str(transaction.transactional_id) for transaction in response.transaction_states]
+        return sorted(transactional_id for transactional_id in found if transactional_id.startswith(prefix))
 
 
 def _id(writer: Writer) -> TransactionalId:
@@ -268,11 +276,13 @@ def _offsets(
 
 def _worst_added(response: AddPartitionsToTxnResponse) -> ErrorCode:
     topics = response.results_by_topic_v3_and_below
-    return _worst(one.partition_error_code for topic in topics for one in topic.results_by_partition)
+    return _worst(
+        partition.partition_error_code for topic in topics for partition in topic.results_by_partition
+    )
 
 
 def _worst_offset(response: TxnOffsetCommitResponse | extended.TxnOffsetCommitResponse) -> ErrorCode:
-    return _worst(one.error_code for topic in response.topics for one in topic.partitions)
+    return _worst(partition.error_code for topic in response.topics for partition in topic.partitions)
 
 
 def _worst(codes: Iterable[ErrorCode]) -> ErrorCode:

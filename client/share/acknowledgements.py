@@ -132,7 +132,7 @@ class Lot:
     @property
     def has_delays(self) -> bool:
         """Whether a release asks for a delay, which the broker may not allow."""
-        return any(one.delay_ms for one in self.acknowledgements.values())
+        return any(acknowledgement.delay_ms for acknowledgement in self.acknowledgements.values())
 
     def wait(self, barrier: Barrier) -> None:
         """Let a barrier wait for this lot."""
@@ -179,7 +179,9 @@ def release_delays(acknowledgements: Mapping[int, Acknowledgement]) -> tuple[Rel
     return tuple(delays)
 
 
-_TYPES: Final[Mapping[AcknowledgeType, bytes]] = {one: bytes((one,)) for one in AcknowledgeType}
+_TYPES: Final[Mapping[AcknowledgeType, bytes]] = {
+    acknowledge_type: bytes((acknowledge_type,)) for acknowledge_type in AcknowledgeType
+}
 
 
 def ack_batches(acknowledgements: Mapping[int, Acknowledgement]) -> list[AckBatch]:

@@ -89,9 +89,9 @@ def _read_batch(
     if not _holds_any(header, counts):
         return
     try:
-        found = {one.record.offset: one for one in _acquired_of(buffer, position, counts)}
+        found = {acquired.record.offset: acquired for acquired in _acquired_of(buffer, position, counts)}
     except (RecordFormatError, ValueError) as error:
-        offsets = [one for one in counts if header.base_offset <= one <= header.last_offset]
+        offsets = [offset for offset in counts if header.base_offset <= offset <= header.last_offset]
         unreadable.append(UnreadableBatch(offsets, str(error)))
         for offset in offsets:
             del counts[offset]

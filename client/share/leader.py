@@ -156,7 +156,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
                 ErrorCode.unsupported_version,
                 f"The broker does not have the feature {SHARE_TRANSACTIONS}, an extension by Barnabas.",
             )
-        lost = [one for one in records if one.state is not RecordState.HELD]
+        lost = [record for record in records if record.state is not RecordState.HELD]
         if lost:
             raise self._error(_too_late(lost[0]))
         part = TransactionPart(transaction)
@@ -320,7 +320,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         if self._pending_since_ms is not None:
             sent_by_ms = self._pending_since_ms + self._settings.acknowledge_within_ms
             due.append(max(sent_by_ms, self._ledger.next_retry_ms() or 0))
-        later = [one for one in due if one > now_ms]
+        later = [due_ms for due_ms in due if due_ms > now_ms]
         return min(later) - now_ms if later else None
 
     def _check_locks(self, exchange: ShareExchange[KeyT, ValueT], now_ms: int) -> None:
