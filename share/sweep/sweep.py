@@ -21,8 +21,9 @@ from typing import Final, NamedTuple
 from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage, ResourceType
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.runtime.clock import Clock
+from barnabas.runtime.clock import Clock, moment
 from barnabas.runtime.deadlines import Deadlines
+from barnabas.runtime.moment import Moment
 from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroupConfigs
 from barnabas.share.leader.expiry import expire_some
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -43,10 +44,14 @@ speed after a start (`IdleLogs`).
 
 
 class _NextLook(NamedTuple):
-    """When a record of a share-partition may expire next (wall-clock time), by the time to live of then."""
+    """When a record of a share-partition may expire next, by the time to live of then.
+
+    The clock that gets there first counts. Records expire by the time of day, but new ones of a wall clock
+    that was set back expire earlier than this time of day says.
+    """
 
     ttl_ms: int
-    at_ms: int
+    at: Moment
 
 
 class Sweep(Looks):
@@ -170,14 +175,16 @@ class Sweep(Looks):
         return led is not None and self._logs.get(topic, key.partition) is led
 
     def _may_have_expired(self, key: SharePartitionKey, ttl_ms: int) -> bool:
-        look = self._next_looks.get(key)
-        return look is None or look.ttl_ms != ttl_ms or self._clock.wall_ms() >= look.at_ms
+        look, now = self._next_looks.get(key), moment(self._clock)
+        if look is None or look.ttl_ms != ttl_ms:
+            return True
+        return now.now_ms >= look.at.now_ms or now.wall_ms >= look.at.wall_ms
 
     async def _expire(self, leader: SharePartitionLeader, config: ShareGroupConfig) -> _NextLook:
         """Archives the expired records, step by step."""
         ttl_ms = config.limits.timing.ttl_ms
-        now_ms = int(self._clock.wall_ms())
-        earliest_ms = now_ms
+        now = moment(self._clock)
+        earliest_ms = now.wall_ms
         offset: int | None = leader.core.spso
         while offset is not None and not leader.closed:
             step = expire_some(leader, config.limits, offset, read_committed=config.read_committed)
@@ -185,7 +192,8 @@ class Sweep(Looks):
             if step.earliest_ms is not None:
                 earliest_ms = min(earliest_ms, step.earliest_ms)
             await asyncio.sleep(0)
-        return _NextLook(ttl_ms, now_ms if _is_unsettled(leader) else earliest_ms + ttl_ms)
+        wait_ms = 0 if _is_unsettled(leader) else earliest_ms + ttl_ms - now.wall_ms
+        return _NextLook(ttl_ms, Moment(now.now_ms + wait_ms, now.wall_ms + wait_ms))
 
 
 def _is_unsettled(leader: SharePartitionLeader) -> bool:

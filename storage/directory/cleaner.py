@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment
 from barnabas.storage.cleaner.log_cleaning import CleaningPlan
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import StorageError
@@ -36,7 +37,7 @@ class LogCleaner:
         logs: Callable[[], Collection[PartitionLog]],
         checkpoints: Checkpoints,
         storage: StorageConfig,
-        wall_ms: Callable[[], int],
+        moment: Callable[[], Moment],
     ) -> None:
         self.run_count = 0
         """The number of cleanings."""
@@ -45,10 +46,10 @@ class LogCleaner:
         self._logs = logs
         self._checkpoints = checkpoints
         self._storage = storage
-        self._wall_ms = wall_ms
+        self._moment = moment
         self._uncleanable: set[TopicPartition] = set()
         self._retry: dict[TopicPartition, tuple[int, int]] = {}
-        """After an error of the disk: (wall time in ms of the next try, length of the pause in ms)."""
+        """After an error of the disk: (monotonic time in ms of the next try, length of the pause in ms)."""
         self._renewed: set[TopicPartition] = set()
         """Logs whose groups were asked for new checkpoints since the last wait."""
         self._stop = asyncio.Event()
@@ -109,13 +110,13 @@ class LogCleaner:
         key = log.topic_partition
         if log.offline is not None or log.segment_count == 1 or key in self._uncleanable:
             return False
-        retry_at_ms, _ = self._retry.get(key, (0, 0))
-        return self._wall_ms() >= retry_at_ms
+        retry = self._retry.get(key)
+        return retry is None or self._moment().now_ms >= retry[0]
 
     async def _plan(self, log: PartitionLog) -> CleaningPlan | None:
         try:
             plan = await log.plan_cleaning(
-                self._checkpoints.cleaned_offset(log.topic_partition), self._wall_ms()
+                self._checkpoints.cleaned_offset(log.topic_partition), self._moment().wall_ms
             )
             if plan.pinning_offset and log.topic_partition not in self._renewed:
                 self._renewed.add(log.topic_partition)
@@ -128,7 +129,7 @@ class LogCleaner:
     async def _clean(self, log: PartitionLog, plan: CleaningPlan) -> None:
         key = log.topic_partition
         try:
-            cleaned = await log.clean(plan, self._wall_ms())
+            cleaned = await log.clean(plan, self._moment().wall_ms)
             if cleaned is None:
                 return
             if cleaned.compacted_offset is not None:
@@ -157,7 +158,7 @@ class LogCleaner:
             return
         _, waited_ms = self._retry.get(key, (0, 0))
         wait_ms = min(max(2 * waited_ms, RETRY_BACKOFF_MS_MIN), RETRY_BACKOFF_MS_MAX)
-        self._retry[key] = self._wall_ms() + wait_ms, wait_ms
+        self._retry[key] = self._moment().now_ms + wait_ms, wait_ms
         logger.error(
             "cleaning a log failed, and is tried again",
             log=key.directory_name,

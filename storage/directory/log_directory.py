@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment
 from barnabas.runtime.shared_work import SharedWork
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.clean_shutdown import note_clean_shutdown, take_clean_shutdown
@@ -54,6 +55,11 @@ DELETED_AT_ONCE_MAX = 16
 """Topics whose logs are closed and removed at the same time, when thousands of topics are deleted."""
 
 
+def loop_ms() -> int:
+    """The monotonic time of the running loop, in milliseconds."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
 class LogDirectory:
     """All logs of one broker. `leader_epoch` is the default epoch of logs that are opened from now on."""
 
@@ -64,6 +70,7 @@ class LogDirectory:
         lock: FileLock,
         properties: MetaProperties,
         storage: StorageConfig,
+        now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
     ) -> None:
@@ -80,6 +87,7 @@ class LogDirectory:
         """Whether the last process flushed all logs at its end, and knew of no earlier loss that matters. If
         not, the power may have failed.
         """
+        self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._new_uuid = new_uuid
         self._shared = SharedParts.make(filesystem, path, storage.open_files_max)
@@ -102,7 +110,7 @@ class LogDirectory:
         self._deletions = asyncio.Semaphore(DELETED_AT_ONCE_MAX)
         self._unsynced: set[TopicPartition] = set()
         """Partitions whose directory names may not be durable yet."""
-        self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, wall_ms)
+        self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, self._moment)
 
     @classmethod
     async def open(
@@ -112,11 +120,12 @@ class LogDirectory:
         *,
         node_id: int,
         wall_ms: Callable[[], int],
+        now_ms: Callable[[], int] = loop_ms,
         cluster_id: str | None = None,
         storage: StorageConfig | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> LogDirectory:
-        """Locks the directory; a missing one is created.
+        """Locks the directory; a missing one is created. `now_ms` is monotonic.
 
         Without a `cluster_id` the directory keeps its own, or gets a new one. Raises DirectoryLocked;
         InvalidDirectory if another node or cluster owns it; OSError.
@@ -125,7 +134,8 @@ class LogDirectory:
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
         try:
             properties = await settle_meta_properties(filesystem, path, node_id, cluster_id, new_uuid)
-            directory = cls(filesystem, path, lock, properties, storage or StorageConfig(), wall_ms, new_uuid)
+            settings = storage or StorageConfig()
+            directory = cls(filesystem, path, lock, properties, settings, now_ms, wall_ms, new_uuid)
             await directory._checkpoints.load()
             directory._checkpoints.keep_only({*await directory.partitions_on_disk()})
             # An earlier process may have been killed before its new directories' names were durable.
@@ -321,7 +331,7 @@ class LogDirectory:
             topic_id,
             config,
             leader_epoch=leader_epoch,
-            now_ms=self._wall_ms(),
+            moment=self._moment(),
             storage=self.storage,
             shared=self._shared,
             recovery_point=self._checkpoints.recovery_point(key),
@@ -439,13 +449,13 @@ class LogDirectory:
 
     async def flush(self, *, high_watermarks: bool = False) -> None:
         """Flushes the changed logs and writes the checkpoints; raises OSError for the checkpoints."""
-        due = self._flush_schedule.take_all(self._flushers(), _now_ms())
+        due = self._flush_schedule.take_all(self._flushers(), self._now_ms())
         await self._flush(due, high_watermarks=high_watermarks)
 
     async def _flush_due_logs(self, *, high_watermarks: bool) -> None:
         due: Due[Flusher] = Due([], [])
         for logs in in_slices(self._open_logs()):
-            syncs, flushes = self._flush_schedule.take_due((log.flusher for log in logs), _now_ms())
+            syncs, flushes = self._flush_schedule.take_due((log.flusher for log in logs), self._now_ms())
             due.syncs.extend(syncs)
             due.flushes.extend(flushes)
             await asyncio.sleep(0)
@@ -470,16 +480,15 @@ class LogDirectory:
 
     async def retain(self) -> None:
         """Rolls segments, expires producers and removes segments, where due, in all open logs."""
-        now_ms = self._wall_ms()
+        moment = self._moment()
         for log in list(self._logs.values()):
             if log.offline is None:
-                await self._guarded(self._retain(log, now_ms))
+                await self._guarded(self._retain(log, moment))
 
-    async def _retain(self, log: PartitionLog, now_ms: int) -> None:
-        log.expire_producers(now_ms)
-        log.roll_if_due(now_ms)
-        await log.enforce_retention(now_ms)
+    async def _retain(self, log: PartitionLog, moment: Moment) -> None:
+        log.expire_producers(moment.now_ms)
+        log.roll_if_due(moment.wall_ms)
+        await log.enforce_retention(moment.wall_ms)
 
-
-def _now_ms() -> float:
-    return asyncio.get_running_loop().time() * 1000
+    def _moment(self) -> Moment:
+        return Moment(self._now_ms(), self._wall_ms())

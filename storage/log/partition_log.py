@@ -17,6 +17,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
 from barnabas.storage.errors import LogClosed, StorageError
@@ -86,7 +87,7 @@ class PartitionLog:
         config: LogConfig,
         *,
         leader_epoch: int,
-        now_ms: int,
+        moment: Moment,
         storage: StorageConfig | None = None,
         shared: SharedParts | None = None,
         recovery_point: int = 0,
@@ -119,7 +120,7 @@ class PartitionLog:
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,
         )
-        state = await load_log(place, leader_epoch=leader_epoch, now_ms=now_ms)
+        state = await load_log(place, leader_epoch=leader_epoch, moment=moment)
         if on_flush_due is not None:
             state.on_flush_due = on_flush_due
         distrust_durable(state)
@@ -424,7 +425,7 @@ class PartitionLog:
         self._tell_pinned(frozenset(group_id for group_id, head in live.items() if head < offset))
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forgets producers that have been idle for producer.id.expiration.ms."""
+        """Forgets producers that have been idle for producer.id.expiration.ms; `now_ms` is monotonic."""
         self._state.producers.expire(now_ms, self._state.storage.producer_id_expiration_ms)
 
     def roll_if_due(self, now_ms: int) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.protocol.transaction_marker import TransactionEnd
+from barnabas.runtime.moment import Moment
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.producers.open_transactions import (
@@ -57,13 +58,22 @@ class ProducerEntry(NamedTuple):
         return self.transaction_first_offset >= 0
 
 
+class _Idle(NamedTuple):
+    """A producer at the last look for idle ones."""
+
+    entry: ProducerEntry
+    since_ms: int
+    """Since when (monotonic) it is known to have this entry."""
+
+
 class ProducerState:
     """The producers of one log, by producer id."""
 
-    __slots__ = ("_entries", "changed", "open_transactions")
+    __slots__ = ("_entries", "_idle", "changed", "open_transactions")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
+        self._idle: dict[int, _Idle] = {}
         self.open_transactions = OpenTransactions()
         self.changed = False
         """Whether anything changed since the last snapshot; the writer of snapshots resets it."""
@@ -79,16 +89,31 @@ class ProducerState:
         self._entries.update(entries)
         self.changed = True
 
-    def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forgets the producers without an append for `expiration_ms` and without an open transaction."""
-        expired = [
-            producer_id
+    def expire_loaded(self, moment: Moment, expiration_ms: int) -> None:
+        """`expire` after a load: the timestamps of their batches tell how long the producers were idle."""
+        self._idle = {
+            producer_id: _Idle(entry, moment.monotonic_of(entry.timestamp_ms))
             for producer_id, entry in self._entries.items()
-            if not entry.is_in_transaction and now_ms - entry.timestamp_ms >= expiration_ms
-        ]
-        for producer_id in expired:
-            del self._entries[producer_id]
-            self.changed = True
+        }
+        self.expire(moment.now_ms, expiration_ms)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forgets the producers without an append for `expiration_ms` and without an open transaction.
+
+        `now_ms` is monotonic. The idle time of a producer counts from the first call behind its last append,
+        so calls must be frequent compared to `expiration_ms`.
+        """
+        idle: dict[int, _Idle] = {}
+        for producer_id, entry in list(self._entries.items()):
+            last = self._idle.get(producer_id)
+            if last is None or last.entry is not entry:
+                last = _Idle(entry, now_ms)
+            if now_ms - last.since_ms >= expiration_ms and not entry.is_in_transaction:
+                del self._entries[producer_id]
+                self.changed = True
+            else:
+                idle[producer_id] = last
+        self._idle = idle
 
     def take_steps(self, steps: Sequence[TransactionStep]) -> list[AbortedTransaction]:
         """Notes the begins and ends of transactions; returns the aborted ones for the index."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from barnabas.runtime.moment import Moment
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.producers.producer_state import ProducerState
@@ -35,14 +36,14 @@ from barnabas.storage.state.log_state import SNAPSHOT_SUFFIX, LogState
 _OPEN_FILES_MAX = 8
 
 
-async def load_log(place: LogPlace, *, leader_epoch: int, now_ms: int) -> LogState:
+async def load_log(place: LogPlace, *, leader_epoch: int, moment: Moment) -> LogState:
     """Opens or creates the log; raises OSError, and InconsistentTopicId for another topic's directory."""
-    state = await place.filesystem.run(_load, place, leader_epoch, now_ms)
+    state = await place.filesystem.run(_load, place, leader_epoch, moment)
     state.begin_leader_epoch(leader_epoch)
     return state
 
 
-def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
+def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
     """All steps that read and write files, in one call of a thread: the hand-over costs more than most steps.
 
     The thread counts the files that it opens by itself, because the shared count belongs to the loop, and
@@ -52,12 +53,12 @@ def _load(place: LogPlace, leader_epoch: int, now_ms: int) -> LogState:
     settle_topic_id(place, names)
     epochs = read_leader_epochs(place, names)
     with closing(OpenFiles(_OPEN_FILES_MAX)) as in_thread:
-        segments, tail = load_segments(replace(place, open_files=in_thread), names, now_ms)
+        segments, tail = load_segments(replace(place, open_files=in_thread), names, moment.wall_ms)
         state = _assemble(place, segments, epochs, tail, leader_epoch)
         snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
         replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
         load_transaction_indexes(state, names, replayed)
-        settle_snapshots(state, replayed, now_ms=now_ms)
+        settle_snapshots(state, replayed, moment)
         state.update_first_unstable_offset()
         for segment in segments:
             segment.hand_over(place.open_files)

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from barnabas.runtime.logging import get_logger
+from barnabas.runtime.moment import Moment
 from barnabas.storage.filesystem import read_whole, replace_whole
 from barnabas.storage.format.producer_snapshot import (
     ProducerSnapshotEntry,
@@ -78,7 +79,7 @@ def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable
     return Replayed(replay_from, aborted, is_rebuilt, found.useless)
 
 
-def settle_snapshots(state: LogState, replayed: Replayed, *, now_ms: int) -> None:
+def settle_snapshots(state: LogState, replayed: Replayed, moment: Moment) -> None:
     """Writes a snapshot of a replay of the whole log, removes useless snapshots, and expires idle producers.
 
     To be called when the replayed aborts are in the transaction indexes. For a thread; raises OSError.
@@ -86,7 +87,7 @@ def settle_snapshots(state: LogState, replayed: Replayed, *, now_ms: int) -> Non
     if replayed.is_whole_log:
         _write_snapshot(state)
     _remove_snapshots(state, replayed.useless_snapshots)
-    state.producers.expire(now_ms, state.storage.producer_id_expiration_ms)
+    state.producers.expire_loaded(moment, state.storage.producer_id_expiration_ms)
 
 
 def replay_produced(

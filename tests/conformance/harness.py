@@ -58,8 +58,11 @@ _API_KEYS = {spec.name: key for key, spec in APIS.items()}
 class LabClock(ManualClock):
     """Wall time and monotonic time are far apart, so that a mix-up shows."""
 
+    wall_shift_ms = 0
+    """How far the wall clock was set forward since the start."""
+
     def wall_ms(self) -> WallMs:
-        return WallMs(WALL_START_MS + self.now_ms)
+        return WallMs(WALL_START_MS + self.now_ms + self.wall_shift_ms)
 
 
 class LabConnection:

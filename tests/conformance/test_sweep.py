@@ -58,6 +58,20 @@ async def test_a_leader_is_loaded_only_when_a_record_may_expire(stage: Stage, wi
     assert (await stage.offsets())[1] == 0
 
 
+async def test_records_that_arrive_after_the_clock_was_set_back_expire_at_their_time(stage: Stage) -> None:
+    await stage.lab.configure_group(GROUP, record_ttl_ms=HOUR_MS)
+    member = stage.member()
+    await member.take()
+    await stage.produce(1)
+    await member.leave_session()
+    await sweeps(stage.lab)
+    stage.lab.clock.wall_shift_ms = -10 * HOUR_MS
+    await stage.produce(2)
+    await stage.lab.advance(HOUR_MS)
+    await sweeps(stage.lab)
+    assert (await stage.offsets())[1] == 1, "the first record is from the future now"
+
+
 async def test_one_sweep_looks_at_some_partitions_and_the_next_one_goes_on(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.log.appended import Append, Appended
@@ -39,6 +40,8 @@ TOPIC_ID = UUID(int=7)
 KEY = TopicPartition("orders", 0)
 DIRECTORY = "/data/orders-0"
 NOW_MS = 1_000_000
+MOMENT = Moment(now_ms=0, wall_ms=NOW_MS)
+"""When logs are opened."""
 COLLIDING = ("gc1127d5c38", "g62fe1353")
 """Two group ids with the same hash in the share index."""
 
@@ -47,7 +50,7 @@ async def open_log(
     filesystem: FileSystem, *, config: LogConfig | None = None, **options: Any
 ) -> PartitionLog:
     """The log under test, by default at leader epoch 0."""
-    options = {"leader_epoch": 0, "now_ms": NOW_MS, **options}
+    options = {"leader_epoch": 0, "moment": MOMENT, **options}
     return await PartitionLog.open(filesystem, DIRECTORY, KEY, TOPIC_ID, config or LogConfig(), **options)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.record_batch import Compression, iterate_headers
+from barnabas.runtime.moment import Moment
 from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.partition_metadata import decode_partition_metadata
 from barnabas.storage.log.partition_log import PartitionLog
@@ -49,7 +50,7 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[P
         decode_partition_metadata((path / "partition.metadata").read_bytes()),
         LogConfig(),
         leader_epoch=1,
-        now_ms=NOW_MS,
+        moment=Moment(0, NOW_MS),
         recovery_point=request.param,
     )
     yield log

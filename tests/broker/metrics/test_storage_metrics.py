@@ -10,6 +10,7 @@ import pytest
 from barnabas.broker.metrics.storage_metrics import FLUSH_MS, OFFLINE_LOGS, publish_cleaner
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.moment import Moment
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.directory.cleaner import LogCleaner
 from barnabas.storage.files.full_disk import QUIET_SECONDS
@@ -24,7 +25,8 @@ DISK = "barnabas_disk_"
 
 
 def test_the_cleaners_counts_are_published() -> None:
-    cleaner = LogCleaner(list, Checkpoints(MemoryFileSystem(), "/data"), StorageConfig(), lambda: 0)
+    checkpoints = Checkpoints(MemoryFileSystem(), "/data")
+    cleaner = LogCleaner(list, checkpoints, StorageConfig(), lambda: Moment(0, 0))
     metrics = Metrics()
     publish_cleaner(metrics, cleaner)
     cleaner.run_count, cleaner.cleaned_bytes = 3, 1_000

@@ -23,6 +23,7 @@ from tests.storage.cleaner.dirty_logs import (
 )
 from tests.storage.log_building import (
     KEY,
+    MOMENT,
     NOW_MS,
     TOPIC_ID,
     append,
@@ -33,7 +34,7 @@ from tests.storage.log_building import (
 
 
 async def open_real(path: Path, config: LogConfig, **options: Any) -> PartitionLog:
-    options = {"leader_epoch": 0, "now_ms": NOW_MS, **options}
+    options = {"leader_epoch": 0, "moment": MOMENT, **options}
     return await PartitionLog.open(RealFileSystem(), f"{path}/orders-0", KEY, TOPIC_ID, config, **options)
 
 

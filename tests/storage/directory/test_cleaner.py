@@ -31,20 +31,25 @@ COMPACTED = LogConfig(compact_enabled=True, delete_enabled=False)
 CHECKPOINT_PATH = "/data/cleaner-offset-checkpoint"
 
 
-class Wall:
-    def __init__(self) -> None:
-        self.now_ms = NOW_MS
+class Clock:
+    """Stands still until it is moved; the wall clock may be set."""
 
-    def __call__(self) -> int:
-        return self.now_ms
+    def __init__(self) -> None:
+        self.now_ms = self.wall_shift_ms = 0
 
 
 @asynccontextmanager
 async def opened(
-    filesystem: MemoryFileSystem, wall: Wall | None = None, **storage: Any
+    filesystem: MemoryFileSystem, clock: Clock | None = None, **storage: Any
 ) -> AsyncGenerator[LogDirectory]:
+    clock = clock or Clock()
     directory = await LogDirectory.open(
-        filesystem, "/data", node_id=1, wall_ms=wall or Wall(), storage=StorageConfig(**storage)
+        filesystem,
+        "/data",
+        node_id=1,
+        wall_ms=lambda: NOW_MS + clock.now_ms + clock.wall_shift_ms,
+        now_ms=lambda: clock.now_ms,
+        storage=StorageConfig(**storage),
     )
     yield directory
     await directory.close()
@@ -124,11 +129,12 @@ async def test_the_dirtiest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert order == ["whole", "half", "queues"]
 
 
+@pytest.mark.parametrize("wall_shift_ms", [0, -3_600_000, 3_600_000])
 async def test_a_log_on_a_full_disk_is_tried_again_later_and_delays_no_other(
-    log_lines: list[EventDict],
+    log_lines: list[EventDict], wall_shift_ms: int
 ) -> None:
-    filesystem, wall = MemoryFileSystem(), Wall()
-    async with opened(filesystem, wall) as directory:
+    filesystem, clock = MemoryFileSystem(), Clock()
+    async with opened(filesystem, clock) as directory:
         full = await dirty_log(directory, "full")
         fine = await queue_log(directory, "fine")
         filesystem.write_error, filesystem.failing_suffix = (
@@ -144,35 +150,36 @@ async def test_a_log_on_a_full_disk_is_tried_again_later_and_delays_no_other(
         assert fine.size_bytes < 1_000
 
         filesystem.write_error = None
-        wall.now_ms += RETRY_BACKOFF_MS_MIN - 1
+        clock.wall_shift_ms = wall_shift_ms
+        clock.now_ms += RETRY_BACKOFF_MS_MIN - 1
         await directory.cleaner.clean_due()
         assert records_read(full) == before
-        wall.now_ms += 1
+        clock.now_ms += 1
         await directory.cleaner.clean_due()
         assert latest_by_key(records_read(full)) == latest_by_key(before)
         assert len(records_read(full)) == 1
 
 
 async def test_a_disk_that_stays_full_is_tried_less_and_less_often(log_lines: list[EventDict]) -> None:
-    filesystem, wall = MemoryFileSystem(), Wall()
-    async with opened(filesystem, wall) as directory:
+    filesystem, clock = MemoryFileSystem(), Clock()
+    async with opened(filesystem, clock) as directory:
         await dirty_log(directory, "full")
         filesystem.write_error, filesystem.failing_suffix = errno.ENOSPC, ".cleaned"
         for tries, wait_ms in enumerate([0, 15_000, 30_000, 60_000]):
-            wall.now_ms += wait_ms
+            clock.now_ms += wait_ms
             await directory.cleaner.clean_due()
             assert len(log_lines) == tries + 1
         filesystem.write_error = None
 
 
 async def test_a_damaged_log_is_not_cleaned_again_and_counted(log_lines: list[EventDict]) -> None:
-    filesystem, wall = MemoryFileSystem(), Wall()
-    async with opened(filesystem, wall) as directory:
+    filesystem, clock = MemoryFileSystem(), Clock()
+    async with opened(filesystem, clock) as directory:
         await dirty_log(directory, "damaged")
         fine = await dirty_log(directory, "fine")
         filesystem.files[f"/data/damaged-0/{0:020d}.log"][70] ^= 1
         for _ in range(2):
-            wall.now_ms += 3_600_000
+            clock.now_ms += 3_600_000
             await directory.cleaner.clean_due()
         assert len(records_read(fine)) == 1
         assert directory.cleaner.uncleanable_count == 1
@@ -254,8 +261,8 @@ async def test_groups_that_keep_share_state_are_asked_once() -> None:
 async def test_an_error_while_checkpoints_are_renewed_does_not_end_the_cleaner(
     is_bug: bool, log_lines: list[EventDict]
 ) -> None:
-    filesystem, wall = MemoryFileSystem(), Wall()
-    async with opened(filesystem, wall) as directory:
+    filesystem, clock = MemoryFileSystem(), Clock()
+    async with opened(filesystem, clock) as directory:
         log = await directory.log("queue", 0, UUID(int=1), LogConfig())
         fine = await dirty_log(directory, "fine")
 

@@ -28,6 +28,8 @@ from tests.storage.log_building import (
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
 
+DAY_MS = 86_400_000
+
 PATH = "/data"
 RECOVERY_POINTS = f"{PATH}/recovery-point-offset-checkpoint"
 OTHER_ID = UUID(int=99)
@@ -425,6 +427,38 @@ async def test_expired_segments_are_removed_by_the_retention_check(filesystem: M
     await directory.retain()
     assert log.size_bytes <= 600
     assert log.log_start_offset > 0
+
+
+@pytest.mark.parametrize("shift_ms", [-DAY_MS, DAY_MS])
+async def test_setting_the_wall_clock_forgets_no_producer_and_keeps_none_longer(
+    filesystem: MemoryFileSystem, shift_ms: int
+) -> None:
+    clock = ShiftedClock()
+    storage = small_storage(producer_id_expiration_ms=DAY_MS)
+    directory = await LogDirectory.open(
+        filesystem, PATH, node_id=1, wall_ms=clock.wall_ms, now_ms=lambda: clock.now_ms, storage=storage
+    )
+    log = await log_of(directory, "orders")
+    sequenced(log, 0)
+    await directory.retain()
+    clock.shift_ms = shift_ms
+    clock.now_ms += DAY_MS - 1
+    await directory.retain()
+    assert len(list(log.active_producers())) == 1
+    clock.now_ms += 1
+    await directory.retain()
+    assert len(list(log.active_producers())) == 0
+    await directory.close()
+
+
+class ShiftedClock:
+    """Stands still until it is moved; the wall clock may be set."""
+
+    def __init__(self) -> None:
+        self.now_ms = self.shift_ms = 0
+
+    def wall_ms(self) -> int:
+        return NOW_MS + self.now_ms + self.shift_ms
 
 
 async def test_maintenance_runs_retention_and_writes_all_checkpoints(filesystem: MemoryFileSystem) -> None:

@@ -5,6 +5,7 @@ import pytest
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 from barnabas.protocol.transaction_marker import TransactionEnd
+from barnabas.runtime.moment import Moment
 from barnabas.storage.producers.producer_state import (
     ProducerEntry,
     ProducerState,
@@ -122,14 +123,55 @@ def test_transaction_marker_raises_the_epoch(marker_epoch: int, kept: int) -> No
     assert (entry.producer_epoch, len(entry.batches), entry.coordinator_epoch) == (marker_epoch, kept, 3)
 
 
-def test_idle_producers_expire_unless_a_transaction_is_open() -> None:
+EXPIRATION_MS = 1_000
+IN_TRANSACTION = ProducerEntry(0, (), 0, 5, 8)
+
+
+def known_producers(state: ProducerState) -> list[int]:
+    return [producer_id for producer_id in range(10) if state.get(producer_id) is not None]
+
+
+def test_producers_expire_once_they_are_idle_for_long_enough_unless_a_transaction_is_open() -> None:
     state = ProducerState()
-    state.update(
-        {1: ProducerEntry(0, (), 1000), 2: ProducerEntry(0, (), 1001), 3: ProducerEntry(0, (), 0, 5, 8)}
-    )
+    state.update({1: ProducerEntry(0, (), 500), 3: IN_TRANSACTION})
+    state.expire(0, EXPIRATION_MS)
+    state.update({2: ProducerEntry(0, (), 500)})
+    state.expire(1, EXPIRATION_MS)
     state.changed = False
-    state.expire(2000, 1001)
-    assert (len(state), state.changed) == (3, False)
-    state.expire(2000, 1000)
-    assert [state.get(producer_id) is not None for producer_id in (1, 2, 3)] == [False, True, True]
-    assert state.changed
+    state.expire(999, EXPIRATION_MS)
+    assert (known_producers(state), state.changed) == ([1, 2, 3], False)
+    state.expire(1_000, EXPIRATION_MS)
+    assert (known_producers(state), state.changed) == ([2, 3], True)
+
+
+def test_an_append_begins_the_idle_time_of_its_producer_anew() -> None:
+    state = ProducerState()
+    for now_ms in range(0, 5_000, 500):
+        state.update({1: ProducerEntry(0, (), 500)})
+        state.expire(now_ms, EXPIRATION_MS)
+        assert known_producers(state) == [1]
+
+
+@pytest.mark.parametrize("timestamp_ms", [0, 1_700_000_000_000])
+def test_the_timestamps_of_records_do_not_count_while_the_process_lives(timestamp_ms: int) -> None:
+    """They are the producers' times: a copy of old records has old ones."""
+    state = ProducerState()
+    state.update({1: ProducerEntry(0, (), timestamp_ms)})
+    state.expire(5_000, EXPIRATION_MS)
+    assert known_producers(state) == [1]
+    state.expire(6_000, EXPIRATION_MS)
+    assert known_producers(state) == []
+
+
+def test_the_timestamps_tell_how_long_producers_were_idle_when_they_are_loaded() -> None:
+    state = ProducerState()
+    entries = {1: ProducerEntry(0, (), 9_000), 2: ProducerEntry(0, (), 9_001), 3: IN_TRANSACTION}
+    state.update(entries | {4: ProducerEntry(0, (), 99_000)})
+    state.expire_loaded(Moment(now_ms=50, wall_ms=10_000), EXPIRATION_MS)
+    assert known_producers(state) == [2, 3, 4]
+    state.expire(51, EXPIRATION_MS)
+    assert known_producers(state) == [3, 4]
+    state.expire(1_049, EXPIRATION_MS)
+    assert known_producers(state) == [3, 4], "one from the future counts as new"
+    state.expire(1_050, EXPIRATION_MS)
+    assert known_producers(state) == [3]

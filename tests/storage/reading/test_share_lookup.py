@@ -29,7 +29,7 @@ from tests.storage.log_building import (
     COLLIDING,
     DIRECTORY,
     KEY,
-    NOW_MS,
+    MOMENT,
     TOPIC_ID,
     append,
     append_checkpoint,
@@ -76,7 +76,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         log_start_offset=0,
         gaps_until=0,
     )
-    return (await load_log(place, leader_epoch=0, now_ms=NOW_MS)).segments
+    return (await load_log(place, leader_epoch=0, moment=MOMENT)).segments
 
 
 async def test_groups_that_share_a_hash_are_distinguished_by_their_records() -> None:

@@ -10,6 +10,7 @@ from structlog.typing import EventDict
 
 from barnabas.protocol.record_batch import build_batch
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.runtime.moment import Moment
 from barnabas.storage.errors import InconsistentTopicId, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
@@ -345,7 +346,7 @@ async def test_another_topics_directory_is_refused() -> None:
             type(TOPIC_ID)(int=8),
             LogConfig(),
             leader_epoch=0,
-            now_ms=0,
+            moment=Moment(0, 0),
         )
 
 
@@ -424,7 +425,7 @@ async def test_producers_that_were_idle_too_long_are_forgotten() -> None:
     sequenced(log, 0)
     await log.close()
     day_ms = 24 * 60 * 60 * 1000
-    reopened = await open_log(filesystem, recovery_point=1, now_ms=NOW_MS + day_ms)
+    reopened = await open_log(filesystem, recovery_point=1, moment=Moment(0, NOW_MS + day_ms))
     assert outcomes([sequenced(reopened, 5)]) == [(1, 1)]
     assert find_duplicate(None, None) is None  # type: ignore[arg-type]
 
