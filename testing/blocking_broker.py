@@ -187,7 +187,7 @@ class BlockingBroker:
 
         def look() -> str | None:
             states = self.share_state(group)
-            found = [one for one in states if (one.topic, one.partition) == (topic, partition)]
+            found = [state for state in states if (state.topic, state.partition) == (topic, partition)]
             return share_state.difference(found, expected)
 
         _assert_soon(look, f"The states of {topic}-{partition} in group {group}", within_seconds)

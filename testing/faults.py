@@ -27,7 +27,7 @@ class Fault:
         if self._hits_at_end is not None:
             return self._hits_at_end
         faults = cast("list[dict[str, int]]", self._control.ask("GET", "faults")["faults"])
-        return next((one["hits"] for one in faults if one["id"] == self._id), 0)
+        return next((fault["hits"] for fault in faults if fault["id"] == self._id), 0)
 
     def remove(self) -> None:
         """End the fault. Nothing happens if `Faults.clear` or a restart has ended it; it has no hits then."""

@@ -35,7 +35,8 @@ def read_records(control: Control, topic: str) -> list[TopicRecord]:
             page = control.ask("GET", f"records/{quoted(topic)}?partition={partition}&offset={offset}")
             partition_count = cast("int", page["partitions"])
             found += [
-                _record(topic, partition, one) for one in cast("list[dict[str, object]]", page["records"])
+                _record(topic, partition, record)
+                for record in cast("list[dict[str, object]]", page["records"])
             ]
             offset = cast("int | None", page["next_offset"])
         partition += 1
@@ -63,9 +64,9 @@ def difference(
     found: Sequence[TopicRecord], expected: Sequence[Expected], *, in_any_order: bool
 ) -> str | None:
     """The difference as lines with - (expected) and + (found); None if there is none."""
-    with_keys = any(isinstance(one, tuple) for one in expected)
-    found_lines = [_line(one.key, one.value, with_key=with_keys) for one in found]
-    expected_lines = [_expected_line(one, with_key=with_keys) for one in expected]
+    with_keys = any(isinstance(expected_record, tuple) for expected_record in expected)
+    found_lines = [_line(record.key, record.value, with_key=with_keys) for record in found]
+    expected_lines = [_expected_line(expected_record, with_key=with_keys) for expected_record in expected]
     if in_any_order:
         found_lines.sort()
         expected_lines.sort()

@@ -47,17 +47,19 @@ def read_share_state(control: Control, group: str) -> list[RecordState]:
     ranges = cast("list[dict[str, object]]", control.ask("GET", f"share-state/{quoted(group)}")["ranges"])
     return [
         RecordState(
-            cast("str", one["topic"]),
-            cast("int", one["partition"]),
+            cast("str", share_range["topic"]),
+            cast("int", share_range["partition"]),
             offset,
-            cast("str", one["state"]),
-            cast("int", one["deliveries"]),
-            cast("str | None", one["member"]),
-            cast("int | None", one["lock_left_ms"]),
-            cast("str | None", one["wait"]),
+            cast("str", share_range["state"]),
+            cast("int", share_range["deliveries"]),
+            cast("str | None", share_range["member"]),
+            cast("int | None", share_range["lock_left_ms"]),
+            cast("str | None", share_range["wait"]),
         )
-        for one in ranges
-        for offset in range(cast("int", one["first_offset"]), cast("int", one["last_offset"]) + 1)
+        for share_range in ranges
+        for offset in range(
+            cast("int", share_range["first_offset"]), cast("int", share_range["last_offset"]) + 1
+        )
     ]
 
 
@@ -70,7 +72,7 @@ def check_states(expected: Mapping[int, str]) -> None:
 
 def difference(found: Sequence[RecordState], expected: Mapping[int, str]) -> str | None:
     """The difference as lines with - (expected) and + (found); None if there is none."""
-    by_offset = {one.offset: one for one in found}
+    by_offset = {record.offset: record for record in found}
     lines: list[str] = []
     for offset in sorted({*by_offset, *expected}):
         state = by_offset.get(offset)

@@ -146,12 +146,12 @@ class BrokerConfig:
         if name is None:
             raise ConfigError("inter.broker.apis.enable needs inter.broker.listener.name.")
         marked = str(name).upper()
-        if all(one.name != marked for one in listeners):
+        if all(listener.name != marked for listener in listeners):
             raise ConfigError(f"inter.broker.listener.name is {name}, which listeners does not name.")
-        return tuple(one._replace(inter_broker=one.name == marked) for one in listeners)
+        return tuple(listener._replace(inter_broker=listener.name == marked) for listener in listeners)
 
     def _open_listeners_warning(self) -> tuple[str, ...]:
-        addresses = ", ".join(one.address for one in self.listeners if not one.is_loopback)
+        addresses = ", ".join(listener.address for listener in self.listeners if not listener.is_loopback)
         if not addresses or self.flag("listeners.allow.unauthenticated"):
             return ()
         warning = (

@@ -69,7 +69,9 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
     for name, assignment in assigned.items():
         _check(name, assignment)
     given = {name: assignment.text for name, assignment in assigned.items()}
-    written_as = {name: one.variable for name, one in assigned.items() if one.variable is not None}
+    written_as = {
+        name: assignment.variable for name, assignment in assigned.items() if assignment.variable is not None
+    }
     refuse_protection(given, written_as, _controller_names(given))
     warnings = (*_warnings(sorted(filter(_is_unused, given))), *image.warnings)
     return BrokerConfig({name: text for name, text in given.items() if name in tables.BROKER}, warnings)

@@ -155,7 +155,11 @@ class FetchOperation(ReservingOperation):
             self.on_expire()
         elif not self.try_complete():
             deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
-            keys = [(one.topic.topic_id, one.asked.partition) for one in self._partitions if one.topic]
+            keys = [
+                (partition.topic.topic_id, partition.asked.partition)
+                for partition in self._partitions
+                if partition.topic
+            ]
             self._broker.purgatory.watch(self, keys, deadline_ms)
 
     def try_complete(self) -> bool:
@@ -196,7 +200,7 @@ class FetchOperation(ReservingOperation):
             self._answer(self._encode(ErrorCode.none, session_id, []), throttle_ms=throttle_ms)
             return
         for some in some_at_a_time(self._missing):
-            told += [(one, missing(one)) for one in some]
+            told += [(partition, missing(partition)) for partition in some]
             await turns.took(_STEPS_PER_PARTITION * len(some))
         if self.done:
             return  # withdrawn between two turns
@@ -208,8 +212,8 @@ class FetchOperation(ReservingOperation):
         session_id = NO_SESSION
         if session is not None or self._request.session_epoch == INITIAL_EPOCH:
             for some_told in some_at_a_time(told):
-                for one, result in some_told:
-                    one.note_told(result)
+                for partition, result in some_told:
+                    partition.note_told(result)
                 if session is None:
                     await turns.took(len(some_told))
             session_id = self._open_session(told) if session is None else session.session_id
@@ -243,15 +247,15 @@ class FetchOperation(ReservingOperation):
         broker, image = self._broker, self._broker.metadata.image
         revision = self._topics_revision = image.topics_revision
         closed: list[tuple[Topic, int]] = []
-        for one in partitions:
-            if one.topics_revision != revision:
-                look_up(image, one)
-            if one.topic is None:
+        for partition in partitions:
+            if partition.topics_revision != revision:
+                look_up(image, partition)
+            if partition.topic is None:
                 self._has_unfound = True
-            elif one.log is None or one.log.offline is not None:
-                one.log = broker.logs.get(one.topic, one.asked.partition)
-                if one.log is None:
-                    closed.append((one.topic, one.asked.partition))
+            elif partition.log is None or partition.log.offline is not None:
+                partition.log = broker.logs.get(partition.topic, partition.asked.partition)
+                if partition.log is None:
+                    closed.append((partition.topic, partition.asked.partition))
         return closed
 
     def _look_up_changes(self) -> None:
@@ -267,16 +271,16 @@ class FetchOperation(ReservingOperation):
         if enough <= 0:
             return True
         limit: LookLimit | None = None
-        for one in self._partitions:
-            if is_up_to_date(one, request.isolation_level):
+        for partition in self._partitions:
+            if is_up_to_date(partition, request.isolation_level):
                 continue
             try:
-                if one.asked.hash_range is None:
-                    available += available_bytes(one, request.isolation_level, enough=enough)
+                if partition.asked.hash_range is None:
+                    available += available_bytes(partition, request.isolation_level, enough=enough)
                 else:
                     limit = limit or LookLimit(LOOK_BYTES)
                     available += available_in_range(
-                        one, self._searches, request.isolation_level, enough=enough, limit=limit
+                        partition, self._searches, request.isolation_level, enough=enough, limit=limit
                     )
             except (ApiError, StorageError):
                 return True
@@ -297,16 +301,16 @@ class FetchOperation(ReservingOperation):
             if turns.passed:
                 self._look_up(some)  # other work has run since the last look-up
             steps = _STEPS_PER_PARTITION * len(some)
-            for one in some:
-                if is_up_to_date(one, isolation_level):
+            for partition in some:
+                if is_up_to_date(partition, isolation_level):
                     continue
-                partition_bytes_max = min(one.asked.partition_max_bytes, bytes_left)
-                if one.asked.hash_range is None:
-                    result = read(one, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                partition_bytes_max = min(partition.asked.partition_max_bytes, bytes_left)
+                if partition.asked.hash_range is None:
+                    result = read(partition, isolation_level, partition_bytes_max, at_least_one=at_least_one)
                 else:
                     limit = limit or LookLimit(LEFT_OUT_BYTES_MAX)
                     result = await read_in_range(
-                        one,
+                        partition,
                         self._searches,
                         isolation_level,
                         partition_bytes_max,
@@ -320,14 +324,14 @@ class FetchOperation(ReservingOperation):
                     bytes_left -= record_bytes
                     at_least_one = False
                     steps += _STEPS_PER_READ
-                told.append((one, result))
+                told.append((partition, result))
             await turns.took(steps)
         return told, bytes_max - bytes_left
 
     def _open_session(self, told: _Told) -> int:
         """The id of a new session; NO_SESSION if there is no room for one."""
         return self._broker.fetch_sessions.open(
-            [one for one, _ in told],
+            [partition for partition, _ in told],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
             now_ms=self._broker.clock.monotonic_ms(),
         )
@@ -341,17 +345,17 @@ class FetchOperation(ReservingOperation):
         endpoints: list[NodeEndpoint] = []
         reference: str | UUID | None = None
         partitions: list[FetchPartitionResult] = []
-        for one, result in told:
-            if one.key[0] is not reference and one.key[0] != reference:
-                reference, partitions = one.key[0], []
-                topics.append(_topic(one, partitions))
-            partitions.append(self._explained(one, result, endpoints) if result.error_code else result)
+        for partition, result in told:
+            if partition.key[0] is not reference and partition.key[0] != reference:
+                reference, partitions = partition.key[0], []
+                topics.append(_topic(partition, partitions))
+            partitions.append(self._explained(partition, result, endpoints) if result.error_code else result)
         return encode_fetch_response(
             self._context.api_version, error_code.value, session_id, topics, node_endpoints=endpoints
         )
 
     def _explained(
-        self, one: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
+        self, partition: WantedPartition, result: FetchPartitionResult, endpoints: list[NodeEndpoint]
     ) -> FetchPartitionResult:
         """An error in the form of the client's version; for an old leader epoch with the current leader
         (KIP-951).
@@ -359,17 +363,17 @@ class FetchOperation(ReservingOperation):
         version = self._context.api_version
         if result.error_code == _STORAGE_ERROR and version <= LOG_START_VERSION:
             return result._replace(error_code=_NOT_LEADER)
-        if result.error_code != _FENCED or version < ENDPOINTS_VERSION or one.log is None:
+        if result.error_code != _FENCED or version < ENDPOINTS_VERSION or partition.log is None:
             return result
         node_id, listener = self._broker.node_id, self._context.listener
         if not endpoints:
             endpoints.append(NodeEndpoint(node_id, listener.advertised_host, listener.advertised_port))
-        return result._replace(current_leader=(node_id, one.log.leader_epoch))
+        return result._replace(current_leader=(node_id, partition.log.leader_epoch))
 
 
-def _topic(one: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> FetchTopicResult:
+def _topic(partition: WantedPartition, partitions: Sequence[FetchPartitionResult]) -> FetchTopicResult:
     """The topic by name or id, as in the request."""
-    reference = one.key[0]
+    reference = partition.key[0]
     if isinstance(reference, str):
         return FetchTopicResult(reference, _NO_ID, partitions)
     return FetchTopicResult("", reference, partitions)
@@ -382,18 +386,18 @@ def _sorted_out(
     never_known: list[WantedPartition] = []
     others: list[WantedPartition] = []
     existing: list[WantedPartition] = []
-    for one in partitions:
-        if not one.is_missing:
-            existing.append(one)
-        elif one.error_code is ErrorCode.unknown_topic_id:
-            never_known.append(one)
+    for partition in partitions:
+        if not partition.is_missing:
+            existing.append(partition)
+        elif partition.error_code is ErrorCode.unknown_topic_id:
+            never_known.append(partition)
         else:
-            others.append(one)
+            others.append(partition)
     return never_known, others, existing
 
 
 def _news(session: FetchSession, told: _Told) -> _Told:
     """The results that a client in a session does not know yet."""
-    news = [(one, result) for one, result in told if one.is_news(result)]
-    session.move_to_end([one for one, result in news if one.moves_on(result)])
+    news = [(partition, result) for partition, result in told if partition.is_news(result)]
+    session.move_to_end([partition for partition, result in news if partition.moves_on(result)])
     return news

@@ -29,63 +29,63 @@ _UNKNOWN: Final = -1
 """The offsets in a result with an error."""
 
 
-def look_up(image: MetadataImage, one: WantedPartition) -> None:
+def look_up(image: MetadataImage, partition: WantedPartition) -> None:
     """Find the topic again after topics were created or deleted. The log is kept if the topic is the same."""
-    one.topics_revision = image.topics_revision
-    reference, index = one.key
+    partition.topics_revision = image.topics_revision
+    reference, index = partition.key
     if isinstance(reference, UUID):
         topic = image.topics_by_id.get(reference)
     else:
         topic = image.topics_by_name.get(reference)
-    if topic is not one.topic:
-        one.log = None
-    one.topic, one.error_code = topic, ErrorCode.none
+    if topic is not partition.topic:
+        partition.log = None
+    partition.topic, partition.error_code = topic, ErrorCode.none
     if topic is None:
-        one.error_code = _why_unknown(image, one)
+        partition.error_code = _why_unknown(image, partition)
         return
-    one.topic_name = topic.name
+    partition.topic_name = topic.name
     if not 0 <= index < len(topic.partitions):
-        one.topic, one.error_code = None, ErrorCode.unknown_topic_or_partition
+        partition.topic, partition.error_code = None, ErrorCode.unknown_topic_or_partition
 
 
-def _why_unknown(image: MetadataImage, one: WantedPartition) -> ErrorCode:
+def _why_unknown(image: MetadataImage, partition: WantedPartition) -> ErrorCode:
     """The error for a topic that is not found. A session keeps the name of an id, which may now belong to
     another topic.
     """
-    reference, index = one.key
+    reference, index = partition.key
     if isinstance(reference, str):
         return ErrorCode.unknown_topic_or_partition
-    if not one.topic_name:
+    if not partition.topic_name:
         return ErrorCode.unknown_topic_id
-    is_another = image.partition(one.topic_name, index) is not None
+    is_another = image.partition(partition.topic_name, index) is not None
     return ErrorCode.inconsistent_topic_id if is_another else ErrorCode.unknown_topic_or_partition
 
 
-def is_up_to_date(one: WantedPartition, isolation_level: int) -> bool:
+def is_up_to_date(partition: WantedPartition, isolation_level: int) -> bool:
     """Whether the client has all records, and knows the current offsets, so that there is nothing to report.
 
     This is the fast path for nearly all partitions of a session, because every fetch checks them all. False
     does not mean that there is something to report.
     """
-    log, asked = one.log, one.asked
+    log, asked = partition.log, partition.asked
     return (
         log is not None
         and log.offline is None
         and asked.fetch_offset == upper_offset_of(log, isolation_level)
-        and one.told == (log.high_watermark, log.log_start_offset)
+        and partition.told == (log.high_watermark, log.log_start_offset)
         and asked.current_leader_epoch in (_NO_EPOCH, log.leader_epoch)
         and asked.last_fetched_epoch in (_NO_EPOCH, log.leader_epoch)
     )
 
 
-def available_bytes(one: WantedPartition, isolation_level: int, *, enough: int) -> int:
+def available_bytes(partition: WantedPartition, isolation_level: int, *, enough: int) -> int:
     """The bytes available to read: at most the partition's maximum, and counted only up to about `enough`.
 
     If the client's log diverges, the result is `enough`, so that the fetch returns at once. Raises ApiError
     or StorageError for an error that the response must report.
     """
-    log, asked = open_log(one), one.asked
-    if diverging_at(log, one) is not None:
+    log, asked = open_log(partition), partition.asked
+    if diverging_at(log, partition) is not None:
         return enough
     upper_offset = upper_offset_of(log, isolation_level)
     available = log.available_bytes(asked.fetch_offset, upper_offset=upper_offset, enough=enough)
@@ -93,14 +93,14 @@ def available_bytes(one: WantedPartition, isolation_level: int, *, enough: int) 
 
 
 def read(
-    one: WantedPartition, isolation_level: int, bytes_max: int, *, at_least_one: bool
+    partition: WantedPartition, isolation_level: int, bytes_max: int, *, at_least_one: bool
 ) -> FetchPartitionResult:
     """The partition's part of the response."""
     try:
-        log, asked = open_log(one), one.asked
-        diverging = diverging_at(log, one)
+        log, asked = open_log(partition), partition.asked
+        diverging = diverging_at(log, partition)
         if diverging is not None:
-            return result_of(one, log, None, (), diverging)
+            return result_of(partition, log, None, (), diverging)
         slice_ = log.read(
             asked.fetch_offset,
             bytes_max=bytes_max,
@@ -109,31 +109,33 @@ def read(
             with_aborted=isolation_level == READ_COMMITTED,
         )
     except (ApiError, StorageError) as error:
-        return refused(one, error.code)
+        return refused(partition, error.code)
     aborted = slice_.aborted if isolation_level == READ_COMMITTED else None
-    return result_of(one, log, aborted, slice_.buffers)
+    return result_of(partition, log, aborted, slice_.buffers)
 
 
-def missing(one: WantedPartition) -> FetchPartitionResult:
+def missing(partition: WantedPartition) -> FetchPartitionResult:
     """The result of a partition that doesn't exist. As in Kafka its list of aborted transactions is empty;
     that of a partition that cannot be read is null.
     """
-    return refused(one, one.error_code)._replace(aborted=())
+    return refused(partition, partition.error_code)._replace(aborted=())
 
 
-def refused(one: WantedPartition, error_code: ErrorCode) -> FetchPartitionResult:
-    return FetchPartitionResult(one.asked.partition, error_code.value, _UNKNOWN, _UNKNOWN, _UNKNOWN, None, ())
+def refused(partition: WantedPartition, error_code: ErrorCode) -> FetchPartitionResult:
+    return FetchPartitionResult(
+        partition.asked.partition, error_code.value, _UNKNOWN, _UNKNOWN, _UNKNOWN, None, ()
+    )
 
 
 def result_of(
-    one: WantedPartition,
+    partition: WantedPartition,
     log: PartitionLog,
     aborted: Sequence[tuple[int, int]] | None,
     records: Sequence[Buffer],
     diverging: tuple[int, int] | None = None,
 ) -> FetchPartitionResult:
     return FetchPartitionResult(
-        one.asked.partition,
+        partition.asked.partition,
         _NO_ERROR,
         log.high_watermark,
         log.last_stable_offset,
@@ -144,26 +146,26 @@ def result_of(
     )
 
 
-def open_log(one: WantedPartition) -> PartitionLog:
+def open_log(partition: WantedPartition) -> PartitionLog:
     """The partition's open log. Raises ApiError if there is no partition, if the log could not be opened, or
     if the client has another leader epoch.
     """
-    log = one.log
-    if one.topic is None:
-        raise ApiError(one.error_code)
+    log = partition.log
+    if partition.topic is None:
+        raise ApiError(partition.error_code)
     if log is None or log.offline is not None:
         raise ApiError(ErrorCode.kafka_storage_error)
-    check_leader_epoch(log.leader_epoch, one.asked.current_leader_epoch)
+    check_leader_epoch(log.leader_epoch, partition.asked.current_leader_epoch)
     return log
 
 
-def diverging_at(log: PartitionLog, one: WantedPartition) -> tuple[int, int] | None:
+def diverging_at(log: PartitionLog, partition: WantedPartition) -> tuple[int, int] | None:
     """The leader epoch and end offset at which the client's log diverges (KIP-320, KIP-595); None if it
     doesn't, or if the client names no epoch.
 
     Raises ApiError OFFSET_OUT_OF_RANGE for an unknown epoch, and for an offset below the log start.
     """
-    asked = one.asked
+    asked = partition.asked
     if asked.last_fetched_epoch == _NO_EPOCH:
         return None
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)

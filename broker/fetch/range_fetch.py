@@ -61,12 +61,13 @@ class RangeSearch:
 
     __slots__ = ("_first_wanted", "_wanted_bytes", "buckets", "fetch_offset", "looked_until")
 
-    def __init__(self, one: WantedPartition, log: PartitionLog) -> None:
+    def __init__(self, partition: WantedPartition, log: PartitionLog) -> None:
         """Raises INVALID_REQUEST for a malformed hash range, OFFSET_OUT_OF_RANGE, StorageError."""
-        assert one.asked.hash_range is not None
-        self.buckets = buckets_of_range(unpack_hash_range(one.asked.hash_range))
-        log.available_bytes(one.asked.fetch_offset, enough=1)  # a check of the offset: no look may follow
-        self.fetch_offset = self.looked_until = one.asked.fetch_offset
+        assert partition.asked.hash_range is not None
+        self.buckets = buckets_of_range(unpack_hash_range(partition.asked.hash_range))
+        # A check of the offset: no look may follow.
+        log.available_bytes(partition.asked.fetch_offset, enough=1)
+        self.fetch_offset = self.looked_until = partition.asked.fetch_offset
         self._first_wanted: int | None = None
         self._wanted_bytes = 0
 
@@ -101,19 +102,19 @@ Searches = dict[WantedPartition, RangeSearch]
 
 
 def available_in_range(
-    one: WantedPartition, searches: Searches, isolation_level: int, *, enough: int, limit: LookLimit
+    partition: WantedPartition, searches: Searches, isolation_level: int, *, enough: int, limit: LookLimit
 ) -> int:
     """See `partition_fetch.available_bytes`."""
-    log = open_log(one)
-    if diverging_at(log, one) is not None:
+    log = open_log(partition)
+    if diverging_at(log, partition) is not None:
         return enough
-    search = _search_of(one, log, searches)
+    search = _search_of(partition, log, searches)
     available = search.available_bytes(log, isolation_level, enough=enough, limit=limit)
-    return min(available, max(one.asked.partition_max_bytes, 1))
+    return min(available, max(partition.asked.partition_max_bytes, 1))
 
 
 async def read_in_range(
-    one: WantedPartition,
+    partition: WantedPartition,
     searches: Searches,
     isolation_level: int,
     bytes_max: int,
@@ -124,18 +125,18 @@ async def read_in_range(
 ) -> FetchPartitionResult:
     """The partition's part of the response. `limit` is for bytes that are left out."""
     try:
-        log = open_log(one)
-        diverging = diverging_at(log, one)
+        log = open_log(partition)
+        diverging = diverging_at(log, partition)
         if diverging is not None:
-            return result_of(one, log, None, (), diverging)
-        search = _search_of(one, log, searches)
+            return result_of(partition, log, None, (), diverging)
+        search = _search_of(partition, log, searches)
         records, looked_until = await _read(
             log, search, isolation_level, bytes_max, at_least_one=at_least_one, limit=limit, turns=turns
         )
     except (ApiError, StorageError) as error:
-        return refused(one, error.code)
+        return refused(partition, error.code)
     aborted = () if isolation_level == READ_COMMITTED else None
-    return result_of(one, log, aborted, records)._replace(looked_until=looked_until)
+    return result_of(partition, log, aborted, records)._replace(looked_until=looked_until)
 
 
 async def _read(
@@ -195,11 +196,11 @@ def _fitting(looked: RangeSlice, bytes_max: int, *, at_least_one: bool) -> _Fitt
     return _Fitting(b"".join(looked.wanted.pieces(0, count)), looked_until, is_cut)
 
 
-def _search_of(one: WantedPartition, log: PartitionLog, searches: Searches) -> RangeSearch:
+def _search_of(partition: WantedPartition, log: PartitionLog, searches: Searches) -> RangeSearch:
     """The search in this partition, which begins with the first call; see `RangeSearch` for the errors."""
-    search = searches.get(one)
+    search = searches.get(partition)
     if search is None:
-        search = searches[one] = RangeSearch(one, log)
+        search = searches[partition] = RangeSearch(partition, log)
     return search
 
 

@@ -84,12 +84,12 @@ async def _answer_batch(
     broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequestBatch
 ) -> AddPartitionsToTxnResponseBatch:
     results: list[AddPartitionsToTxnResult] = []
-    for one in request.transactions:
+    for transaction in request.transactions:
         wish = _Wish(
-            one.transactional_id,
-            ProducerIdentity(one.producer_id, one.producer_epoch),
-            _partitions(one.topics),
-            one.verify_only,
+            transaction.transactional_id,
+            ProducerIdentity(transaction.producer_id, transaction.producer_epoch),
+            _partitions(transaction.topics),
+            transaction.verify_only,
             EPOCH_RAISED_FROM,
         )
         results.append(_result(wish.transactional_id, await _fulfil(broker, context, wish)))
@@ -99,7 +99,7 @@ async def _answer_batch(
 
 
 async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outcomes:
-    unknown = [one for one in wish.partitions if not _exists(broker, one)]
+    unknown = [partition for partition in wish.partitions if not _exists(broker, partition)]
     if unknown:
         refused = dict.fromkeys(wish.partitions, ErrorCode.operation_not_attempted)
         return {**refused, **dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)}
@@ -107,12 +107,12 @@ async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outc
     try:
         if wish.verify_only:
             taking_part = {
-                one: coordinator.takes_part(wish.transactional_id, wish.producer, one)
-                for one in wish.partitions
+                partition: coordinator.takes_part(wish.transactional_id, wish.producer, partition)
+                for partition in wish.partitions
             }
             return {
-                one: ErrorCode.none if takes_part else ErrorCode.transaction_abortable
-                for one, takes_part in taking_part.items()
+                partition: ErrorCode.none if takes_part else ErrorCode.transaction_abortable
+                for partition, takes_part in taking_part.items()
             }
         await coordinator.add_participants(
             wish.transactional_id, wish.producer, wish.partitions, client_version=wish.client_version
@@ -136,9 +136,9 @@ def _topic_results(
     outcomes: _Outcomes, topic_result: Callable[..., ResultT], partition_result: Callable[..., object]
 ) -> tuple[ResultT, ...]:
     topics: dict[str, list[object]] = {}
-    for one, code in outcomes.items():
-        result = partition_result(partition_index=i32(one.partition), partition_error_code=code)
-        topics.setdefault(one.topic, []).append(result)
+    for partition, code in outcomes.items():
+        result = partition_result(partition_index=i32(partition.partition), partition_error_code=code)
+        topics.setdefault(partition.topic, []).append(result)
     return tuple(
         topic_result(name=TopicName(name), results_by_partition=tuple(results))
         for name, results in topics.items()

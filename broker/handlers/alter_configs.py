@@ -25,7 +25,7 @@ def handle_alter_configs(broker: Broker, context: RequestContext, request: Alter
         without_value=_without_value,
         fault=lambda _: None,
         decide=lambda sound: broker.metadata.replace_configs(
-            [_replacement(one) for one in sound], validate_only=request.validate_only
+            [_replacement(resource) for resource in sound], validate_only=request.validate_only
         ),
         response=AlterConfigsResponse,
         result=AlterConfigsResourceResponse,

@@ -38,7 +38,9 @@ def handle_alter_partition_reassignments(
         responses=tuple(
             ReassignableTopicResponse(
                 name=topic.name,
-                partitions=tuple(_reassigned(broker, topic.name, one) for one in topic.partitions),
+                partitions=tuple(
+                    _reassigned(broker, topic.name, partition) for partition in topic.partitions
+                ),
             )
             for topic in request.topics
         ),

@@ -32,7 +32,10 @@ def handle_alter_share_group_offsets(
     if not share_groups_enabled(broker.metadata.image):
         return _refuse(ApiError(ErrorCode.unsupported_version, "The version of API is not supported."))
     topics = [
-        TopicOffsets(topic.topic_name, [(one.partition_index, one.start_offset) for one in topic.partitions])
+        TopicOffsets(
+            topic.topic_name,
+            [(partition.partition_index, partition.start_offset) for partition in topic.partitions],
+        )
         for topic in request.topics
     ]
     reply = broker.groups.share.alter_offsets(request.group_id, topics, wall_ms=broker.clock.wall_ms())
@@ -49,11 +52,11 @@ def _respond(topics: Sequence[AlteredTopic]) -> AlterShareGroupOffsetsResponse:
                 topic_id=topic.topic_id,
                 partitions=tuple(
                     AlterShareGroupOffsetsResponsePartition(
-                        partition_index=i32(one.partition),
-                        error_code=one.error_code,
-                        error_message=one.error_message,
+                        partition_index=i32(partition.partition),
+                        error_code=partition.error_code,
+                        error_message=partition.error_message,
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in topics

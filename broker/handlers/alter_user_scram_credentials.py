@@ -29,12 +29,19 @@ if TYPE_CHECKING:
 def handle_alter_user_scram_credentials(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Reply:
-    deletions = [Deletion(one.name, one.mechanism) for one in request.deletions]
+    deletions = [Deletion(deletion.name, deletion.mechanism) for deletion in request.deletions]
     upsertions = [
-        Upsertion(one.name, one.mechanism, one.iterations, one.salt, one.salted_password)
-        for one in request.upsertions
+        Upsertion(
+            upsertion.name,
+            upsertion.mechanism,
+            upsertion.iterations,
+            upsertion.salt,
+            upsertion.salted_password,
+        )
+        for upsertion in request.upsertions
     ]
-    names = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+    names = [deletion.name for deletion in request.deletions]
+    names += [upsertion.name for upsertion in request.upsertions]
     reply = broker.metadata.alter_scram_credentials(deletions, upsertions)
     return respond_when_done(reply, _response, lambda error: _response(dict.fromkeys(names, error)))
 

@@ -33,7 +33,9 @@ _NO_LOW_WATERMARK = -1
 async def handle_delete_records(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    names = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    names = [
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    ]
     opening = open_logs(broker, names)
     if opening is not None:
         await opening
@@ -57,9 +59,9 @@ async def _delete(broker: Broker, request: DeleteRecordsRequest) -> Iterator[Out
     found = [
         _find(broker, topic.name, partition) for topic in request.topics for partition in topic.partitions
     ]
-    cuts = [one for one in found if not isinstance(one, ApiError)]
+    cuts = [cut for cut in found if not isinstance(cut, ApiError)]
     deleted = iter(await broker.log_directory.delete_records(cuts))
-    return (one if isinstance(one, ApiError) else next(deleted) for one in found)
+    return (outcome if isinstance(outcome, ApiError) else next(deleted) for outcome in found)
 
 
 def _find(broker: Broker, topic_name: str, asked: DeleteRecordsPartition) -> Cut | ApiError:

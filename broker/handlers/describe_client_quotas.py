@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 def handle_describe_client_quotas(
     broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> Reply:
-    parts = [FilterPart(one.entity_type, one.match_type, one.match) for one in request.components]
+    parts = [
+        FilterPart(component.entity_type, component.match_type, component.match)
+        for component in request.components
+    ]
     try:
         asked = QuotaFilter(parts, strict=request.strict)
     except ApiError as error:

@@ -50,7 +50,7 @@ def _existing(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[Topic
     topics = broker.metadata.image.topics_by_name
     if request.topics is None:
         for topic in topics.values():
-            yield from (TopicPartition(topic.name, one.index) for one in topic.partitions)
+            yield from (TopicPartition(topic.name, partition.index) for partition in topic.partitions)
         return
     asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     for key in sorted(asked):

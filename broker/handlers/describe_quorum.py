@@ -32,7 +32,11 @@ _UNKNOWN = -1
 
 
 def handle_describe_quorum(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Reply:
-    asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    asked = [
+        (topic.topic_name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
     if len(request.topics) != 1 or asked != [(METADATA_TOPIC, METADATA_PARTITION.partition)]:
         return _response([_unknown_topic(topic) for topic in request.topics], [])
     listener = context.listener
@@ -86,7 +90,7 @@ def _unknown_topic(topic: RequestTopicData) -> TopicData:
         topic_name=topic.topic_name,
         partitions=tuple(
             PartitionData(
-                partition_index=one.partition_index,
+                partition_index=partition.partition_index,
                 error_code=ErrorCode.unknown_topic_or_partition,
                 error_message="This server does not host this topic-partition.",
                 leader_id=BrokerId(0),
@@ -95,7 +99,7 @@ def _unknown_topic(topic: RequestTopicData) -> TopicData:
                 current_voters=(),
                 observers=(),
             )
-            for one in topic.partitions
+            for partition in topic.partitions
         ),
     )
 

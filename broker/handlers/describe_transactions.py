@@ -37,7 +37,7 @@ def handle_describe_transactions(
 async def _describe_all(broker: Broker, transactional_ids: Sequence[str]) -> EncodedBody:
     turns, results = Turns(), list[TransactionResult]()
     for some in some_at_a_time(transactional_ids):
-        results += [_describe(broker, one) for one in some]
+        results += [_describe(broker, transactional_id) for transactional_id in some]
         await turns.took(_STEPS_PER_ID * len(some))
     return EncodedBody(
         [await broker.long_work.run_if(turns.passed, encode_describe_transactions_response, results)]

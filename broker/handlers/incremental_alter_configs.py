@@ -37,7 +37,7 @@ def handle_incremental_alter_configs(
         without_value=_without_value,
         fault=_unknown_operation,
         decide=lambda sound: broker.metadata.alter_configs(
-            [_change(one) for one in sound], validate_only=request.validate_only
+            [_change(resource) for resource in sound], validate_only=request.validate_only
         ),
         response=IncrementalAlterConfigsResponse,
         result=AlterConfigsResourceResponse,

@@ -34,7 +34,7 @@ def handle_leave_group(
     is_batch = context.api_version >= _BATCH_FROM
     if is_batch:
         members = cast("LeaveGroupRequestBatch", request).members
-        identities = [MemberIdentity(one.member_id, one.group_instance_id) for one in members]
+        identities = [MemberIdentity(member.member_id, member.group_instance_id) for member in members]
     else:
         identities = [MemberIdentity(cast("LeaveGroupRequestSingle", request).member_id, None)]
     reply = broker.groups.classic.leave(request.group_id, identities, now_ms=broker.clock.monotonic_ms())
@@ -49,11 +49,11 @@ def _respond(left: Sequence[LeftMember]) -> LeaveGroupResponseBatch:
         error_code=ErrorCode.none,
         members=tuple(
             MemberResponse(
-                member_id=one.identity.member_id,
-                group_instance_id=one.identity.group_instance_id,
-                error_code=one.error_code,
+                member_id=member.identity.member_id,
+                group_instance_id=member.identity.group_instance_id,
+                error_code=member.error_code,
             )
-            for one in left
+            for member in left
         ),
     )
 

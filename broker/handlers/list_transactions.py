@@ -43,11 +43,11 @@ def handle_list_transactions(
         unknown_state_filters=tuple(unknown_states(dict.fromkeys(request.state_filters))),
         transaction_states=tuple(
             TransactionState(
-                transactional_id=TransactionalId(one.transactional_id),
-                producer_id=ProducerId(one.producer_id),
-                transaction_state=one.state,
+                transactional_id=TransactionalId(transaction.transactional_id),
+                producer_id=ProducerId(transaction.producer_id),
+                transaction_state=transaction.state,
             )
-            for one in found
+            for transaction in found
         ),
     )
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def handle_offset_delete(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Reply:
-    asked = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    asked = [
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    ]
     known = [key for key in asked if _exists(broker, *key)]
     reply = broker.groups.offsets.delete(request.group_id, known)
     return respond_when_done(
@@ -50,12 +52,12 @@ def _respond(
                 name=TopicName(topic.name),
                 partitions=tuple(
                     OffsetDeleteResponsePartition(
-                        partition_index=i32(one.partition_index),
+                        partition_index=i32(partition.partition_index),
                         error_code=outcomes.get(
-                            (topic.name, one.partition_index), ErrorCode.unknown_topic_or_partition
+                            (topic.name, partition.partition_index), ErrorCode.unknown_topic_or_partition
                         ),
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics

@@ -80,10 +80,10 @@ class _FetchedTopic(NamedTuple):
         """The offsets; one of an earlier topic of the same name counts as none."""
         topic = self.topic
         return [
-            one
-            if topic is None or one.committed is None or one.committed.is_for(topic.topic_id)
-            else one._replace(committed=None, ranges=())
-            for one in self.found
+            offset
+            if topic is None or offset.committed is None or offset.committed.is_for(topic.topic_id)
+            else offset._replace(committed=None, ranges=())
+            for offset in self.found
         ]
 
 
@@ -98,13 +98,17 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
         groups = cast("OffsetFetchRequestById", request).groups
         response = OffsetFetchResponseById(
             throttle_time=milliseconds(0),
-            groups=tuple([await _group_by_id(turns, broker, one, request.require_stable) for one in groups]),
+            groups=tuple(
+                [await _group_by_id(turns, broker, group, request.require_stable) for group in groups]
+            ),
         )
     elif context.api_version >= _SEVERAL_FROM:
         named = cast("OffsetFetchRequestByName", request).groups
         response = OffsetFetchResponseByName(
             throttle_time=milliseconds(0),
-            groups=tuple([await _group_by_name(turns, broker, one, request.require_stable) for one in named]),
+            groups=tuple(
+                [await _group_by_name(turns, broker, group, request.require_stable) for group in named]
+            ),
         )
     else:
         response = await _single(turns, broker, cast("OffsetFetchRequestSingle", request))
@@ -149,12 +153,12 @@ async def _single(
         topics=tuple(
             [
                 OffsetFetchResponseTopic(
-                    name=TopicName(one.name),
+                    name=TopicName(topic.name),
                     partitions=await _partitions(
-                        turns, OffsetFetchResponsePartition, one.offsets(), error_code
+                        turns, OffsetFetchResponsePartition, topic.offsets(), error_code
                     ),
                 )
-                for one in fetched
+                for topic in fetched
             ]
         ),
     )
@@ -173,10 +177,10 @@ async def _group_by_name(
         topics=tuple(
             [
                 FetchedTopicByName(
-                    name=TopicName(one.name),
-                    partitions=await _partitions(turns, FetchedPartitionByName, one.offsets()),
+                    name=TopicName(topic.name),
+                    partitions=await _partitions(turns, FetchedPartitionByName, topic.offsets()),
                 )
-                for one in fetched
+                for topic in fetched
             ]
         ),
     )
@@ -193,11 +197,11 @@ async def _group_by_id(
     error_code, fetched = _fetch(broker, wanted)
     known = [
         FetchedTopicById(
-            topic_id=one.topic.topic_id,
-            partitions=await _partitions(turns, FetchedPartitionById, one.offsets()),
+            topic_id=topic.topic.topic_id,
+            partitions=await _partitions(turns, FetchedPartitionById, topic.offsets()),
         )
-        for one in fetched
-        if one.topic is not None
+        for topic in fetched
+        if topic.topic is not None
     ]
     refused = [
         FetchedTopicById(
@@ -244,7 +248,7 @@ def _names_of(
 
 
 def _nothing(topic_name: str, partitions: Iterable[int]) -> list[FetchedOffset]:
-    return [FetchedOffset(topic_name, one, None) for one in partitions]
+    return [FetchedOffset(topic_name, partition, None) for partition in partitions]
 
 
 async def _partitions(
@@ -255,20 +259,20 @@ async def _partitions(
 ) -> tuple[_Partition, ...]:
     partitions: list[_Partition] = []
     await turns.took(_STEPS_PER_TOPIC)
-    for one in fetched:
-        partitions.append(_partition(result, one, error_code))
+    for offset in fetched:
+        partitions.append(_partition(result, offset, error_code))
         await turns.took(_STEPS_PER_PARTITION)
     return tuple(partitions)
 
 
-def _partition(result: Callable[..., _Partition], one: FetchedOffset, error_code: ErrorCode) -> _Partition:
-    committed = one.committed or NOTHING
+def _partition(result: Callable[..., _Partition], offset: FetchedOffset, error_code: ErrorCode) -> _Partition:
+    committed = offset.committed or NOTHING
     partition = partial(
         result,
-        partition_index=i32(one.partition),
+        partition_index=i32(offset.partition),
         committed_offset=i64(committed.offset),
         committed_leader_epoch=i32(committed.leader_epoch),
         metadata=committed.metadata,
-        error_code=ErrorCode.unstable_offset_commit if one.is_unstable else error_code,
+        error_code=ErrorCode.unstable_offset_commit if offset.is_unstable else error_code,
     )
-    return partition(ranges=pack_ranges(one.ranges)) if one.ranges else partition()
+    return partition(ranges=pack_ranges(offset.ranges)) if offset.ranges else partition()

@@ -36,7 +36,7 @@ _UNKNOWN = -1
 def handle_offset_for_leader_epoch(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
-    names = [(topic.topic, one.partition) for topic in request.topics for one in topic.partitions]
+    names = [(topic.topic, partition.partition) for topic in request.topics for partition in topic.partitions]
     return answer_with_logs(broker, names, partial(_answer, broker, request))
 
 

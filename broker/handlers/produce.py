@@ -67,10 +67,10 @@ _TopicAppends = tuple[str, UUID, list[_PartitionAppend]]
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
     topics = [_find(broker, topic) for topic in request.topics]
     closed = [
-        (found, one.partition_index)
+        (found, partition.partition_index)
         for topic, found, logs in topics
         if found is not None and None in logs
-        for one, log in zip(topic.partitions, logs, strict=True)
+        for partition, log in zip(topic.partitions, logs, strict=True)
         if log is None
     ]
     opening = broker.logs.open_all(closed) if closed else None
@@ -118,7 +118,7 @@ async def _produce_in_transaction(
     )
     refusal = None
     try:
-        await add_produced_partitions(writes, [(one.topic, one.found) for one in topics])
+        await add_produced_partitions(writes, [(topic.topic, topic.found) for topic in topics])
     except ApiError as error:
         refusal = error
     return _produce(broker, context, request, _with_logs(broker, topics), writes, refusal)
@@ -160,12 +160,12 @@ def _logs(broker: Broker, topic: ProduceTopic, found: Topic | None) -> list[Part
     """The logs of the partitions; None for one that is not open or does not serve."""
     if found is None:
         return [None] * len(topic.partitions)
-    return [broker.logs.get(found, one.partition_index) for one in topic.partitions]
+    return [broker.logs.get(found, partition.partition_index) for partition in topic.partitions]
 
 
 def _with_logs(broker: Broker, topics: Iterable[ProducedTopic]) -> list[ProducedTopic]:
     """The topics with the logs that are open now, after a wait."""
-    return [one._replace(logs=_logs(broker, one.topic, one.found)) for one in topics]
+    return [topic._replace(logs=_logs(broker, topic.topic, topic.found)) for topic in topics]
 
 
 def _append_topic(
@@ -182,8 +182,8 @@ def _append_topic(
     name = topic.name if found is None else found.name
     topic_id = topic.topic_id if found is None else found.topic_id
     partitions = [
-        _append(broker, found, one.partition_index, preparing, log, refusal, writes)
-        for one, preparing, log in zip(topic.partitions, prepared, logs, strict=True)
+        _append(broker, found, partition.partition_index, preparing, log, refusal, writes)
+        for partition, preparing, log in zip(topic.partitions, prepared, logs, strict=True)
     ]
     return name or "", topic_id or _NO_ID, partitions
 
@@ -245,7 +245,7 @@ def _answer_nothing(appends: Sequence[_TopicAppends]) -> Response:
 
 def _encode(version: int, appends: Sequence[_TopicAppends]) -> EncodedBody:
     topics = [
-        ProduceTopicResult(name, topic_id, [_result(one) for one in partitions])
+        ProduceTopicResult(name, topic_id, [_result(partition) for partition in partitions])
         for name, topic_id, partitions in appends
     ]
     return EncodedBody(encode_produce_response(version, topics))

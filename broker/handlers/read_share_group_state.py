@@ -52,12 +52,12 @@ def _answer(asked: PartitionData, outcome: SharePartitionState | ApiError) -> Pa
         start_offset=i64(0 if state is None else state.start_offset),
         state_batches=tuple(
             StateBatch(
-                first_offset=i64(one.first_offset),
-                last_offset=i64(one.last_offset),
-                delivery_state=i8(one.delivery_state),
-                delivery_count=i16(one.delivery_count),
+                first_offset=i64(batch.first_offset),
+                last_offset=i64(batch.last_offset),
+                delivery_state=i8(batch.delivery_state),
+                delivery_count=i16(batch.delivery_count),
             )
-            for one in (() if state is None else state.state_batches)
+            for batch in (() if state is None else state.state_batches)
         ),
         **error_fields(error),
     )

@@ -106,7 +106,9 @@ def _many_named(request: ShareFetchBody) -> _Named:
     """The same with a dict, which the session adopts without a step for each partition."""
     added, forgotten, topics = _named(request)
     acknowledged = [
-        AckTopic(topic.topic_id, [one for one in topic.partitions if one.acknowledgement_batches])
+        AckTopic(
+            topic.topic_id, [partition for partition in topic.partitions if partition.acknowledgement_batches]
+        )
         for topic in topics
         if has_acknowledgements([topic])
     ]
@@ -270,7 +272,7 @@ class _Fetch:
     async def _open_logs_in_turns(self) -> None:
         turns, topic_ids = Turns(), set[UUID]()
         for some in some_at_a_time(self._partitions):
-            topic_ids.update([one.topic_id for one in some])
+            topic_ids.update([partition.topic_id for partition in some])
             opening = self._broker.open_share_logs(some)
             if opening is not None:
                 await opening
@@ -343,7 +345,7 @@ class _Fetch:
             self._note_acquired(fetched)
         lock_ms = lock_duration_ms(self._broker, self._session)
         if self._request.without_records:
-            fetched = {one: _without_records(got) for one, got in fetched.items()}
+            fetched = {partition: _without_records(got) for partition, got in fetched.items()}
         turns = Turns()
         topics = await _topic_results(
             turns, self._session, self._partitions, fetched, self._answer.results.result()
@@ -378,17 +380,19 @@ async def _topic_results(
     by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
     acknowledged = dict(results)
     for some in some_at_a_time(partitions if session.owes_answers else list(fetched)):
-        for one in some:
-            got = fetched.get(one, NO_RECORDS)
+        for partition in some:
+            got = fetched.get(partition, NO_RECORDS)
             named = session.must_answer(
-                one, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
+                partition, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
             )
-            result = acknowledged.pop(one, None)
+            result = acknowledged.pop(partition, None)
             if named or result is not None:
-                by_topic.setdefault(one.topic_id, []).append(_partition_result(one, got, result or SUCCESS))
+                by_topic.setdefault(partition.topic_id, []).append(
+                    _partition_result(partition, got, result or SUCCESS)
+                )
         await turns.took(_STEPS_PER_PARTITION * len(some))
-    for one, result in acknowledged.items():
-        by_topic.setdefault(one.topic_id, []).append(_partition_result(one, NO_RECORDS, result))
+    for partition, result in acknowledged.items():
+        by_topic.setdefault(partition.topic_id, []).append(_partition_result(partition, NO_RECORDS, result))
     return [ShareFetchTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
 
 

@@ -34,7 +34,7 @@ def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGrou
         request.generation_id,
         request.protocol_type,
         request.protocol_name,
-        {one.member_id: one.assignment for one in request.assignments},
+        {member.member_id: member.assignment for member in request.assignments},
     )
     reply = broker.groups.classic.sync(asked, now_ms=broker.clock.monotonic_ms())
     return respond_when_done(reply, _respond, _refuse)

@@ -72,7 +72,7 @@ def handle_txn_offset_commit(broker: Broker, context: RequestContext, request: _
 
 
 def _is_individual(request: _Request) -> bool:
-    return any(one.ranges is not None for topic in request.topics for one in topic.partitions)
+    return any(partition.ranges is not None for topic in request.topics for partition in topic.partitions)
 
 
 async def _handle(
@@ -155,11 +155,14 @@ def _response(request: _Request, codes: Mapping[Place, ErrorCode]) -> _Response:
         return TxnOffsetCommitResponseById(
             throttle_time=milliseconds(0),
             topics=tuple(
-                TxnCommittedTopicById(topic_id=one.topic_id, partitions=each) for one, each in by_id
+                TxnCommittedTopicById(topic_id=topic.topic_id, partitions=partitions)
+                for topic, partitions in by_id
             ),
         )
     by_name = zip(request.topics, results, strict=True)
     return TxnOffsetCommitResponseByName(
         throttle_time=milliseconds(0),
-        topics=tuple(TxnCommittedTopicByName(name=one.name, partitions=each) for one, each in by_name),
+        topics=tuple(
+            TxnCommittedTopicByName(name=topic.name, partitions=partitions) for topic, partitions in by_name
+        ),
     )

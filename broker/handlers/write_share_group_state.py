@@ -46,8 +46,8 @@ def _write(
         start_offset=asked.start_offset,
         delivery_complete_count=asked.delivery_complete_count,
         state_batches=[
-            StateBatch(one.first_offset, one.last_offset, one.delivery_count, one.delivery_state)
-            for one in asked.state_batches
+            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state)
+            for batch in asked.state_batches
         ],
     )
     return coordinator.write(key, write, now_ms=now_ms)

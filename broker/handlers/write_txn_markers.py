@@ -50,7 +50,7 @@ async def handle_write_txn_markers(
     if opening is not None:
         await opening
     return WriteTxnMarkersResponse(
-        markers=tuple([await _write(broker, context, one) for one in request.markers])
+        markers=tuple([await _write(broker, context, marker) for marker in request.markers])
     )
 
 

@@ -138,4 +138,6 @@ class HttpServer:
         self._idle = idle
 
     def _connections(self) -> list[_BoundedConnection]:
-        return [one for one in self._state.connections if isinstance(one, _BoundedConnection)]
+        return [
+            connection for connection in self._state.connections if isinstance(connection, _BoundedConnection)
+        ]

@@ -77,5 +77,5 @@ def _accepts_gzip(accept_encoding: str) -> bool:
 
 def _names(if_none_match: str, etag: str) -> bool:
     """Whether the header has the tag (RFC 9110, 13.1.2), which is compared weakly."""
-    given = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    given = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     return etag in given or given == ["*"]

@@ -93,7 +93,7 @@ def _bounded(
         return values, []
     kept = nsmallest(SERIES_MAX - 1, range(len(values)), key=lambda index: sorted(values[index][0].items()))
     chosen = set(kept)
-    rest = [one for index, one in enumerate(values) if index not in chosen]
+    rest = [series for index, series in enumerate(values) if index not in chosen]
     return [values[index] for index in kept], rest
 
 

@@ -119,8 +119,8 @@ def _query_parameters(operation: Operation, schemas: Mapping[str, Node]) -> Iter
     if query is NoParameters:
         return
     properties = cast("Mapping[str, Node]", schemas[query.__name__]["properties"])
-    for name, one in properties.items():
-        yield {"name": name, "in": "query", "required": False, "schema": one}
+    for name, schema in properties.items():
+        yield {"name": name, "in": "query", "required": False, "schema": schema}
 
 
 def _responses(operation: Operation) -> Node:

@@ -139,7 +139,7 @@ def json_response(answer: Struct, status: HTTPStatus = HTTPStatus.OK) -> Respons
 
 
 def _decode_query(kind: type[QueryT], values: Mapping[str, Sequence[str]]) -> QueryT:
-    lists = {one.encode_name for one in fields(kind) if get_origin(one.type) is tuple}
+    lists = {field.encode_name for field in fields(kind) if get_origin(field.type) is tuple}
     for name, given in values.items():
         if len(given) > 1 and name not in lists:
             raise Problem(HTTPStatus.BAD_REQUEST, f"The parameter {name} may be given once.")

@@ -168,7 +168,7 @@ class CoordinatorTopic:
     async def _partitions_with_logs(self) -> list[int]:
         """The partitions that have a log. The others are loaded here, with no records."""
         on_disk = await self._log_directory.partitions_on_disk()
-        written = {one.partition for one in on_disk if one.topic == self.topic.name}
+        written = {partition.partition for partition in on_disk if partition.topic == self.topic.name}
         partitions = range(self._coordinator.partition_count)
         for partition in partitions:
             if partition not in written:

@@ -186,7 +186,9 @@ async def _read_all(log: PartitionLog) -> list[Stored]:
             # the end may have been dropped, and no other batch will take their place.
             break
         for position, header in iterate_headers(data):
-            found += [one for one in _stored_in_batch(data, position, header) if one.offset >= offset]
+            found += [
+                record for record in _stored_in_batch(data, position, header) if record.offset >= offset
+            ]
             offset = header.last_offset + 1
     return found
 

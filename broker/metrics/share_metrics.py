@@ -55,8 +55,8 @@ def _publish_groups(metrics: Metrics, counts: ShareCounts) -> None:
             metrics.gauge(_GROUPS + "recordacknowledgements_total", read, ackType=kind.name.capitalize())
     metrics.histograms(_GROUPS + "partitionloadtimems", lambda: [({}, counts.load_ms)])
     histograms: dict[str, Callable[[GroupCounts], Histogram]] = {
-        "requesttopicpartitionsfetchratio": lambda one: one.fetched_percent,
-        "topicpartitionsacquiretimems": lambda one: one.acquire_ms,
+        "requesttopicpartitionsfetchratio": lambda group: group.fetched_percent,
+        "topicpartitionsacquiretimems": lambda group: group.acquire_ms,
     }
     for name, of_group in histograms.items():
         metrics.histograms(_GROUPS + name, partial(_by_group, counts, of_group))
@@ -67,29 +67,29 @@ def _value(counter: Counter) -> float:
 
 
 def _by_group(counts: ShareCounts, read: Callable[[GroupCounts], Histogram]) -> Labelled[Histogram]:
-    for group_id, one in counts.by_group.items():
-        yield {"group": group_id}, read(one)
+    for group_id, group in counts.by_group.items():
+        yield {"group": group_id}, read(group)
 
 
 def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
     """The metrics of the share-partitions: most are of those with a leader in memory."""
     values: dict[str, Callable[[SharePartitionLeader], float]] = {
-        _PARTITIONS + "inflightmessagecount": lambda one: one.core.in_flight_count,
-        _PARTITIONS + "inflightbatchcount": lambda one: one.core.in_flight_batch_count,
-        _PARTITIONS + "acquisitionlocktimeout_total": lambda one: one.counts.acquisition_lock_timeouts,
-        "barnabas_share_delivery_limit_records_total": lambda one: one.counts.delivery_limit_records,
-        "barnabas_share_overtaking_records_total": lambda one: one.counts.overtaking_records,
-        "barnabas_share_invalid_priorities_total": lambda one: one.counts.invalid_priorities,
-        "barnabas_share_undelivered_bytes_total": lambda one: one.counts.undelivered_bytes,
-        "barnabas_share_waiting_records": lambda one: one.core.waiting_count,
-        "barnabas_share_pending_records": lambda one: one.core.pending_count,
-        "barnabas_share_archived_records_total": lambda one: one.counts.archived_records,
-        "barnabas_share_redelivered_records_total": lambda one: one.counts.redelivered_records,
+        _PARTITIONS + "inflightmessagecount": lambda leader: leader.core.in_flight_count,
+        _PARTITIONS + "inflightbatchcount": lambda leader: leader.core.in_flight_batch_count,
+        _PARTITIONS + "acquisitionlocktimeout_total": lambda leader: leader.counts.acquisition_lock_timeouts,
+        "barnabas_share_delivery_limit_records_total": lambda leader: leader.counts.delivery_limit_records,
+        "barnabas_share_overtaking_records_total": lambda leader: leader.counts.overtaking_records,
+        "barnabas_share_invalid_priorities_total": lambda leader: leader.counts.invalid_priorities,
+        "barnabas_share_undelivered_bytes_total": lambda leader: leader.counts.undelivered_bytes,
+        "barnabas_share_waiting_records": lambda leader: leader.core.waiting_count,
+        "barnabas_share_pending_records": lambda leader: leader.core.pending_count,
+        "barnabas_share_archived_records_total": lambda leader: leader.counts.archived_records,
+        "barnabas_share_redelivered_records_total": lambda leader: leader.counts.redelivered_records,
         "barnabas_share_locked_records": _locked_records,
         "barnabas_share_oldest_lock_age_ms": partial(_oldest_lock_age_ms, partitions),
-        "barnabas_share_delayed_records": lambda one: one.core.delayed_count,
-        "barnabas_share_expired_records_total": lambda one: one.counts.expired_records,
-        "barnabas_share_invalid_delay_headers_total": lambda one: one.counts.invalid_delay_headers,
+        "barnabas_share_delayed_records": lambda leader: leader.core.delayed_count,
+        "barnabas_share_expired_records_total": lambda leader: leader.counts.expired_records,
+        "barnabas_share_invalid_delay_headers_total": lambda leader: leader.counts.invalid_delay_headers,
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_partition, partitions, value))
@@ -97,13 +97,13 @@ def _publish_partitions(metrics: Metrics, partitions: SharePartitions) -> None:
     oldest_records = OldestRecords(partitions.clock, partitions.backlogs)
     metrics.family("barnabas_share_oldest_record_age_ms", partial(_oldest_record_ages_ms, oldest_records))
     histograms: dict[str, Callable[[SharePartitionLeader], Histogram]] = {
-        "inflightbatchmessagecount": lambda one: one.counts.in_flight_batch_records,
-        "fetchlocktimems": lambda one: one.counts.fetch_ms,
-        "fetchlockratio": lambda one: one.counts.fetch_percent,
+        "inflightbatchmessagecount": lambda leader: leader.counts.in_flight_batch_records,
+        "fetchlocktimems": lambda leader: leader.counts.fetch_ms,
+        "fetchlockratio": lambda leader: leader.counts.fetch_percent,
     }
     for name, histogram in histograms.items():
         metrics.histograms(_PARTITIONS + name, partial(_by_partition, partitions, histogram))
-    stalled = partial(_where_any, partitions, lambda one: one.is_full_of_delayed)
+    stalled = partial(_where_any, partitions, lambda leader: leader.is_full_of_delayed)
     metrics.family("barnabas_share_delayed_stalled", stalled)
 
 
@@ -142,10 +142,10 @@ def _labels(group_id: str, log: PartitionLog) -> Labels:
 def publish_dead_letters(metrics: Metrics, letters: DeadLetters, partitions: SharePartitions) -> None:
     """Publishes the metrics of dead letters, the first three with the names of KIP-1191."""
     values: dict[str, Callable[[GroupLetterCounts], float]] = {
-        _GROUPS + "deadletterqueuerecordcount_total": lambda one: one.written,
-        _GROUPS + "deadletterqueuetotalproducerequests_total": lambda one: one.appends,
-        _GROUPS + "deadletterqueuefailedproducerequests_total": lambda one: one.failed_attempts,
-        "barnabas_dead_letters_lost_total": lambda one: one.lost,
+        _GROUPS + "deadletterqueuerecordcount_total": lambda group: group.written,
+        _GROUPS + "deadletterqueuetotalproducerequests_total": lambda group: group.appends,
+        _GROUPS + "deadletterqueuefailedproducerequests_total": lambda group: group.failed_attempts,
+        "barnabas_dead_letters_lost_total": lambda group: group.lost,
     }
     for name, value in values.items():
         metrics.family(name, partial(_by_letter_group, letters, value))
@@ -154,8 +154,8 @@ def publish_dead_letters(metrics: Metrics, letters: DeadLetters, partitions: Sha
 
 
 def _by_letter_group(letters: DeadLetters, read: Callable[[GroupLetterCounts], float]) -> Labelled[float]:
-    for group_id, one in letters.counts.by_group.items():
-        yield {"group": group_id}, read(one)
+    for group_id, group in letters.counts.by_group.items():
+        yield {"group": group_id}, read(group)
 
 
 def _where_any(partitions: SharePartitions, read: Callable[[SharePartitionLeader], float]) -> Labelled[float]:
@@ -168,10 +168,10 @@ def _where_any(partitions: SharePartitions, read: Callable[[SharePartitionLeader
 def _publish_topics(metrics: Metrics, counts: ShareCounts, image: MetadataImage) -> None:
     """Each metric without a label for all topics together, and by topic."""
     counters: dict[str, Callable[[TopicCounts], Counter]] = {
-        "totalsharefetchrequests_total": lambda one: one.fetches,
-        "failedsharefetchrequests_total": lambda one: one.failed_fetches,
-        "totalshareacknowledgementrequests_total": lambda one: one.acknowledgements,
-        "failedshareacknowledgementrequests_total": lambda one: one.failed_acknowledgements,
+        "totalsharefetchrequests_total": lambda topic: topic.fetches,
+        "failedsharefetchrequests_total": lambda topic: topic.failed_fetches,
+        "totalshareacknowledgementrequests_total": lambda topic: topic.acknowledgements,
+        "failedshareacknowledgementrequests_total": lambda topic: topic.failed_acknowledgements,
     }
     for name, read in counters.items():
         metrics.family(_TOPICS + name, partial(_by_topic, counts, image, read))
@@ -181,8 +181,8 @@ def _by_topic(
     counts: ShareCounts, image: MetadataImage, read: Callable[[TopicCounts], Counter]
 ) -> Labelled[float]:
     yield {}, read(counts.all_topics).value
-    for topic_id, one in counts.by_topic.items():
-        yield {"topic": image.topics_by_id[topic_id].name}, read(one).value
+    for topic_id, topic in counts.by_topic.items():
+        yield {"topic": image.topics_by_id[topic_id].name}, read(topic).value
 
 
 def _publish_waits(metrics: Metrics, counts: ShareCounts, purgatory: Purgatory) -> None:

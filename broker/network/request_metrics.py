@@ -95,7 +95,7 @@ def publish_requests(metrics: Metrics, make_measures: MakeMeasures = plain_measu
     measures = {int(key): make_measures(int(key)) for key in APIS}
     metrics.family(_PREFIX + "requests_total", lambda: _counts(measures))
     histograms: dict[str, Callable[[RequestMeasures], Histogram]] = {
-        "requestbytes": lambda one: one.request_bytes,
+        "requestbytes": lambda api: api.request_bytes,
         "localtimems": RequestMeasures.local_ms,
         "remotetimems": RequestMeasures.remote_ms,
         "throttletimems": RequestMeasures.throttle_ms,
@@ -107,8 +107,8 @@ def publish_requests(metrics: Metrics, make_measures: MakeMeasures = plain_measu
 
 
 def _counts(measures: RequestMetrics) -> Labelled[float]:
-    for api_key, one in measures.items():
-        for version, count in sorted(one.count_by_version.items()):
+    for api_key, api in measures.items():
+        for version, count in sorted(api.count_by_version.items()):
             yield {"request": request_name(api_key), "version": str(version)}, count
 
 
@@ -116,9 +116,9 @@ def _of_each_api(
     measures: RequestMetrics, read: Callable[[RequestMeasures], Histogram]
 ) -> Iterator[tuple[dict[str, str], Histogram]]:
     """The histograms of the APIs with requests; the empty ones of some sixty others are omitted."""
-    for api_key, one in measures.items():
-        if one.count_by_version:
-            yield {"request": request_name(api_key)}, read(one)
+    for api_key, api in measures.items():
+        if api.count_by_version:
+            yield {"request": request_name(api_key)}, read(api)
 
 
 def request_name(api_key: int) -> str:

@@ -135,10 +135,10 @@ def join_answers(api_key: int, request: object, answers: Sequence[Response]) -> 
     entries = _entries_of(api_key, request)
     if entries is None or len(answers) == 1:
         return answers[0]
-    failed = next((one for one in answers if getattr(one, "error_code", None)), None)
+    failed = next((answer for answer in answers if getattr(answer, "error_code", None)), None)
     if failed is not None:
         return failed
-    results: Iterable[Any] = (one for answer in answers for one in getattr(answer, entries.response))
+    results: Iterable[Any] = (result for answer in answers for result in getattr(answer, entries.response))
     if entries.inner is not None:
         results = _joined(results, entries.inner)
     last = answers[-1]
@@ -194,7 +194,9 @@ def _joined(results: Iterable[Any], inner: str) -> Iterator[Any]:
         first, *others = same
         if others:
             pieces = [first, *others]
-            first = dataclasses.replace(first, **{inner: sum((getattr(one, inner) for one in pieces), ())})
+            first = dataclasses.replace(
+                first, **{inner: sum((getattr(piece, inner) for piece in pieces), ())}
+            )
         yield first
 
 

@@ -273,7 +273,11 @@ class Broker:
             return None
         topics = self.metadata.image.topics_by_id
         return self.logs.open_all(
-            [(topics[one.topic_id], one.partition) for one in closed if one.topic_id in topics]
+            [
+                (topics[partition.topic_id], partition.partition)
+                for partition in closed
+                if partition.topic_id in topics
+            ]
         )
 
     async def load_leader(self, key: SharePartitionKey) -> SharePartitionLeader:
@@ -407,7 +411,7 @@ class Broker:
         groups = [name for kind, name in resources if kind == ResourceType.GROUP]
         if groups:
             self.groups.on_settings_changed(groups)
-        if any(one.resource_type == ResourceType.BROKER for one in resources):
+        if any(resource.resource_type == ResourceType.BROKER for resource in resources):
             self.logs.reconfigure(image.topics_by_name.values())
             self.dynamic_settings.apply()
         else:

@@ -79,8 +79,13 @@ async def open_metadata(
 
 def _endpoints(config: BrokerConfig) -> tuple[BrokerEndpoint, ...]:
     return tuple(
-        BrokerEndpoint(name=one.name, host=one.advertised_host, port=one.advertised_port, security_protocol=0)
-        for one in config.listeners
+        BrokerEndpoint(
+            name=listener.name,
+            host=listener.advertised_host,
+            port=listener.advertised_port,
+            security_protocol=0,
+        )
+        for listener in config.listeners
     )
 
 

@@ -81,9 +81,9 @@ class Preparation:
             partitions: list[Preparing] = []
             for partition, log in zip(topic.partitions, logs, strict=True):
                 rules = self._rules_at(found.name, log, now_ms)
-                one = _begin(partition, rules, budget, zstd_allowed, transactional_allowed)
-                partitions.append(one)
-                if not isinstance(one, _FINISHED):
+                preparing = _begin(partition, rules, budget, zstd_allowed, transactional_allowed)
+                partitions.append(preparing)
+                if not isinstance(preparing, _FINISHED):
                     is_finished = False
             begun.append(ProducedTopic(topic, found, partitions, logs))
         return begun, is_finished
@@ -101,11 +101,11 @@ class Preparation:
     async def finish(self, topics: Iterable[ProducedTopic]) -> None:
         """Do the rest of the preparations."""
         for _, _, partitions, _ in topics:
-            for index, one in enumerate(partitions):
-                if isinstance(one, _FINISHED):
+            for index, preparing in enumerate(partitions):
+                if isinstance(preparing, _FINISHED):
                     continue
                 try:
-                    partitions[index] = await self._work.run(one)
+                    partitions[index] = await self._work.run(preparing)
                 except ApiError as error:
                     partitions[index] = error
 
@@ -118,15 +118,15 @@ def _refusal(found: Topic | None) -> Preparing:
 
 
 def _begin(
-    one: ProducePartition,
+    partition: ProducePartition,
     rules: TopicRules,
     budget: InlineBudget,
     zstd_allowed: bool,
     transactional_allowed: bool,
 ) -> Preparing:
-    if one.records is None:
+    if partition.records is None:
         return ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
     try:
-        return prepare(one.records, rules, budget, zstd_allowed, transactional_allowed)
+        return prepare(partition.records, rules, budget, zstd_allowed, transactional_allowed)
     except ApiError as error:
         return error

@@ -96,12 +96,12 @@ def _transactional_partitions(
     for topic, found in topics:
         if found is None or found.is_internal:
             continue
-        for one in topic.partitions:
-            header = _first_header(one)
-            is_there = 0 <= one.partition_index < len(found.partitions)
+        for partition in topic.partitions:
+            header = _first_header(partition)
+            is_there = 0 <= partition.partition_index < len(found.partitions)
             if header is not None and header.is_transactional and header.producer_id >= 0 and is_there:
                 producer = ProducerIdentity(header.producer_id, header.producer_epoch)
-                yield producer, TopicNamePartition(found.name, one.partition_index)
+                yield producer, TopicNamePartition(found.name, partition.partition_index)
 
 
 def _first_header(partition: ProducePartition) -> BatchHeader | None:

@@ -84,7 +84,8 @@ class TransactionalWrites:
     def _all_take_part(self, producer: ProducerIdentity, partitions: Collection[TopicNamePartition]) -> bool:
         try:
             return all(
-                self._coordinator.takes_part(self._transactional_id, producer, one) for one in partitions
+                self._coordinator.takes_part(self._transactional_id, producer, partition)
+                for partition in partitions
             )
         except ApiError:
             return False  # it may change: the end of a transaction may be under way

@@ -124,9 +124,9 @@ class ClientQuotas:
     def quotas_changed(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Called with all quotas after each change of one."""
         meters = (self._produced, self._fetched, self._handled, self._mutated)
-        for one in meters:
-            one.quotas_changed(quotas)
-        self.active = any(one.active for one in meters)
+        for meter in meters:
+            meter.quotas_changed(quotas)
+        self.active = any(meter.active for meter in meters)
 
     def produced(self, client_id: str, size_bytes: int) -> int:
         """A produce request of `size_bytes` has arrived."""

@@ -110,15 +110,15 @@ class FetchSession:
         self.session_id = session_id
         self.by_id = by_id
         """Whether its requests name topics by their ids."""
-        self.partitions = {one.key: one for one in partitions}
+        self.partitions = {partition.key: partition for partition in partitions}
         self.epoch = INITIAL_EPOCH + 1
         self.created_ms = self.last_used_ms = now_ms
 
     def move_to_end(self, partitions: Iterable[WantedPartition]) -> None:
         """Moves partitions whose positions change behind the others."""
-        for one in partitions:
-            del self.partitions[one.key]
-            self.partitions[one.key] = one
+        for partition in partitions:
+            del self.partitions[partition.key]
+            self.partitions[partition.key] = partition
 
 
 class FetchSessionCache:
@@ -239,8 +239,10 @@ class FetchSessionCache:
             return oldest
         if now_ms < self._declined_until_ms and size <= self._declined_size:
             return None
-        candidates = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTION_MS]
-        smallest = min(candidates, key=lambda one: len(one.partitions), default=None)
+        candidates = [
+            session for session in self._sessions.values() if now_ms - session.created_ms > EVICTION_MS
+        ]
+        smallest = min(candidates, key=lambda session: len(session.partitions), default=None)
         if smallest is not None and len(smallest.partitions) < size:
             return smallest
         self._declined_until_ms = now_ms + _DECLINED_MS
@@ -254,7 +256,7 @@ def next_epoch(epoch: int) -> int:
 
 
 def _names(partitions: Iterable[WantedPartition]) -> list[str]:
-    return [str(one.key[0]) for one in partitions]
+    return [str(partition.key[0]) for partition in partitions]
 
 
 def _may_exist(reference: str | UUID) -> bool:
@@ -266,7 +268,7 @@ def _merge(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[Fet
     for reference, of_topic in topics:
         for asked in of_topic:
             key = reference, asked.partition
-            one = partitions.setdefault(key, WantedPartition(key, asked))
-            if one.asked.hash_range != asked.hash_range:
-                one.told = _NOTHING_TOLD  # an error of the new range is reported at once
-            one.asked = asked
+            wanted = partitions.setdefault(key, WantedPartition(key, asked))
+            if wanted.asked.hash_range != asked.hash_range:
+                wanted.told = _NOTHING_TOLD  # an error of the new range is reported at once
+            wanted.asked = asked

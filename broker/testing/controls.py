@@ -116,22 +116,22 @@ class Controls:
         page = await reading.read_page(self._broker, topic, partition, offset)
         return {
             "partitions": len(topic.partitions),
-            "records": [_shown_record(one) for one in page.records],
+            "records": [_shown_record(record) for record in page.records],
             "next_offset": page.next_offset,
         }
 
     async def share_state(self, group_id: str) -> Json:
         """The states of all records in the partitions that a share group reads, range by range."""
         ranges = await reading.share_ranges(self._broker, group_id)
-        return {"ranges": [self._shown_range(one) for one in ranges]}
+        return {"ranges": [self._shown_range(share_range) for share_range in ranges]}
 
-    def _shown_range(self, one: reading.ShareRange) -> Json:
-        inspected = one.inspected
+    def _shown_range(self, share_range: reading.ShareRange) -> Json:
+        inspected = share_range.inspected
         holds = inspected.owner is not None
         left_ms = max(inspected.lock_deadline_ms - self._broker.clock.monotonic_ms(), 0) if holds else None
         return {
-            "topic": one.topic,
-            "partition": one.partition,
+            "topic": share_range.topic,
+            "partition": share_range.partition,
             "first_offset": inspected.first_offset,
             "last_offset": inspected.last_offset,
             "state": inspected.state.name.lower(),

@@ -60,7 +60,7 @@ def error_answer(broker: Broker, context: RequestContext, request: RequestBody, 
 
 def _produced(broker: Broker, topic: ProduceTopic, code: ErrorCode) -> ProduceTopicResult:
     partitions = [
-        ProducePartitionResult(one.partition_index, code.value, _NO_OFFSET, error_message=MESSAGE)
-        for one in topic.partitions
+        ProducePartitionResult(partition.partition_index, code.value, _NO_OFFSET, error_message=MESSAGE)
+        for partition in topic.partitions
     ]
     return ProduceTopicResult(topic.name or "", topic.topic_id or _NO_ID, partitions)

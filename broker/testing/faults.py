@@ -91,7 +91,7 @@ class Faults:
 
     def may_meet(self, api: ApiKey) -> bool:
         """Whether a request of this API may meet a fault, if it names a group or topic of one."""
-        return any(not one.is_used_up and one.plan.api in (None, api) for one in self._faults.values())
+        return any(not fault.is_used_up and fault.plan.api in (None, api) for fault in self._faults.values())
 
     def meet(self, api: ApiKey, groups: Collection[str], topics: Collection[str]) -> FaultPlan | None:
         """The fault that a request meets, which counts as a hit; None for a request that goes on."""

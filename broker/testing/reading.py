@@ -62,13 +62,13 @@ async def read_page(broker: Broker, topic: Topic, partition: int, offset: int) -
     next_offset = end_offset
     found = log.aborted_transactions(offset, end_offset)
     aborted = AbortedTransactions.from_index(
-        (one.producer_id, one.first_offset, one.last_offset) for one in found
+        (transaction.producer_id, transaction.first_offset, transaction.last_offset) for transaction in found
     )
     for position, header in iterate_headers(data):
         next_offset = header.last_offset + 1
         is_aborted = header.is_transactional and aborted.covers(header.producer_id, header.base_offset)
         if not header.is_control and not is_aborted:
-            records += [one for one in iterate_records(data, position) if one.offset >= offset]
+            records += [record for record in iterate_records(data, position) if record.offset >= offset]
     return RecordPage(records, next_offset if next_offset < end_offset else None)
 
 
@@ -81,7 +81,7 @@ async def share_ranges(broker: Broker, group_id: str) -> list[ShareRange]:
     found: list[ShareRange] = []
     for name, partition in _partitions_of(broker, group_id):
         leader = await broker.load_leader(SharePartitionKey(group_id, *partition))
-        found += [ShareRange(name, partition.partition, one) for one in _inspect(broker, leader)]
+        found += [ShareRange(name, partition.partition, inspected) for inspected in _inspect(broker, leader)]
     return found
 
 
@@ -100,5 +100,5 @@ def _inspect(broker: Broker, leader: SharePartitionLeader) -> Iterator[Inspected
     while offset != NO_NEXT_PAGE:
         bounds = bounds_of(leader, config.limits, offset, read_committed=config.read_committed)
         page = inspect_page(leader, config.limits, bounds, DESCRIBED_RANGES_MAX, with_changes=True)
-        yield from (one.inspected for one in page.ranges)
+        yield from (record_range.inspected for record_range in page.ranges)
         offset = page.next_offset

@@ -60,10 +60,11 @@ def names_in(broker: Broker, api_version: int, request: RequestBody) -> RequestN
         case _:
             _collect(request, groups, references, of_topic=False)
     by_id = broker.metadata.image.topics_by_id
-    topics = {
-        name
-        for one in references
-        if (name := one if isinstance(one, str) else by_id[one].name if one in by_id else None)
+    topics = {reference for reference in references if isinstance(reference, str) and reference}
+    topics |= {
+        by_id[reference].name
+        for reference in references
+        if isinstance(reference, UUID) and reference in by_id
     }
     return RequestNames(groups, topics)
 
@@ -91,11 +92,11 @@ def _collect(message: object, groups: set[str], topics: set[str | UUID], *, of_t
     for field in fields(message):
         value: object = getattr(message, field.name)
         if field.name in _GROUP_FIELDS:
-            groups.update(one for one in _elements(value) if isinstance(one, str))
+            groups.update(text for text in _elements(value) if isinstance(text, str))
         if field.name in _TOPIC_FIELDS or field.name in _TOPIC_LISTS or (of_topic and field.name == "name"):
-            topics.update(one for one in _elements(value) if isinstance(one, str | UUID))
-        for one in _elements(value):
-            _collect(one, groups, topics, of_topic=field.name in _TOPIC_LISTS)
+            topics.update(reference for reference in _elements(value) if isinstance(reference, str | UUID))
+        for part in _elements(value):
+            _collect(part, groups, topics, of_topic=field.name in _TOPIC_LISTS)
 
 
 def _elements(value: object) -> Iterable[object]:

@@ -23,14 +23,14 @@ async def reset(broker: Broker, server: Server) -> None:
     """
     await server.disconnect_clients()
     coordinators = _coordinators(broker)
-    for one in coordinators:
-        await one.unload()
+    for coordinator in coordinators:
+        await coordinator.unload()
     try:
         await broker.metadata.reset()
         await broker.logs.deletions_ended()
     finally:
-        for one in coordinators:
-            one.begin_empty()
+        for coordinator in coordinators:
+            coordinator.begin_empty()
 
 
 def _coordinators(broker: Broker) -> list[CoordinatorTopic]:

@@ -50,18 +50,21 @@ def answer_altered(
     `response` and `result` are the message classes of the API.
     """
     seen = Counter(map(resource_key, resources))
-    faults = {resource_key(one): _fault(one, seen, without_value(one)) or fault(one) for one in resources}
-    sound = [one for one in resources if faults[resource_key(one)] is None]
+    faults = {
+        resource_key(resource): _fault(resource, seen, without_value(resource)) or fault(resource)
+        for resource in resources
+    }
+    sound = [resource for resource in resources if faults[resource_key(resource)] is None]
 
     def respond(decided: Sequence[ApiError | None]) -> Response:
         errors = faults | dict(zip(map(resource_key, sound), decided, strict=True))
         results = [
             result(
-                **error_fields(errors[resource_key(one)]),
-                resource_type=one.resource_type,
-                resource_name=one.resource_name,
+                **error_fields(errors[resource_key(resource)]),
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
             )
-            for one in resources
+            for resource in resources
         ]
         return response(throttle_time=milliseconds(0), responses=tuple(results))
 

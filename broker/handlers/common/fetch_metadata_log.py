@@ -59,7 +59,7 @@ def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBo
     """The reply to a request that `follows_metadata_log`."""
     if is_other_cluster(broker, request.cluster_id):
         return _refused(context, ErrorCode.inconsistent_cluster_id)
-    partitions = [one for topic in request.topics for one in topic.partitions]
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
     if (
         len(request.topics) != 1
         or len(partitions) != 1

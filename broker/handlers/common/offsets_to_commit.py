@@ -92,36 +92,36 @@ def resolve_offsets(
     unknown = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
     for topic_position, asked in enumerate(asked_topics):
         topic = _find_topic(image, asked, by_id=by_id)
-        for position, one in enumerate(asked.partitions):
+        for position, partition in enumerate(asked.partitions):
             place = topic_position, position
             if topic is None:
                 resolved.refused[place] = unknown
-            elif not 0 <= one.partition_index < len(topic.partitions):
+            elif not 0 <= partition.partition_index < len(topic.partitions):
                 resolved.refused[place] = ErrorCode.unknown_topic_or_partition
             else:
                 try:
-                    resolved.offsets[place] = _offset_to_commit(topic, one)
+                    resolved.offsets[place] = _offset_to_commit(topic, partition)
                 except ApiError as error:
                     resolved.refused[place] = error.code
     return resolved
 
 
-def _offset_to_commit(topic: Topic, one: AskedPartition) -> OffsetToCommit:
-    packed = _packed_ranges(one)
+def _offset_to_commit(topic: Topic, partition: AskedPartition) -> OffsetToCommit:
+    packed = _packed_ranges(partition)
     return OffsetToCommit(
         topic.name,
         topic.topic_id,
-        one.partition_index,
-        one.committed_offset,
-        one.committed_leader_epoch,
-        one.committed_metadata or "",
+        partition.partition_index,
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
         None if packed is None else unpack_ranges(packed),
     )
 
 
-def _packed_ranges(one: AskedPartition) -> bytes | None:
+def _packed_ranges(partition: AskedPartition) -> bytes | None:
     """The ranges of a partition, in the messages that may have them."""
-    return getattr(one, "ranges", None)
+    return getattr(partition, "ranges", None)
 
 
 def _find_topic(image: MetadataImage, asked: AskedTopic, *, by_id: bool) -> Topic | None:
@@ -137,15 +137,17 @@ def partition_results(
     for topic_position, topic in enumerate(asked_topics):
         yield tuple(
             [
-                _partition_result(one, codes[topic_position, position], result)
-                for position, one in enumerate(topic.partitions)
+                _partition_result(partition, codes[topic_position, position], result)
+                for position, partition in enumerate(topic.partitions)
             ]
         )
 
 
-def _partition_result(one: AskedPartition, code: ErrorCode, result: Callable[..., ResultT]) -> ResultT:
-    index = i32(one.partition_index)
-    message = None if code is ErrorCode.none or _packed_ranges(one) is None else _RANGES_REFUSED.get(code)
+def _partition_result(partition: AskedPartition, code: ErrorCode, result: Callable[..., ResultT]) -> ResultT:
+    index = i32(partition.partition_index)
+    message = (
+        None if code is ErrorCode.none or _packed_ranges(partition) is None else _RANGES_REFUSED.get(code)
+    )
     if message is None:
         return result(partition_index=index, error_code=code)
     return result(partition_index=index, error_code=code, error_message=message)

@@ -68,16 +68,18 @@ async def ask_each(
     if not request.group_id or not request.topics or any(not topic.partitions for topic in request.topics):
         return ()
     asked = [
-        (SharePartitionKey(request.group_id, topic.topic_id or _NO_ID, one.partition), one)
+        (SharePartitionKey(request.group_id, topic.topic_id or _NO_ID, partition.partition), partition)
         for topic in request.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
-    replies = [_ask(broker, key, one, ask) for key, one in asked]
+    replies = [_ask(broker, key, partition, ask) for key, partition in asked]
     answers: dict[UUID, list[object]] = {}
-    for (key, one), reply in zip(asked, replies, strict=True):
+    for (key, partition), reply in zip(asked, replies, strict=True):
         outcome = await _value_or_error(reply)
-        answers.setdefault(key.topic_id, []).append(answer(one, outcome))
-    return tuple(result(topic_id=topic_id, partitions=tuple(each)) for topic_id, each in answers.items())
+        answers.setdefault(key.topic_id, []).append(answer(partition, outcome))
+    return tuple(
+        result(topic_id=topic_id, partitions=tuple(partitions)) for topic_id, partitions in answers.items()
+    )
 
 
 def _ask(

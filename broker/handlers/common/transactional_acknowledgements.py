@@ -45,7 +45,7 @@ def acknowledge_in_transaction(
         share_request.acknowledge, topics, None, partial(_acknowledge, coordinator, transaction)
     )
     acknowledged = _acknowledged(topics)
-    keys = [SharePartitionKey(share_request.key.group_id, *one) for one in acknowledged]
+    keys = [SharePartitionKey(share_request.key.group_id, *partition) for partition in acknowledged]
     led = [key for key in keys if broker.share_partitions.get(key) is not None]
     if not led:
         return acknowledge()

@@ -199,6 +199,6 @@ def _member(
     topics = (
         None
         if assignment is None
-        else [AssignedTopic(topic=one.topic_name, partitions=one.partitions) for one in assignment]
+        else [AssignedTopic(topic=topic.topic_name, partitions=topic.partitions) for topic in assignment]
     )
     return MemberEntry(member_id=member_id, client_id=client_id, client_host=client_host, assignment=topics)

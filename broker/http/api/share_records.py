@@ -152,7 +152,7 @@ class ShareRecordRoutes:
             return page_of(self._broker, leader, first_offset, query.limit)
         is_wanted = partial(_may_be_in, query.state)
         page = page_of(self._broker, leader, first_offset, query.limit, is_wanted=is_wanted)
-        page.ranges = [one for one in page.ranges if one.state in query.state]
+        page.ranges = [record_range for record_range in page.ranges if record_range.state in query.state]
         return page
 
     async def _history(self, call: Call, query: HistoryQuery) -> RecordHistory:
@@ -171,7 +171,7 @@ class ShareRecordRoutes:
         is_last = is_begun or page.next_offset is None
         return RecordHistory(
             record=record,
-            changes=[past_change(one) for one in steps if one.is_change],
+            changes=[past_change(step) for step in steps if step.is_change],
             source="log",
             is_complete=is_last and (is_begun or offset >= leader.log.share_records.earliest_offset),
             next_cursor=None if is_last else str(page.next_offset),
@@ -230,14 +230,14 @@ def page_of(
         end_offset=leader.core.speo,
         log_start_offset=bounds.log_start_offset,
         high_watermark=bounds.high_watermark,
-        ranges=[range_of(broker, leader, one) for one in page.ranges],
+        ranges=[range_of(broker, leader, record_range) for record_range in page.ranges],
         next_cursor=str(page.next_offset) if has_more else None,
     )
 
 
-def _may_be_in(states: Sequence[StateName], one: InspectedRange) -> bool:
+def _may_be_in(states: Sequence[StateName], record_range: InspectedRange) -> bool:
     """The store may know how records ended that the start offset has passed."""
-    return one.state is DescribedState.PASSED or one.state.name.lower() in states
+    return record_range.state is DescribedState.PASSED or record_range.state.name.lower() in states
 
 
 def _is_acquired_before(step: HistoryStep) -> bool:

@@ -173,17 +173,23 @@ class StuckRecordRoutes:
         page = page_of(self._broker, leader, first_offset, limit, is_wanted=is_wanted)
         found = [
             StuckRecords(
-                group_id=position.group_id, topic=position.topic, partition=position.partition, range=one
+                group_id=position.group_id,
+                topic=position.topic,
+                partition=position.partition,
+                range=record_range,
             )
-            for one in page.ranges
+            for record_range in page.ranges
         ]
         return found, number_in(page.next_cursor or "")
 
 
-def _is_stuck(query: StuckQuery, now_ms: int, one: InspectedRange) -> bool:
-    if one.state is DescribedState.ARCHIVING or failed_delivery_count(one) >= query.failed_deliveries:
+def _is_stuck(query: StuckQuery, now_ms: int, record_range: InspectedRange) -> bool:
+    if (
+        record_range.state is DescribedState.ARCHIVING
+        or failed_delivery_count(record_range) >= query.failed_deliveries
+    ):
         return True
-    return one.owner is not None and now_ms - one.acquired_ms >= query.held_ms
+    return record_range.owner is not None and now_ms - record_range.acquired_ms >= query.held_ms
 
 
 def _unreadable(position: _Position, error: Exception) -> UnreadablePartition:
