@@ -56,8 +56,8 @@ _IDENTITIES: Final = (
 """The fields that identify elements of lists."""
 
 
-_NOT_SERVED: Final = (17, 29, 30, 31, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89, 93, 94)
-"""SASL, ACLs, delegation tokens, several disks, brokers and voters, share state between brokers, streams."""
+_NOT_SERVED: Final = (17, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87, 88, 89, 93, 94)
+"""SASL, delegation tokens, several disks, brokers and voters, share state between brokers, streams."""
 
 _OWN: Final = (10_000, 10_001, 10_002)
 """DescribeShareRecords, AlterShareRecords and DescribeShareRecordHistory."""

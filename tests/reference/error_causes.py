@@ -44,6 +44,7 @@ CAUSES: Final[Mapping[str, str]] = {
     "concurrent_transactions": "The end of the last transaction is still being written. Producers try again.",
     "transaction_coordinator_fenced": "The marker comes from an older coordinator.",
     "transactional_id_authorization_failed": "The batch is in a transaction, and the request names none.",
+    "security_disabled": "The request is about ACLs, and the broker has no authorizer.",
     "operation_not_attempted": "Another partition of the request was refused, so this one was not tried.",
     "kafka_storage_error": "The log cannot be read or written: a full or failing disk, or damaged files.",
     "non_empty_group": "The group has members; the change needs an empty group.",

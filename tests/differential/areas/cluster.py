@@ -1,5 +1,5 @@
-"""The requests of tools about a cluster and their changes: quotas, credentials, features, the quorum, log
-directories, leaders and reassignments, the coordinators, the versions.
+"""The requests of tools about a cluster and their changes: quotas, credentials, ACLs, features, the quorum,
+log directories, leaders and reassignments, the coordinators, the versions.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class _Cluster:
             self.describe_quotas: 3,
             self.alter_credentials: 2,
             self.describe_credentials: 2,
+            self.acls: 2,
             self.describe_quorum: 1,
             self.update_features: 2,
             self.elect_leaders: 2,
@@ -126,6 +127,32 @@ class _Cluster:
     async def describe_credentials(self) -> None:
         names = self.chance.choice([[self.user], [self.user, self.nothing], [self.user, self.user], [""]])
         await self.ask("describe_user_scram_credentials", users=[{"name": name} for name in names])
+
+    # ACLs.
+
+    async def acls(self) -> None:
+        """Neither broker has an authorizer."""
+        wanted = {
+            "resource_type_filter": self.chance.choice([1, 2, 77]),
+            "resource_name_filter": self.chance.choice([None, self.topic, ""]),
+            "pattern_type_filter": self.chance.choice([1, 2, 3, 4]),
+            "principal_filter": None,
+            "host_filter": "*",
+            "operation": self.chance.choice([1, 3]),
+            "permission_type": self.chance.choice([1, 3]),
+        }
+        creation = {
+            "resource_type": self.chance.choice([2, 4]),
+            "resource_name": self.topic,
+            "resource_pattern_type": 3,
+            "principal": f"User:{self.user}",
+            "host": "*",
+            "operation": 3,
+            "permission_type": 3,
+        }
+        count = self.chance.choice([0, 1, 2])
+        api = self.chance.choice(["describe_acls", "create_acls", "delete_acls"])
+        await self.ask(api, **wanted, creations=[creation] * count, filters=[wanted] * count)
 
     # The cluster.
 
