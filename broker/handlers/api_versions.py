@@ -5,7 +5,7 @@
   INVALID_REQUEST. If the cluster or the node is another one, the response is REBOOTSTRAP_REQUIRED without
   APIs, and the client starts again from its bootstrap servers.
 - Features are in responses from version 3 on. Version 3 lacks those with a minimum level of 0, because its
-  clients cannot read such a range (KIP-1022). The extensions of Barnabas are among them.
+  clients cannot read such a range (KIP-1022). The extensions of Barnabas are among them, always finalized.
 - The APIs between brokers are listed on the listener for brokers only.
 - The dispatcher answers versions that are not served.
 """
@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
@@ -68,9 +69,16 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
         finalized_features_epoch=i64(broker.metadata.last_offset),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
-            for name, level in broker.metadata.image.features.items()
+            for name, level in _finalized(broker)
         ),
     )
+
+
+def _finalized(broker: Broker) -> Iterable[tuple[str, int]]:
+    """The levels in force."""
+    yield from broker.metadata.image.features.items()
+    for name, levels in EXTENSIONS.items():
+        yield name, levels.greatest
 
 
 def _error_code(broker: Broker, version: int, request: ApiVersionsRequest) -> ErrorCode:

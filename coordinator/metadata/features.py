@@ -41,8 +41,10 @@ EXTENSIONS: Final[Mapping[str, Levels]] = {
     RELEASE_DELAY: Levels(1, 1),
     SHARE_TRANSACTIONS: Levels(1, 1),
 }
-"""Features that Apache Kafka lacks. Clients use the tags of docs/protocol.md only if they are listed. They
-have no finalized level, because Kafka does not load a metadata log that finalizes an unknown feature.
+"""Features that Apache Kafka lacks. Clients use the tags of docs/protocol.md only if they are listed.
+
+They are always on at their greatest level, which ApiVersions gives as the finalized one. No record has that
+level, because Kafka does not load a metadata log that finalizes an unknown feature.
 
 individual.commit: consumers commit ranges of offsets. release.delay: share consumers release records with a
 delay. share.transactional.acknowledgement: acknowledgements of share groups join a producer's transaction.
@@ -82,19 +84,24 @@ def decide_update_features(
     finalized: Mapping[str, int], updates: Sequence[FeatureUpdate], node_id: int
 ) -> list[MetadataRecord]:
     """The records that set the levels, all of them or none; raises `ApiError` for the first one that is not
-    allowed.
+    allowed. An extension may be set to its level, which needs no record.
     """
-    return [_decide(finalized.get(update.name, 0), update, node_id) for update in updates]
+    for update in updates:
+        _check(finalized.get(update.name, 0), update, node_id)
+    return [
+        FeatureLevelRecord(name=update.name, feature_level=update.level)
+        for update in updates
+        if update.name not in EXTENSIONS
+    ]
 
 
-def _decide(current: int, update: FeatureUpdate, node_id: int) -> MetadataRecord:
+def _check(current: int, update: FeatureUpdate, node_id: int) -> None:
     reason = _refusal(current, update, node_id)
     if reason is not None:
         message = f"Invalid update version {update.level} for feature {update.name}. {reason}"
         raise ApiError(ErrorCode.invalid_update_version, message)
     if update.name == METADATA_VERSION and update.level < current:
         _check_metadata_downgrade(current, update)
-    return FeatureLevelRecord(name=update.name, feature_level=update.level)
 
 
 def _refusal(current: int, update: FeatureUpdate, node_id: int) -> str | None:
@@ -102,6 +109,10 @@ def _refusal(current: int, update: FeatureUpdate, node_id: int) -> str | None:
         return "The controller does not support the given upgrade type."
     if update.level < 0:
         return "A feature version cannot be less than 0."
+    if update.name in EXTENSIONS:
+        level = EXTENSIONS[update.name].greatest
+        always_on = f"It is an extension of the protocol, which is always on at level {level}."
+        return None if update.level == level else always_on
     levels = SUPPORTED_FEATURES.get(update.name, Levels(0, 0))
     if not levels.least <= update.level <= levels.greatest:
         return f"Local controller {node_id} {_supports(levels)}"

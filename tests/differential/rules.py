@@ -129,21 +129,16 @@ RULES: Final = (
     ),
     Rule(
         "features that Apache Kafka does not have",
-        (
-            "api_versions: supported_features{individual.commit}",
-            "api_versions: supported_features{share.transactional.acknowledgement}",
+        tuple(
+            f"api_versions: {kind}_features{{{name}}}"
+            for kind in ("supported", "finalized")
+            for name in ("individual.commit", "release.delay", "share.transactional.acknowledgement")
         ),
         "missing",
-        "offered",
+        "always on",
         "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md), "
+        "[retries](decisions/0028-delays-before-retries.md), "
         "[acknowledgements in transactions](decisions/0030-acknowledgements-in-transactions.md)",
-    ),
-    Rule(
-        "the feature of delayed releases",
-        ("api_versions: supported_features{release.delay}",),
-        "missing",
-        "offered",
-        "[retries](decisions/0028-delays-before-retries.md)",
     ),
     Rule(
         "settings of delays before retries",

@@ -56,6 +56,9 @@ async def test_features_that_may_be_absent_are_left_out_for_version_3(broker: Ad
             ("group.version", 1, 1),
             ("share.version", 2, 2),
             ("transaction.version", 2, 2),
+            ("individual.commit", 1, 1),
+            ("release.delay", 1, 1),
+            ("share.transactional.acknowledgement", 1, 1),
         }
         assert response.finalized_features_epoch == broker.metadata.last_offset
 

@@ -52,6 +52,13 @@ async def test_the_first_fault_is_the_error_and_nothing_changes(broker: AdminBro
     assert broker.metadata.image.feature_level("share.version") == 2
 
 
+async def test_an_extension_is_on_before_and_after_its_level_is_set(broker: AdminBroker) -> None:
+    last_offset = broker.metadata.last_offset
+    response = await ask(broker, handle_update_features, request(update("individual.commit", 1)))
+    assert response.error_code is ErrorCode.none
+    assert broker.metadata.last_offset == last_offset
+
+
 async def test_the_last_level_of_a_duplicate_feature_counts(broker: AdminBroker) -> None:
     both = request(update("transaction.version", 0, 2), update("transaction.version", 1, 2))
     await ask(broker, handle_update_features, both)

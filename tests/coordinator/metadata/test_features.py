@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.coordinator.metadata.features import (
+    EXTENSIONS,
     FeatureUpdate,
     UpgradeType,
     decide_update_features,
@@ -18,6 +19,7 @@ NEEDS_A_TYPE = (
     "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
     "downgrade."
 )
+ALWAYS_ON = "It is an extension of the protocol, which is always on at level 1."
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,10 @@ def test_levels_that_may_be_set_are_written_down(update: FeatureUpdate) -> None:
         (FeatureUpdate("banana", 0, UP), "Feature banana not found."),
         (FeatureUpdate("metadata.version", 5, SAFE), "Local controller 1 only supports versions 7-33"),
         (FeatureUpdate("transaction.version", 3, SAFE), "Local controller 1 only supports versions 0-2"),
+        (FeatureUpdate("individual.commit", 0, SAFE), ALWAYS_ON),
+        (FeatureUpdate("individual.commit", 2, UP), ALWAYS_ON),
+        (FeatureUpdate("release.delay", 0, UNSAFE), ALWAYS_ON),
+        (FeatureUpdate("share.transactional.acknowledgement", 0, SAFE), ALWAYS_ON),
     ],
 )
 def test_other_levels_are_refused(update: FeatureUpdate, reason: str) -> None:
@@ -60,6 +66,11 @@ def test_other_levels_are_refused(update: FeatureUpdate, reason: str) -> None:
     assert refused.value.message == (
         f"Invalid update version {update.level} for feature {update.name}. {reason}"
     )
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_an_extension_may_be_set_to_its_level_and_nothing_is_written(name: str) -> None:
+    assert decide_update_features(FINALIZED, [FeatureUpdate(name, 1, UP)], 1) == []
 
 
 def test_a_downgrade_goes_to_a_lower_level() -> None:
