@@ -26,12 +26,13 @@ _GROUPS_NAMED_MAX = 10
 _DESCRIPTION = """\
 Inspect logs on the disk: those of a data directory, of one partition, or a single segment.
 Nothing is written or locked: a broker may be running, and Apache Kafka may have written the logs. Only
-drop-damaged writes; stop the broker first.
+drop-damaged and restore-topic-id write; stop the broker first.
 """
 _DUMP = "print batches, records, indexes and the files beside them"
 _DESCRIBE = "print the start and the end of each log, and the progress of each share group"
 _VERIFY = "check logs, indexes and the files beside them for damage and contradictions"
 _DROP = "remove damaged data from a partition of a coordinator's state, such as __consumer_offsets-12"
+_RESTORE = "write the topic id of the metadata into the directory of a partition"
 _EXAMPLES = """\
 examples:
   barnabas log describe ./data                       all logs, and the progress of each share group
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = _described(actions.add_parser("verify", help=_VERIFY), _VERIFY)
     verify.add_argument("--records", action="store_true", help="decode every record, which takes longer")
     _described(actions.add_parser("drop-damaged", help=_DROP), _DROP)
+    _described(actions.add_parser("restore-topic-id", help=_RESTORE), _RESTORE)
 
 
 def _described(parser: argparse.ArgumentParser, purpose: str) -> argparse.ArgumentParser:
@@ -90,11 +92,12 @@ def _run_action(options: argparse.Namespace) -> int:
     from barnabas.cli.log_tool.describe import describe
     from barnabas.cli.log_tool.drop_damaged import drop_damaged
     from barnabas.cli.log_tool.places import find_place
+    from barnabas.cli.log_tool.topic_ids import restore_topic_id
     from barnabas.cli.log_tool.verify import verify
     from barnabas.cli.printing import Printer
     from barnabas.storage.filesystem import RealFileSystem
 
-    action: Literal["dump", "describe", "verify", "drop-damaged"] = options.action
+    action: Literal["dump", "describe", "verify", "drop-damaged", "restore-topic-id"] = options.action
     places = [find_place(path) for path in options.paths]
     printer = Printer(as_json=options.json)
     match action:
@@ -109,6 +112,9 @@ def _run_action(options: argparse.Namespace) -> int:
         case "drop-damaged":
             for place in places:
                 drop_damaged(place, printer, RealFileSystem())
+        case "restore-topic-id":
+            for place in places:
+                restore_topic_id(place, printer, RealFileSystem())
         case _:
             assert_never(action)
     return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.cli.log_tool.files import UnreadableError, opened, read_if_there
-from barnabas.cli.log_tool.places import PartitionFiles, Place, SegmentFiles
+from barnabas.cli.log_tool.places import PartitionFiles, Place, SegmentFiles, single_partition
 from barnabas.cli.log_tool.segments import read_indexes, scan
 from barnabas.cli.log_tool.share_state_dropping import ShareStateDropping
 from barnabas.cli.printing import Printer
@@ -68,9 +68,7 @@ def drop_damaged(place: Place, printer: Printer, filesystem: FileSystem) -> None
 
 
 def _state_partition(place: Place) -> PartitionFiles:
-    if place.data_directory is not None or not place.partitions[0].names:
-        raise UnreadableError("Name the directory of one partition.")
-    partition = place.partitions[0]
+    partition = single_partition(place)
     if partition.topic == METADATA_TOPIC:
         raise UnreadableError(f"{partition.path} is the metadata log, from which nothing can be removed.")
     return partition

@@ -14,7 +14,12 @@ from barnabas.coordinator.metadata.snapshot import SNAPSHOT_SUFFIX as METADATA_S
 from barnabas.coordinator.metadata.snapshot import decode_snapshot, parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.control_record import ShareCheckpoint
-from barnabas.protocol.metadata_records import MetadataRecord, PartitionRecord, TopicRecord
+from barnabas.protocol.metadata_records import (
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.directory.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
@@ -23,7 +28,7 @@ from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines, decode_offsets
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
-from barnabas.storage.format.partition_metadata import decode_partition_metadata
+from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
 from barnabas.storage.format.producer_snapshot import SnapshotCorrupt
 from barnabas.storage.format.producer_snapshot import decode_snapshot as decode_producer_snapshot
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
@@ -52,18 +57,18 @@ def check_leader_epochs(partition: PartitionFiles) -> tuple[LeaderEpochs | None,
     return epochs, []
 
 
-def check_partition_files(log: LogSoFar) -> Iterator[Finding]:
-    """The findings in the files beside the segments of a log that was read. Raises OSError."""
+def check_partition_files(log: LogSoFar, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
+    """The findings in the files beside the segments of a log that was read. Raises OSError.
+
+    `topic_ids` are those of the metadata, by name; empty if they are unknown.
+    """
     partition = log.partition
     for name in partition.names:
         path = partition.path / name
         if path.suffix == SNAPSHOT_SUFFIX:
             yield from _check_producer_snapshot(path, partition.named(name))
         elif name == PARTITION_METADATA_FILE:
-            try:
-                decode_partition_metadata(path.read_bytes())
-            except CheckpointCorrupt as error:
-                yield Finding(partition.named(name), str(error))
+            yield from _check_topic_id(partition, path, topic_ids)
         elif name == SHARE_SNAPSHOT_FILE:
             yield from _check_share_snapshot(log, path, partition.named(name))
         elif name.endswith(_LEFTOVER_SUFFIXES):
@@ -72,6 +77,24 @@ def check_partition_files(log: LogSoFar) -> Iterator[Finding]:
             )
     if partition.topic == METADATA_TOPIC and _QUORUM_STATE_FILE not in partition.names:
         yield from _check_metadata_snapshots(log)
+
+
+def _check_topic_id(
+    partition: PartitionFiles, path: Path, topic_ids: Mapping[str, UUID]
+) -> Iterator[Finding]:
+    name = partition.named(path.name)
+    try:
+        found = decode_partition_metadata(path.read_bytes())
+    except CheckpointCorrupt as error:
+        yield Finding(name, f"{str(error).rstrip('.')}; the next start writes the topic id again")
+        return
+    known = topic_ids.get(partition.topic)
+    if known is not None and found != known:
+        yield Finding(
+            name,
+            f"it names the topic id {encode_id(found)}, and the metadata has {encode_id(known)} for "
+            f"{partition.topic}; `barnabas log restore-topic-id` writes the latter",
+        )
 
 
 def _check_producer_snapshot(path: Path, name: str) -> Iterator[Finding]:
@@ -143,12 +166,23 @@ def _check_metadata_snapshots(log: LogSoFar) -> Iterator[Finding]:
 
 
 def _check_topics(records: list[MetadataRecord], name: str) -> Iterator[Finding]:
-    """Each partition belongs to a topic, and the partitions of a topic are numbered from 0 on."""
-    topics = {record.topic_id: record.name for record in records if isinstance(record, TopicRecord)}
-    partitions: dict[UUID, list[int]] = {topic_id: [] for topic_id in topics}
+    """Each partition belongs to a topic, and the partitions of a topic are numbered from 0 on.
+
+    A deleted topic whose logs may still exist is created and removed again in the snapshot.
+    """
+    topics: dict[UUID, str] = {}
+    partitions: dict[UUID, list[int]] = {}
     for record in records:
-        if isinstance(record, PartitionRecord):
-            partitions.setdefault(record.topic_id, []).append(record.partition_id)
+        match record:
+            case TopicRecord():
+                topics[record.topic_id] = record.name
+                partitions[record.topic_id] = []
+            case PartitionRecord():
+                partitions.setdefault(record.topic_id, []).append(record.partition_id)
+            case RemoveTopicRecord():
+                partitions.pop(record.topic_id, None)
+            case _:
+                pass
     for topic_id, found in partitions.items():
         if topic_id not in topics:
             yield Finding(name, f"it has partitions of the topic {topic_id}, and not the topic")

@@ -124,6 +124,13 @@ def find_place(text: str) -> Place:
     )
 
 
+def single_partition(place: Place) -> PartitionFiles:
+    """The partition whose directory the path names. Raises UnreadableError for another path."""
+    if place.data_directory is not None or not place.partitions[0].names:
+        raise UnreadableError("Name the directory of one partition.")
+    return place.partitions[0]
+
+
 def _directory(path: Path) -> Place:
     names = sorted(entry.name for entry in path.iterdir())
     if any(_is_segment(name) for name in names):

@@ -7,7 +7,8 @@ problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from uuid import UUID
 
 from barnabas.cli.log_tool.control_records import runs_of
 from barnabas.cli.log_tool.file_checks import (
@@ -15,11 +16,13 @@ from barnabas.cli.log_tool.file_checks import (
     check_leader_epochs,
     check_partition_files,
 )
+from barnabas.cli.log_tool.files import UnreadableError
 from barnabas.cli.log_tool.findings import Finding
 from barnabas.cli.log_tool.log_so_far import LogSoFar
 from barnabas.cli.log_tool.places import PartitionFiles, Place
 from barnabas.cli.log_tool.segment_checks import check_segment
 from barnabas.cli.log_tool.share_history import ShareHistory
+from barnabas.cli.log_tool.topic_ids import read_topic_ids
 from barnabas.cli.printing import Printer
 from barnabas.protocol.counted import counted
 
@@ -60,11 +63,12 @@ def _print_summary(
 def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogSoFar]:
     """The findings, and each log after it is read."""
     logs: dict[tuple[str, int], LogSoFar] = {}
+    topic_ids = _topic_ids(place)
     for partition in place.partitions:
         epochs, findings = check_leader_epochs(partition)
         yield from findings
         log = LogSoFar(partition, epochs, with_records)
-        yield from _check_log(log)
+        yield from _check_log(log, topic_ids)
         yield log
         if partition.key is not None:
             logs[partition.key] = log
@@ -72,11 +76,19 @@ def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogS
         yield from check_data_directory(place.data_directory, logs)
 
 
-def _check_log(log: LogSoFar) -> Iterator[Finding]:
+def _topic_ids(place: Place) -> Mapping[str, UUID]:
+    """The topic ids in the metadata; empty if they cannot be read, for which verify has other findings."""
+    try:
+        return read_topic_ids(place.data_directory or place.partitions[0].path.parent)
+    except UnreadableError:
+        return {}
+
+
+def _check_log(log: LogSoFar, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
     for segment in log.partition.segments:
         yield from check_segment(segment, log)
     yield from _check_share_state(log)
-    yield from check_partition_files(log)
+    yield from check_partition_files(log, topic_ids)
 
 
 def _check_share_state(log: LogSoFar) -> Iterator[Finding]:

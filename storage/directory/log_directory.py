@@ -31,7 +31,7 @@ from barnabas.storage.directory.leftovers import (
 )
 from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
-from barnabas.storage.errors import InconsistentTopicId, LogClosed, LogOffline, StorageError, raised_anew
+from barnabas.storage.errors import LogClosed, LogOffline, StorageError, raised_anew
 from barnabas.storage.files.full_disk import PROBE_FILE
 from barnabas.storage.files.open_files import lacks_descriptor
 from barnabas.storage.files.shared_listing import SharedListing
@@ -110,6 +110,8 @@ class LogDirectory:
         self._deletions = asyncio.Semaphore(DELETED_AT_ONCE_MAX)
         self._unsynced: set[TopicPartition] = set()
         """Partitions whose directory names may not be durable yet."""
+        self._unmarked: set[TopicPartition] = set()
+        """Partitions of deleted topics whose directories could not be marked."""
         self.cleaner = LogCleaner(self._logs.values, self._checkpoints, storage, self._moment)
 
     @classmethod
@@ -256,7 +258,10 @@ class LogDirectory:
                 await self._let_go(key)
                 await asyncio.sleep(0)  # closing thousands of logs must not hold the loop
             self.offline_logs.remove_topic(topic)
-            await self._remove_marked(await self._mark(keys, DELETE_SUFFIX))
+            self._unmarked.update(keys)
+            marked = await self._mark(keys, DELETE_SUFFIX)
+            self._unmarked.difference_update(keys)
+            await self._remove_marked(marked)
 
     async def settle_leftovers(
         self, topics: Collection[str], deleted_topics: Mapping[UUID, str]
@@ -288,11 +293,8 @@ class LogDirectory:
             self._checkpoints.note(previous)
             self._confirmed_starts[key] = previous.log_start_offset
         try:
-            try:
-                log = await self._open_with_room(key, topic_id, config, leader_epoch)
-            except InconsistentTopicId:
-                await self._mark([key], STRAY_SUFFIX)
-                log = await self._open_with_room(key, topic_id, config, leader_epoch)
+            await self._make_way(key)
+            log = await self._open_with_room(key, topic_id, config, leader_epoch)
         except (OSError, RecordFormatError, StorageError) as error:
             self.full_disk.met(error)
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
@@ -305,6 +307,13 @@ class LogDirectory:
         self._logs[key] = log
         self.offline_logs.remove(key)
         return log
+
+    async def _make_way(self, key: TopicPartition) -> None:
+        """Marks the directory of a deleted topic that still has this name; raises OSError."""
+        if key in self._unmarked:
+            if self.filesystem.exists(f"{self.path}/{key.directory_name}"):
+                await self._mark([key], DELETE_SUFFIX)
+            self._unmarked.discard(key)
 
     async def _open_with_room(
         self, key: TopicPartition, topic_id: UUID, config: LogConfig, leader_epoch: int

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from barnabas.runtime.logging import get_logger
 from barnabas.runtime.metrics import Histogram
 from barnabas.storage.errors import InconsistentTopicId
 from barnabas.storage.files.full_disk import FullDisk
@@ -21,6 +22,7 @@ from barnabas.storage.format.partition_metadata import (
 )
 from barnabas.storage.format.partition_metadata import (
     decode_partition_metadata,
+    encode_id,
     encode_partition_metadata,
 )
 from barnabas.storage.key_buckets import LogKeyBuckets
@@ -33,6 +35,8 @@ from barnabas.storage.topic_partition import TopicPartition
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
 _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
+
+logger = get_logger("recovery")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +93,18 @@ def settle_topic_id(place: LogPlace, names: Sequence[str]) -> None:
     """
     is_there = PARTITION_METADATA_FILE in names
     found = read_topic_id(place.filesystem, place.directory) if is_there else None
-    if found is None:  # missing or damaged: the directory's name and the metadata log identify the topic
-        path = f"{place.directory}/{PARTITION_METADATA_FILE}"
+    path = f"{place.directory}/{PARTITION_METADATA_FILE}"
+    if found is None:  # missing or unreadable: the directory's name and the metadata log identify the topic
+        if is_there:
+            logger.warning("a topic id cannot be read, and is written again", path=path)
         put_whole(place.filesystem, path, encode_partition_metadata(place.topic_id))
     elif found != place.topic_id:
-        raise InconsistentTopicId(f"{place.directory} belongs to topic {found}, not {place.topic_id}.")
+        raise InconsistentTopicId(
+            f"{path} names the topic id {encode_id(found)}, and the metadata has {encode_id(place.topic_id)} "
+            f"for {place.topic_partition.topic}. If the file is damaged, stop the broker and run "
+            f"`barnabas log restore-topic-id {place.directory}`. If the records belong to another topic, "
+            "move the directory away."
+        )
 
 
 def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:

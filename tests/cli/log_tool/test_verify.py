@@ -6,12 +6,13 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from barnabas.coordinator.metadata.snapshot import SnapshotId, encode_snapshot
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.metadata_records import PartitionRecord, TopicRecord
+from barnabas.protocol.metadata_records import MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from barnabas.protocol.record_batch import HEADER_BYTES
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.directory.log_directory import LogDirectory
@@ -314,7 +315,11 @@ async def test_a_start_offset_beyond_the_high_watermark_is_a_problem_unless_it_w
     [
         ("leader-epoch-checkpoint", b"0\n2\n2 0\n1 5\n", "its entries aren't ascending"),
         ("leader-epoch-checkpoint", b"1\n", "The version is '1', not 0."),
-        ("partition.metadata", b"version: 0", "b'version: 0' doesn't name a topic id."),
+        (
+            "partition.metadata",
+            b"version: 0",
+            "b'version: 0' doesn't name a topic id; the next start writes the topic id again",
+        ),
         (f"{14:020d}.snapshot", b"\0\1abcd", "The snapshot is cut short."),
         ("share-snapshot", b"\0\1abcd", "the next start ignores it"),
         (
@@ -375,17 +380,17 @@ def test_a_wrong_file_of_the_data_directory_is_found(
     assert line.endswith(message)
 
 
-def metadata_snapshot(path: Path, *records: TopicRecord | PartitionRecord, end_offset: int = 5) -> bytes:
+def metadata_snapshot(path: Path, *records: MetadataRecord, end_offset: int = 5) -> bytes:
     snapshot_id = SnapshotId(end_offset, 2)
     data = encode_snapshot(snapshot_id, records, NOW_MS)
     (path / snapshot_id.file_name).write_bytes(data)
     return data
 
 
-def partition_record(number: int) -> PartitionRecord:
+def partition_record(number: int, topic_id: UUID = TOPIC_ID) -> PartitionRecord:
     return PartitionRecord(
         partition_id=number,
-        topic_id=TOPIC_ID,
+        topic_id=topic_id,
         replicas=(1,),
         isr=(1,),
         removing_replicas=(),
@@ -405,10 +410,19 @@ def partition_record(number: int) -> PartitionRecord:
             "topic orders has the partitions [1]",
         ),
         ([partition_record(0)], f"it has partitions of the topic {TOPIC_ID}, and not the topic"),
+        (
+            [
+                TopicRecord(name="deleted", topic_id=UUID(int=8)),
+                RemoveTopicRecord(topic_id=UUID(int=8)),
+                TopicRecord(name="orders", topic_id=TOPIC_ID),
+                partition_record(0),
+            ],
+            None,
+        ),
     ],
 )
 def test_a_metadata_snapshot_that_contradicts_itself_is_found(
-    log_command: LogCommand, log_path: Path, records: list[TopicRecord | PartitionRecord], message: str | None
+    log_command: LogCommand, log_path: Path, records: list[MetadataRecord], message: str | None
 ) -> None:
     metadata = log_path.parent / "__cluster_metadata-0"
     shutil.copytree(log_path, metadata)

@@ -318,15 +318,59 @@ async def test_a_log_whose_name_is_not_durable_is_not_used(
     assert synced == [PATH]
 
 
-async def test_log_of_another_topic_with_the_same_name_is_set_aside(filesystem: MemoryFileSystem) -> None:
+async def test_a_directory_with_another_topic_id_is_refused_and_left_where_it_is(
+    filesystem: MemoryFileSystem,
+) -> None:
+    """A changed byte in the file must not empty a partition."""
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=0))
+    append(await log_of(directory), 3)
+    await directory.close()
+    path = f"{PATH}/orders-0/partition.metadata"
+    content = bytes(filesystem.files[path])
+    filesystem.files[path][25] ^= 3
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=0))
+    with pytest.raises(
+        LogOffline, match=r"partition\.metadata .*barnabas log restore-topic-id /data/orders-0"
+    ):
+        await log_of(directory)
+    assert await directory.partitions_on_disk() == [TopicPartition("orders", 0)]
+    filesystem.files[path][:] = content
+    assert len(values_read(await log_of(directory))) == 3
+
+
+async def test_an_unreadable_topic_id_is_written_again_with_a_warning(
+    filesystem: MemoryFileSystem, log_lines: list[EventDict]
+) -> None:
     directory = await open_directory(filesystem)
     append(await log_of(directory), 3)
     await directory.close()
-    directory = await open_directory(filesystem)
+    path = f"{PATH}/orders-0/partition.metadata"
+    content = bytes(filesystem.files[path])
+    for damaged in (b"", content[:20], b"version: 0"):
+        filesystem.files[path][:] = damaged
+        directory = await open_directory(filesystem)
+        assert len(values_read(await log_of(directory))) == 3
+        await directory.close()
+        assert bytes(filesystem.files[path]) == content
+    assert [line["path"] for line in log_lines] == [path] * 3
+
+
+async def test_logs_of_a_deleted_topic_that_could_not_be_removed_make_way_for_a_new_one(
+    filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str, __: str) -> None:
+        raise OSError(errno.EIO, "the disk says no")
+
+    directory = await open_directory(filesystem, storage=small_storage(reopen_backoff_ms=0))
+    append(await log_of(directory), 3)
+    with monkeypatch.context() as broken:
+        broken.setattr(filesystem, "rename", refuse)
+        with pytest.raises(OSError, match="the disk says no"):
+            await directory.delete_topic("orders")
+        with pytest.raises(LogOffline, match="the disk says no"):
+            await directory.log("orders", 0, OTHER_ID, LogConfig())
     log = await directory.log("orders", 0, OTHER_ID, LogConfig())
-    assert log.log_end_offset == 0
-    (stray,) = [name for name in filesystem.directories if name.endswith("-stray")]
-    assert len(filesystem.files[f"{stray}/{0:020d}.log"]) > 0
+    assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
 
 
 async def test_offline_log_is_opened_again_after_the_backoff(
