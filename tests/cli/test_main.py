@@ -234,9 +234,9 @@ def test_one_line_names_the_address_and_sigterm_ends_the_broker_in_order(tmp_pat
         line = first_line(process)
         port = port_in(line)
         assert line == f"barnabas serves 127.0.0.1:{port}, data in {tmp_path}, cluster c1\n"
-        with socket.create_connection(("127.0.0.1", port), 10):
+        with socket.create_connection(("127.0.0.1", port)):
             process.send_signal(signal.SIGTERM)
-            output, errors = process.communicate(timeout=10)
+            output, errors = process.communicate()
         assert (process.returncode, output) == (0, "closed\n")
         (line,) = errors.splitlines()
         assert "stopped" in line
@@ -248,7 +248,7 @@ def test_the_ready_file_names_the_address(tmp_path: Path) -> None:
         port = port_in(first_line(process))
         assert ready.read_text() == f"127.0.0.1:{port}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait() == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -259,13 +259,13 @@ def test_the_ready_file_of_an_earlier_broker_is_removed_even_if_the_next_cannot_
     ready = tmp_path / "ready"
     ready.write_text("127.0.0.1:4711\n")
     with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready), *wrong) as process:
-        assert process.wait(10) != 0
+        assert process.wait() != 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_address_in_use_is_one_line_and_exit_code_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, serving(f"--listen={address_of(taken)}") as process:
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate()
     assert process.returncode == 1
     assert output == "closed\n"
     assert "address already in use" in errors.lower()
@@ -274,7 +274,7 @@ def test_an_address_in_use_is_one_line_and_exit_code_1() -> None:
 
 def test_a_locked_data_directory_is_one_line_and_exit_code_1() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "locked") as process:
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate()
     assert (process.returncode, output) == (1, "")
     assert errors == (
         "barnabas: locked is used by a running broker, process 4711. Stop it first, or name another "
@@ -284,7 +284,7 @@ def test_a_locked_data_directory_is_one_line_and_exit_code_1() -> None:
 
 def test_a_data_directory_that_cannot_be_made_is_named_in_one_line() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "missing") as process:
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate()
     assert (process.returncode, output) == (1, "")
     assert errors == "barnabas: Cannot serve: missing: No such file or directory.\n"
 
@@ -292,7 +292,7 @@ def test_a_data_directory_that_cannot_be_made_is_named_in_one_line() -> None:
 def test_a_ready_file_that_cannot_be_written_is_reported_before_serving(tmp_path: Path) -> None:
     ready = tmp_path / "nowhere" / "ready"
     with serving("--listen", "127.0.0.1:0", "--ready-file", str(ready)) as process:
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate()
     assert (process.returncode, output) == (1, "")
     assert errors == f"barnabas: --ready-file cannot be written: {ready}.tmp: No such file or directory.\n"
 
@@ -301,7 +301,7 @@ def test_a_failure_to_stop_is_reported_as_such() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "full") as process:
         first_line(process)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
     assert process.returncode == 1
     assert errors == (
         "barnabas: Stopped, but closing the data directory failed: No space left on device; the next start "
@@ -311,7 +311,7 @@ def test_a_failure_to_stop_is_reported_as_such() -> None:
 
 def test_a_broker_whose_metadata_log_fails_ends_with_the_reason() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "failing") as process:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
     assert process.returncode == 1
     assert errors == (
         "barnabas: The metadata log failed, so the broker ended: __cluster_metadata-0 forgot. The next start "
@@ -322,7 +322,7 @@ def test_a_broker_whose_metadata_log_fails_ends_with_the_reason() -> None:
 def test_a_broker_that_cannot_accept_connections_ends_with_the_reason() -> None:
     with serving("--listen", "127.0.0.1:0", "--data-dir", "deaf") as process:
         port = port_in(first_line(process))
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
     assert process.returncode == 1
     assert errors == (
         f"barnabas: The listener on port {port} failed, so the broker ended: Invalid argument.\n"
@@ -334,7 +334,7 @@ def test_of_a_failure_to_start_and_one_to_stop_the_first_is_reported() -> None:
         socket.create_server(("127.0.0.1", 0)) as taken,
         serving(f"--listen={address_of(taken)}", "--data-dir", "full") as process,
     ):
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
     assert process.returncode == 1
     assert "address already in use" in errors.lower()
     assert "No space left" not in errors
@@ -434,7 +434,7 @@ def test_with_json_every_line_is_an_object(arguments: list[str], exit_code: int,
     with serving("--log-format", "json", *arguments) as process:
         line = first_line(process)
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate()
     rows = [json.loads(one) for one in (line + output + errors).splitlines() if one != "closed"]
     assert process.returncode == exit_code
     assert any(told in row["event"] for row in rows)

@@ -13,7 +13,6 @@ from barnabas.protocol.api import APIS
 from tests.conformance.messages import message, message_type, read, written
 
 _API_KEYS = {spec.name: key for key, spec in APIS.items()}
-_RESPONSE_SECONDS = 60.0
 
 
 class SocketRequests:
@@ -46,9 +45,8 @@ class SocketRequests:
 
     async def answered(self, pending: tuple[str, int]) -> Any:
         api, version = pending
-        async with asyncio.timeout(_RESPONSE_SECONDS):
-            (length,) = struct.unpack(">i", await self._reader.readexactly(4))
-            frame = await self._reader.readexactly(length)
+        (length,) = struct.unpack(">i", await self._reader.readexactly(4))
+        frame = await self._reader.readexactly(length)
         flexible = version >= APIS[_API_KEYS[api]].flexible_version
         return read(message_type(api, version, "response"), frame[5 if flexible else 4 :])
 

@@ -104,7 +104,7 @@ async def test_silent_and_slow_clients_are_cut_off_but_not_those_that_wait(
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(sent)
             with suppress(ConnectionResetError):
-                await asyncio.wait_for(reader.read(), 5)
+                await reader.read()
             writer.close()
         gate.opened.set()
         assert (await waiting.readline()).startswith(b"HTTP/1.1 204")

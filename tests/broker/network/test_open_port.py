@@ -58,8 +58,7 @@ def play(scene: Callable[[Scene], Awaitable[None]], loop: Callable[[], asyncio.A
     async def main() -> None:
         port = await open_port("127.0.0.1", 0, 50)
         try:
-            async with asyncio.timeout(30):
-                await scene(Scene(port))
+            await scene(Scene(port))
         finally:
             port.close()
 
@@ -130,10 +129,9 @@ def test_a_socket_that_no_longer_listens_ends_the_port(
         port.serve(Greeter, lost.set_result, lambda _event, _reason: None)
         number = port.number
         listening.shutdown(socket.SHUT_RDWR)
-        async with asyncio.timeout(30):
-            assert str(await lost) == (
-                f"The listener on port {number} failed, so the broker ended: Invalid argument."
-            )
+        assert str(await lost) == (
+            f"The listener on port {number} failed, so the broker ended: Invalid argument."
+        )
         assert listening.fileno() == -1
 
     with asyncio.Runner(loop_factory=loop) as runner:

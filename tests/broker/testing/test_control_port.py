@@ -38,7 +38,7 @@ def raw(broker: Broker, data: bytes) -> bytes:
     """All bytes that come back until the connection is closed."""
     port = urlsplit(broker.control_url).port
     assert port is not None
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(data)
         received = b""
         while some := connection.recv(65536):

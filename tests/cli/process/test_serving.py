@@ -85,7 +85,7 @@ def log_of_a_broker(folder: Path, *program: str) -> str:
             assert process.stdout is not None
             assert process.stdout.readline()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait() == 0
         finally:
             process.kill()
     return (folder / "log").read_text()

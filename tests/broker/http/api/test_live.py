@@ -15,7 +15,7 @@ async def next_event(reader: asyncio.StreamReader) -> tuple[str, Any]:
     """The next event and its data."""
     name = ""
     while True:
-        line = (await asyncio.wait_for(reader.readline(), 10)).decode().strip()
+        line = (await reader.readline()).decode().strip()
         if line.startswith("event: "):
             name = line.removeprefix("event: ")
         elif line.startswith("data: "):
