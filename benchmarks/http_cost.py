@@ -18,7 +18,7 @@ import urllib.request
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import reserved_port
 from tests.clients.cluster import Cluster
 
 from benchmarks.brokers.barnabas import Barnabas
@@ -76,7 +76,7 @@ def _compare_starts(directory: Path, rounds: int) -> bool:
     for number in range(rounds + 1):
         starts = (
             _start(directory / f"plain-{number}", None),
-            _start(directory / f"http-{number}", free_port()),
+            _start(directory / f"http-{number}", reserved_port()),
         )
         if number:  # the first round fills the caches
             plain.append(starts[0])
@@ -119,7 +119,7 @@ def _start(directory: Path, http_port: int | None) -> Start:
 
 
 def _measure_scrape(directory: Path, group_count: int) -> bool:
-    port = free_port()
+    port = reserved_port()
     place = directory / "scraped"
     place.mkdir()
     broker = Barnabas(place, {"http.listener": str(port)})

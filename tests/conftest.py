@@ -113,8 +113,9 @@ def _add_further_tests(group: pytest.OptionGroup) -> None:
 
 # No test measures time: the processors may be busy with other tests. The examples are always the same, so a
 # check fails only if the change is wrong. `make explore` searches with others.
-hypothesis.settings.register_profile("gate", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("explore", deadline=None)
+_UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("gate", derandomize=True, **_UNTIMED)
+hypothesis.settings.register_profile("explore", **_UNTIMED)
 hypothesis.settings.load_profile("gate")
 
 

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import reserved_port
 from tests.clients.java_build import REFERENCE_VERSION, broker_classpath, require
 
 from benchmarks.brokers.process import LocalBroker, sibling
@@ -30,7 +30,7 @@ class ApacheKafka(LocalBroker):
         self.settings = settings or {}
         self.version = version
         self._jvm_options = jvm_options
-        self._controller_port = free_port()
+        self._controller_port = reserved_port()
 
     def command(self) -> Sequence[str]:
         return [*self._java("error"), "kafka.Kafka", str(self._properties)]

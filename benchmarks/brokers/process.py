@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import reserved_port
 from tests.clients.raw_frames import RawConnection, api_versions_request
 
 START_SECONDS = 60.0
@@ -60,7 +60,7 @@ class LocalBroker(Broker):
     def __init__(self, name: str, directory: Path) -> None:
         self.name = name
         self.directory = directory
-        self.port = free_port()
+        self.port = reserved_port()
         self.address = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from barnabas.client import ConsumerRecord, ShareRecord
 from barnabas.client.group.group_consumer import GroupConsumer
 
-WITHIN_SECONDS = 60.0
-
 RecordT = TypeVar("RecordT")
 ValuedT = TypeVar("ValuedT", bound=ConsumerRecord[Any, bytes | None] | ShareRecord[Any, bytes | None])
 
@@ -18,9 +16,8 @@ ValuedT = TypeVar("ValuedT", bound=ConsumerRecord[Any, bytes | None] | ShareReco
 async def take(consumer: GroupConsumer[RecordT, Any], count: int) -> list[RecordT]:
     """Reads this number of records, with any number of polls."""
     records: list[RecordT] = []
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while len(records) < count:
-            records += await consumer.poll(max_records=count - len(records))
+    while len(records) < count:
+        records += await consumer.poll(max_records=count - len(records))
     return records
 
 
@@ -29,6 +26,5 @@ def values(records: Iterable[ValuedT]) -> list[str]:
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while not await holds():  # noqa: ASYNC110  the awaited change happens in another process
-            await asyncio.sleep(0.02)
+    while not await holds():  # noqa: ASYNC110  the awaited change happens in another process
+        await asyncio.sleep(0.02)

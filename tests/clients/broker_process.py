@@ -1,13 +1,11 @@
 """The broker under test as a child process: started, killed, and started again on the same data."""
 
-import os
-import random
 import re
 import signal
 import socket
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -15,36 +13,29 @@ from typing import IO
 from tests.clients.forked_command import ForkedCommand
 from tests.clients.polling import eventually
 
-START_SECONDS = 90.0
-
-PORTS = range(15_000, 32_000)
-"""Below the ports that Linux (from 32768) and others (from 49152) use for outgoing connections."""
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-_given_ports: set[int] = set()
-
 TEST_SETTINGS: Mapping[str, str] = {
     "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.record.lock.duration.ms": "3600000",
     "group.share.heartbeat.interval.ms": "500",
     "group.share.min.heartbeat.interval.ms": "500",
     "group.share.min.session.timeout.ms": "2000",
     "group.share.assignment.interval.ms": "0",
 }
-"""Broker settings that let tests use short locks and joins. A broker given by --broker needs them too."""
+"""For short joins, and for locks that end soon or never. A broker given by --broker needs them, too."""
 
 
-def free_port() -> int:
-    """A free port that no other test of this run gets, and that the system does not assign to outgoing
-    connections: otherwise either could take it before a broker opens it.
+def reserved_port() -> int:
+    """A port of this machine for a server that a test is about to start, and may start again.
+
+    No other program gets it: this process keeps a socket bound to it, which does not listen. A server that is
+    told of the port can listen all the same, because servers set SO_REUSEADDR.
     """
-    ports = PORTS[_WORKER::_WORKERS]
-    for port in random.SystemRandom().sample(ports, len(ports)):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            if port not in _given_ports:
-                _given_ports.add(port)
-                return port
-    raise RuntimeError(f"All ports from {PORTS[0]} to {PORTS[-1]} are in use.")
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    port: int = holder.getsockname()[1]
+    holder.detach()  # stays open until this process ends
+    return port
 
 
 @contextmanager
@@ -66,7 +57,7 @@ class BrokerProcess:
     settings: Mapping[str, str] = field(default_factory=lambda: TEST_SETTINGS)
     options: Sequence[str] = ()
     """Further options of `barnabas serve`."""
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=reserved_port)
     errors: IO[str] | None = None
     """The file for its log; None for the log of this process."""
 
@@ -80,11 +71,6 @@ class BrokerProcess:
         """Process id of the running broker."""
         return self._process.pid
 
-    def cpu_seconds(self) -> float:
-        """Processor time that the running process has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def start(self) -> None:
         """Start it and return when it has printed the address that it serves on."""
         settings = [f"--set={name}={value}" for name, value in self.settings.items()]
@@ -94,7 +80,7 @@ class BrokerProcess:
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read_output, name="broker-output", daemon=True)
         self._reader.start()
-        eventually(self._serves, awaited="the broker serves", deadline_seconds=START_SECONDS)
+        eventually(self._serves, awaited="the broker serves")
 
     def kill(self) -> None:
         """SIGKILL: data that is not in a file is lost."""
@@ -117,6 +103,6 @@ class BrokerProcess:
             self._lines.extend(output)
 
     def _end(self, number: signal.Signals) -> int:
-        code = self._process.end(number, seconds_max=30)
+        code = self._process.end(number)
         self._reader.join()
         return code

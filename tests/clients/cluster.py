@@ -11,8 +11,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 
+from tests.clients.polling import SECONDS_MAX
+
 confluent_admin: Any = import_module("confluent_kafka.admin")
 """By name, because its type information is incomplete."""
+
+NEVER_MS = 3_600_000
+"""The duration of locks that do not end during a test, however slow the machine is."""
 
 _numbers = itertools.count()
 
@@ -40,13 +45,13 @@ class Cluster:
             name, num_partitions=partition_count, replication_factor=1, config=settings
         )
         for created in self.admin.create_topics([new]).values():
-            created.result(20)
+            created.result()
         return name
 
     def topic_id(self, topic: str) -> uuid.UUID:
         """A topic's id."""
         (described,) = self.admin.describe_topics(TopicCollection([topic])).values()
-        found = described.result(20).topic_id
+        found = described.result().topic_id
         return uuid.UUID(bytes=b64decode(f"{found}=="))
 
     def group(self, *, start: str = "earliest", **config: object) -> str:
@@ -74,7 +79,7 @@ class Cluster:
         ]
         resource = confluent_admin.ConfigResource(kind, name, incremental_configs=entries)
         for altered in self.admin.incremental_alter_configs([resource]).values():
-            altered.result(20)
+            altered.result()
 
     def produce(self, topic: str, values: Iterable[str | bytes], **config: object) -> list[int]:
         """Produce values with confluent-kafka and wait for all of them; their offsets in that order."""
@@ -88,7 +93,7 @@ class Cluster:
         producer = Producer(settings)
         for value in values:
             producer.produce(topic, value, on_delivery=NoteOffset(offsets))
-        assert producer.flush(30) == 0, "records were not delivered in time"
+        assert producer.flush(SECONDS_MAX) == 0, "records were not delivered in time"
         return offsets
 
 

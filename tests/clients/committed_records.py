@@ -11,7 +11,7 @@ FURTHER_POLLS = 5
 """They find records that are there too often."""
 
 
-def committed_records(address: str, topic: str, count: int, *, within_seconds: float) -> list[Message]:
+def committed_records(address: str, topic: str, count: int) -> list[Message]:
     """The committed records, as soon as there are this many or more; those of a partition in their order."""
     consumer = Consumer(
         {
@@ -29,7 +29,7 @@ def committed_records(address: str, topic: str, count: int, *, within_seconds: f
         return len(found) >= count
 
     try:
-        eventually(poll, awaited=f"{count} records are read", deadline_seconds=within_seconds)
+        eventually(poll, awaited=f"{count} records are read")
         for _ in range(FURTHER_POLLS):
             poll()
     finally:

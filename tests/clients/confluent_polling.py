@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Message, ShareConsumer
 
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 POLL_SECONDS = 0.2
 
@@ -60,6 +60,6 @@ def settle(consumer: ShareConsumer, messages: list[Message], acknowledge: Callab
     """Acknowledge messages one by one, commit, and assert that the broker confirmed it."""
     for message in messages:
         acknowledge(message)
-    results = consumer.commit_sync(20)
+    results = consumer.commit_sync(SECONDS_MAX)
     assert results
     assert set(results.values()) == {None}

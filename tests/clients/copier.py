@@ -29,7 +29,7 @@ def copy(bootstrap: str, source: str, target: str, group: str, transactional_id:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "session.timeout.ms": 1_500,
+            "session.timeout.ms": 6_000,
             "heartbeat.interval.ms": 300,
         }
     )

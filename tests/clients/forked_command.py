@@ -57,13 +57,13 @@ class ForkedCommand:
         """None while it runs, and the negative number of a signal that ended it."""
         return self._process.exitcode
 
-    def end(self, number: signal.Signals, *, seconds_max: float) -> int:
+    def end(self, number: signal.Signals) -> int:
         """Sends a signal that must end it, unless it has ended; returns its exit code."""
         if self._process.is_alive():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-        self._process.join(seconds_max)
-        assert self.exit_code is not None, f"the process goes on {seconds_max} s after {number.name}"
+        self._process.join()
+        assert self.exit_code is not None
         return self.exit_code
 
 

@@ -12,10 +12,12 @@ from typing import NamedTuple, Protocol
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
 from tests.clients.confluent_polling import poll, text
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import JavaRecord, JavaShareConsumer
 
 KEYS = 12
+UNANSWERED_SECONDS = 2.0
+"""How long a client tries to commit while the broker is down."""
 _SETTLES, _ACCEPTS_ALL = 0.6, 0.8
 """Chances of a step."""
 
@@ -32,9 +34,9 @@ class Worker(Protocol):
 
     def poll(self) -> Sequence[KeyedRecord]: ...
 
-    def settle(self, accepted: int) -> bool:
+    def settle(self, accepted: int, seconds_max: float) -> bool:
         """Accepts this number of the held records, the lowest first, and releases the others; whether the
-        broker confirmed it.
+        broker confirmed it within this time.
         """
         ...
 
@@ -50,10 +52,10 @@ class JavaWorker:
         self._held = self._consumer.poll(50)
         return [_keyed(record.value or "") for record in self._held]
 
-    def settle(self, accepted: int) -> bool:
+    def settle(self, accepted: int, seconds_max: float) -> bool:
         self._consumer.acknowledge(self._held[:accepted])
         self._consumer.acknowledge(self._held[accepted:], "RELEASE")
-        results = self._consumer.commit_sync(2_000)
+        results = self._consumer.commit_sync(round(seconds_max * 1000))
         return bool(results) and all(result.error is None for result in results)
 
 
@@ -68,13 +70,13 @@ class ConfluentWorker:
         self._held = poll(self._consumer)
         return [_keyed(text(message)) for message in self._held]
 
-    def settle(self, accepted: int) -> bool:
+    def settle(self, accepted: int, seconds_max: float) -> bool:
         for index, message in enumerate(self._held):
             is_accepted = index < accepted
             self._consumer.acknowledge(
                 message, AcknowledgeType.ACCEPT if is_accepted else AcknowledgeType.RELEASE
             )
-        results = self._consumer.commit_sync(2)
+        results = self._consumer.commit_sync(seconds_max)
         return bool(results) and set(results.values()) == {None}
 
 
@@ -95,7 +97,7 @@ def produce_keyed(bootstrap: str, topic: str, numbers: Iterable[int], *, codec: 
     for number in numbers:
         for key in random.Random(number).sample(range(KEYS), KEYS):
             producer.produce(topic, key=f"key-{key}", value=f"key-{key}/{number}")
-    assert producer.flush(20) == 0
+    assert producer.flush(SECONDS_MAX) == 0
 
 
 @dataclass
@@ -151,13 +153,13 @@ class KeyedWork:
         if records:
             self.held[index] = records
 
-    def settle(self, index: int, accepted: int) -> None:
+    def settle(self, index: int, accepted: int, seconds_max: float = SECONDS_MAX) -> None:
         """This worker accepts some of its records, and releases the others."""
         records = self.held.pop(index)[:accepted]
         before = dict(self.accepted)
         for key, number in records:
             self.accepted[key] = max(self.accepted.get(key, 0), number + 1)
-        if self.workers[index].settle(accepted):
+        if self.workers[index].settle(accepted, seconds_max):
             for key, number in records:
                 assert number <= max(self.confirmed.get(key, 0), before.get(key, 0)), (key, number)
                 assert number >= self.confirmed.get(key, 0), "a record is accepted once"
@@ -168,7 +170,7 @@ class KeyedWork:
         self.was_killed = True
         for index, worker in enumerate(self.workers):
             while index in self.held:
-                self.settle(index, 0)
+                self.settle(index, 0, UNANSWERED_SECONDS)
                 records = list(worker.poll())
                 if records:
                     self.held[index] = records

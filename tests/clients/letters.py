@@ -9,10 +9,10 @@ from typing import NamedTuple, cast
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from tests.clients.cluster import Cluster, NoteOffset, unique
+from tests.clients.polling import SECONDS_MAX
 
 REJECTED = "Offset rejected by client."
 EXCEEDED = "Offset delivery count exceeded the threshold."
-WITHIN_SECONDS = 30.0
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -92,7 +92,7 @@ class LetterBox:
                 timestamp=timestamp_ms,
                 headers=list(record.headers),
             )
-        assert producer.flush(WITHIN_SECONDS) == 0, "records were not delivered in time"
+        assert producer.flush(SECONDS_MAX) == 0, "records were not delivered in time"
         return offsets
 
     def read(self, topic: str, partition: int = 0, *, after: int = 0) -> list[Written]:
@@ -124,7 +124,7 @@ class LetterBox:
         found: list[Message] = []
         try:
             while True:
-                message = consumer.poll(WITHIN_SECONDS)
+                message = consumer.poll(SECONDS_MAX)
                 assert message is not None, f"{topic}-{partition} is not read to its end in time"
                 error = message.error()
                 if error is not None:

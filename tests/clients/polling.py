@@ -1,26 +1,30 @@
-"""Waiting for conditions: every wait has a deadline and names its condition."""
+"""Waiting for conditions. A wait of a test ends when its condition holds, or with the limit of the test."""
 
+import math
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Result = TypeVar("Result")
 
-DEADLINE_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
+SECONDS_MAX: Final = 600.0
+"""For calls that want a limit of their own: that of a test (pyproject.toml), so it never ends them first."""
 
 
-def eventually(
-    attempt: Callable[[], Result], *, awaited: str, deadline_seconds: float = DEADLINE_SECONDS
-) -> Result:
-    """Call `attempt` until its result is truthy, and return that; AssertionError after the deadline, with
-    `awaited`.
+def eventually(attempt: Callable[[], Result], *, awaited: str, deadline_seconds: float = math.inf) -> Result:
+    """Calls `attempt` until its result is truthy, and returns that. Only benchmarks have a deadline: then
+    AssertionError. Every error on the way has a note with `awaited` and the last result.
     """
     deadline = time.monotonic() + deadline_seconds
-    while not (result := attempt()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{awaited}: not within {deadline_seconds} s, last seen {result!r}")
-        time.sleep(PAUSE_SECONDS)
+    result = None
+    try:
+        while not (result := attempt()):
+            assert time.monotonic() < deadline, f"not within {deadline_seconds} s"
+            time.sleep(PAUSE_SECONDS)
+    except BaseException as error:
+        error.add_note(f"while waiting until {awaited}; last seen: {result!r}")
+        raise
     return result
 
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from crc32c import crc32c
 
+from tests.clients.polling import SECONDS_MAX
+
 API_VERSIONS = 18
 METADATA = 3
 PRODUCE = 0
@@ -100,7 +102,7 @@ class RawConnection:
     """A blocking TCP connection to a broker."""
 
     address: str
-    timeout_seconds: float = 10.0
+    timeout_seconds: float = SECONDS_MAX
 
     def __post_init__(self) -> None:
         host, port = self.address.rsplit(":", 1)
@@ -127,7 +129,7 @@ class RawConnection:
         return self.receive()
 
     def closed_by_broker(self) -> bool:
-        """Whether the broker closes the connection without sending anything, within the timeout."""
+        """Whether the broker closes the connection without sending anything."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

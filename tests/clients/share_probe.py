@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.clients.java_build import java_classpath, require
+from tests.clients.polling import SECONDS_MAX
+
+TIMEOUT_MS = round(SECONDS_MAX * 1000)
 
 _JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m", "-Xshare:auto")
-_ANSWER_SECONDS = 60.0
 
 
 class JavaError(Exception):
@@ -105,7 +107,7 @@ class ShareProbe:
 
     def call(self, target: str, op: str, **arguments: Any) -> Any:
         """Run a command on the target's thread and wait for its result."""
-        return self.send(target, op, **arguments).result(_ANSWER_SECONDS)
+        return self.send(target, op, **arguments).result()
 
     def consumer(self, name: str, group: str, topics: Sequence[str], **config: object) -> "JavaShareConsumer":
         """Open a share consumer; settings are Java's, with underscores for dots."""
@@ -184,7 +186,7 @@ class JavaShareConsumer:
                 self.name, "acknowledge", topic=topic, partition=partition, offsets=offsets, type=kind
             )
 
-    def commit_sync(self, timeout_ms: int = 20_000) -> list[Commit]:
+    def commit_sync(self, timeout_ms: int = TIMEOUT_MS) -> list[Commit]:
         """Send the acknowledgements and wait for the broker's answer, partition by partition."""
         return [Commit(**each) for each in self.probe.call(self.name, "commit_sync", timeout_ms=timeout_ms)]
 
@@ -201,7 +203,7 @@ class JavaShareConsumer:
         timeout_ms: int | None = self.probe.call(self.name, "lock_timeout_ms")
         return timeout_ms
 
-    def close(self, timeout_ms: int = 20_000) -> list[Commit]:
+    def close(self, timeout_ms: int = TIMEOUT_MS) -> list[Commit]:
         """Close, which acknowledges the marked records and releases the rest; the callback's last
         outcomes.
         """

@@ -3,7 +3,6 @@ Apache Kafka.
 """
 
 import asyncio
-from itertools import count
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from barnabas.client import (
     ShareConsumer,
     TopicPartition,
 )
-from tests.clients.asyncio_polling import WITHIN_SECONDS, eventually, take, values
+from tests.clients.asyncio_polling import eventually, take, values
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
 
@@ -32,11 +31,15 @@ def open_consumer(bootstrap: str, group: str, *topics: str, **options: Any) -> B
     return Consumer(bootstrap, group=group, topics=topics, **given)
 
 
-async def all_committed(consumer: BytesConsumer) -> Records:
-    """The committed records of the topic, from its start to its end."""
-    records = await take(consumer, 1)
-    while polled := await consumer.poll(timeout=2):
-        records += polled
+async def take_exactly(count: int, *consumers: BytesConsumer) -> Records:
+    """Reads this number of records with all of them together; further polls find no more."""
+    records: Records = []
+    while len(records) < count:
+        for consumer in consumers:
+            records += await consumer.poll(timeout=0.05)
+    for consumer in consumers:
+        records += await consumer.poll(timeout=0.5)
+    assert len(records) == count
     return records
 
 
@@ -74,8 +77,7 @@ async def test_two_consumers_share_a_topic_and_hand_it_over(bootstrap: str, clus
 
             await eventually(both_have_partitions)
             cluster.produce(topic, numbered(400), sticky_partitioning_linger_ms=0, linger_ms=1)
-            mine, theirs = await asyncio.gather(all_committed(staying), all_committed(leaving))
-            seen += values(mine) + values(theirs)
+            seen += values(await take_exactly(400, staying, leaving))
         assert sorted(seen) == sorted([*numbered(400), *numbered(400)])
 
         async def all_are_back() -> bool:
@@ -89,7 +91,7 @@ async def test_a_slow_application_leaves_and_comes_back(bootstrap: str, cluster:
     topic, group = cluster.topic(), unique("group")
     cluster.produce(topic, numbered(3))
     async with open_consumer(
-        bootstrap, group, topic, max_poll_interval_ms=1_000, enable_auto_commit=False
+        bootstrap, group, topic, max_poll_interval_ms=5_000, enable_auto_commit=False
     ) as slow:
         await take(slow, 3)
 
@@ -127,24 +129,26 @@ async def test_each_record_counts_once_in_a_chain_of_transactions(bootstrap: str
     group, writer_id = unique("group"), unique("writer")
     cluster.produce(source, numbered(200), sticky_partitioning_linger_ms=0, linger_ms=1)
 
+    copied_count = 0
+
     async def copy(*, fails: bool) -> None:
+        nonlocal copied_count
         async with (
             Producer(bootstrap, transactional_id=writer_id) as producer,
             open_consumer(bootstrap, group, source, enable_auto_commit=False) as consumer,
         ):
             await producer.init_transactions()
-            for number in count():
-                records = await consumer.poll(timeout=10 if number == 0 else 1, max_records=20)
-                if not records:
-                    return
+            while copied_count < 200:
+                records = await consumer.poll(max_records=20)
                 async with producer.transaction():
                     for record in records:
                         await producer.send(results, record.value)
                     offsets = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
                     await producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
-                    if fails and number == 3:
+                    if fails and copied_count >= 60:
                         await producer.flush()
                         raise ZeroDivisionError
+                copied_count += len(records)
 
     with pytest.raises(ZeroDivisionError):
         await copy(fails=True)
@@ -152,7 +156,7 @@ async def test_each_record_counts_once_in_a_chain_of_transactions(bootstrap: str
     async with open_consumer(
         bootstrap, unique("group"), results, isolation_level="read_committed"
     ) as checking:
-        assert sorted(values(await all_committed(checking))) == sorted(numbered(200))
+        assert sorted(values(await take_exactly(200, checking))) == sorted(numbered(200))
 
 
 async def test_a_fenced_producer_is_told(bootstrap: str, cluster: Cluster) -> None:
@@ -173,7 +177,7 @@ async def test_a_share_consumer_tells_where_its_group_reads(bootstrap: str, clus
     topic, group = cluster.topic(), cluster.group()
     cluster.produce(topic, numbered(5))
     async with ShareConsumer(bootstrap, group=group, topics=[topic]) as consumer:
-        records = await consumer.poll(max_records=5)
+        records = await take(consumer, 5)
         for record in records[:3]:
             record.accept()
         await consumer.commit()
@@ -187,7 +191,7 @@ async def test_a_share_consumer_tells_where_its_group_reads(bootstrap: str, clus
         await consumer.unsubscribe()
         assert consumer.subscription() == frozenset()
         consumer.subscribe([topic])
-        (again, *_) = await consumer.poll(timeout=WITHIN_SECONDS)
+        (again, *_) = await take(consumer, 2)
         assert (again.offset, again.delivery_count) == (3, 2)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
 from tests.clients.cluster import Cluster
+from tests.clients.committed_records import FURTHER_POLLS
 from tests.clients.confluent_polling import poll, poll_some, settle, share_consumer, text
 from tests.clients.java_build import PROJECT
-from tests.clients.polling import eventually, repeatedly
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.test_readme import blocks
 
 PAGE = PROJECT / "docs" / "backup.md"
@@ -42,7 +43,7 @@ def run_commands(number: int, broker: BrokerProcess) -> str:
 
     A broker that they start gets the settings of this one by the environment.
     """
-    commands = blocks(PAGE, "sh")[number].replace(PORT_OF_THE_TRIAL, str(free_port()))
+    commands = blocks(PAGE, "sh")[number].replace(PORT_OF_THE_TRIAL, str(reserved_port()))
     settings = {
         f"BARNABAS_{name.replace('.', '_').upper()}": value for name, value in broker.settings.items()
     }
@@ -54,7 +55,6 @@ def run_commands(number: int, broker: BrokerProcess) -> str:
         env={**os.environ, **settings, "BARNABAS_CLIENT_BOOTSTRAP": broker.address, "PATH": path},
         stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
     ).stdout
 
 
@@ -102,11 +102,12 @@ def check_saved_state(broker: BrokerProcess) -> None:
         return len(values) >= len(wanted)
 
     eventually(look, awaited="the records that were not accepted")
-    repeatedly(look, seconds=1)
+    for _ in range(FURTHER_POLLS):
+        look()
     assert sorted(values) == wanted
     consumer.close()
     reader = Consumer({"bootstrap.servers": broker.address, "group.id": "readers"})
-    (committed,) = reader.committed([TopicPartition(TOPIC, 0)], 20)
+    (committed,) = reader.committed([TopicPartition(TOPIC, 0)], timeout=SECONDS_MAX)
     reader.close()
     assert committed.offset == COMMITTED_OFFSET
 
@@ -137,6 +138,6 @@ def test_a_snapshot_of_a_running_broker_can_be_served(broker: BrokerProcess, tmp
         os.kill(broker.pid, signal.SIGSTOP)
         subprocess.run(["cp", "--archive", broker.data_directory, snapshot], check=True)
         os.kill(broker.pid, signal.SIGCONT)
-        copy = BrokerProcess(broker.command, snapshot, broker.settings, port=free_port())
+        copy = BrokerProcess(broker.command, snapshot, broker.settings, port=reserved_port())
         with started(copy):
             check_saved_state(copy)

@@ -17,16 +17,16 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, numbered, unique
-from tests.clients.polling import eventually
-from tests.clients.share_probe import ShareProbe
+from tests.clients.polling import SECONDS_MAX, eventually
+from tests.clients.share_probe import TIMEOUT_MS, ShareProbe
 from tests.clients.tools import CONSOLE_CONSUMER, DUMP_LOG, run_tool
 from tests.clients.untyped_clients import aiokafka, kafka_python
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 RECORDS = 60
-JOIN_MS = 30_000
+JOIN_MS = TIMEOUT_MS
 """A poll of kafka-python 3.0 that ends just when its SyncGroup is answered loses the assignment for good."""
-SETTINGS: dict[str, Any] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200, "log_level": 0}
+SETTINGS: dict[str, Any] = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 200, "log_level": 0}
 
 
 class Member:
@@ -76,6 +76,11 @@ def members(*made: Member) -> Generator[Callable[[], None]]:
             one.consumer.close()
 
 
+def static(name: str) -> dict[str, Any]:
+    """The setting of a static member."""
+    return {"group.instance.id": name}
+
+
 def poll_until(poll: Callable[[], None], is_so: Callable[[], bool], what: str) -> None:
     def attempt() -> bool:
         poll()
@@ -116,9 +121,8 @@ def test_a_group_goes_on_where_it_has_committed(cluster: Cluster, bootstrap: str
 
 def test_a_static_member_that_comes_back_has_its_partitions_at_once(cluster: Cluster, bootstrap: str) -> None:
     topic, group = cluster.topic(partition_count=2), unique("group")
-    settings = {"session.timeout.ms": 30_000}
-    stays = Member(bootstrap, group, topic, **{**settings, "group.instance.id": "stays"})
-    goes = Member(bootstrap, group, topic, **{**settings, "group.instance.id": "goes"})
+    stays = Member(bootstrap, group, topic, **static("stays"))
+    goes = Member(bootstrap, group, topic, **static("goes"))
     with members(stays) as poll_one:
         with members(goes) as poll:
             poll_until(
@@ -127,7 +131,7 @@ def test_a_static_member_that_comes_back_has_its_partitions_at_once(cluster: Clu
                 "they share",
             )
             theirs = set(goes.partitions)
-        back = Member(bootstrap, group, topic, **{**settings, "group.instance.id": "goes"})
+        back = Member(bootstrap, group, topic, **static("goes"))
         with members(back) as poll:
             poll_until(poll, lambda: back.partitions == theirs, "it has its partition")
             poll_one()
@@ -178,7 +182,7 @@ def test_the_console_consumer_reads_in_a_group_and_the_group_command_prints_its_
     topic, group = cluster.topic(), unique("group")
     cluster.produce(topic, numbered(10))
     options = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "4")
-    printed = probe.tool(CONSOLE_CONSUMER, *options, "--timeout-ms", "20000").output.splitlines()
+    printed = probe.tool(CONSOLE_CONSUMER, *options, "--timeout-ms", str(TIMEOUT_MS)).output.splitlines()
     assert printed == numbered(10)[:4]
     (row,) = rows(probe, "--describe", "--group", group)
     assert row[:6] == [group, topic, "0", "4", "10", "6"]
@@ -211,7 +215,7 @@ def test_a_killed_broker_has_lost_no_commit(own_broker: BrokerProcess) -> None:
             member.consumer.commit(offsets=offsets, asynchronous=False)
         own_broker.kill()
         own_broker.start()
-        found = member.consumer.committed([TopicPartition(topic, one) for one in (0, 1)], timeout=20)
+        found = member.consumer.committed([TopicPartition(topic, one) for one in (0, 1)], timeout=SECONDS_MAX)
         assert [one.offset for one in found] == [7, 7]
         member.consumer.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
 

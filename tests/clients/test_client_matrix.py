@@ -13,19 +13,13 @@ from tests.clients.cluster import unique
 from tests.clients.java_build import PROJECT
 from tests.clients.matrix.programs import EXPECTED, PROGRAMS
 
-PART_SECONDS = 100
-pytestmark = pytest.mark.timeout(400)
-"""The first run fetches the clients' dependencies, and builds the programs."""
-
 OLDER_RELEASES = {"java-3.9", "java-4.1", "java-4.3"}
 EVERYTHING = [(name, part) for name, program in PROGRAMS.items() for part in program.parts]
 
 
 def run_part(bootstrap: str, name: str, part: str) -> None:
     command = [*PROGRAMS[name].prepare(), bootstrap, unique(name), part]
-    done = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=PART_SECONDS, check=False
-    )
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout) == {"part": part, **EXPECTED[part]}, done.stderr
 

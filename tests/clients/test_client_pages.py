@@ -29,7 +29,7 @@ def new_topics(broker: BrokerProcess, *names: str) -> None:
     wanted = [confluent_admin.NewTopic(name, num_partitions=1) for name in names]
     cluster = Cluster(broker.address)
     for created in cluster.admin.create_topics(wanted).values():
-        created.result(20)
+        created.result()
 
 
 NUMBERS = [repr(str(number).encode()) for number in range(RECORD_COUNT)]
@@ -51,12 +51,9 @@ def test_records_are_produced_copied_and_consumed_by_the_programs(
         eventually(
             lambda: all(len(values_in(outputs[name])) == RECORD_COUNT for name in ("consuming", "copies")),
             awaited="both readers get all records",
-            deadline_seconds=40,
         )
         eventually(
-            lambda: "records copied" in outputs["copying"].read_text(),
-            awaited="the copier has committed",
-            deadline_seconds=40,
+            lambda: "records copied" in outputs["copying"].read_text(), awaited="the copier has committed"
         )
     assert "RecordMetadata(topic='orders', partition=0, offset=9" in outputs["producing"].read_text()
     for name in ("consuming", "copies"):
@@ -91,7 +88,6 @@ def test_programs_that_share_a_partition_consume_and_copy_each_record_once(
         eventually(
             lambda: len(shared()) >= RECORD_COUNT and len(values_in(outputs["copies"])) >= RECORD_COUNT,
             awaited="the sharers have read all records, and copied them",
-            deadline_seconds=40,
         )
         assert sorted(shared()) == NUMBERS
         assert sorted(values_in(outputs["copies"])) == NUMBERS
@@ -120,8 +116,6 @@ def test_a_share_group_copies_each_record_once(own_broker: BrokerProcess, tmp_pa
         for name, program in programs.items():
             stack.enter_context(running(program, own_broker, outputs[name], name))
         eventually(
-            lambda: len(values_in(outputs["copies"])) >= RECORD_COUNT,
-            awaited="all records are copied",
-            deadline_seconds=40,
+            lambda: len(values_in(outputs["copies"])) >= RECORD_COUNT, awaited="all records are copied"
         )
         assert sorted(values_in(outputs["copies"])) == NUMBERS

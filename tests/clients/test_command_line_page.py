@@ -31,7 +31,6 @@ def normal(command: str, output: str) -> list[list[str]]:
 
 
 @pytest.mark.barnabas
-@pytest.mark.timeout(300)
 def test_the_commands_print_the_output_of_the_page(
     own_broker: BrokerProcess,
     barnabas_command: Path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from barnabas.cli.exit_codes import ExitCode
 from barnabas.client.admin.connection import AdminConnection
 from barnabas.client.admin.group_positions import fetch_bounds
 from barnabas.client.admin.topics import delete_topic
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port
 from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll_some, share_consumer
 
@@ -195,10 +194,13 @@ class TestRecords:
     ) -> None:
         topic, group = cluster_of_address.topic(2), unique("group")
         cluster_of_address.produce(topic, numbered(4))
-        followed = barnabas("consume", topic, "--follow", "--idle", "200ms")
-        assert len(followed) == 4
-        rows = barnabas("consume", topic, "--group", group, "--idle", "10s", "--max", 4)
+        behind = ("--follow", "--from", "latest", "--idle", "200ms")
+        assert barnabas("consume", topic, *behind, exit_code=ExitCode.NOT_FOUND) == []
+        rows = barnabas("consume", topic, "--group", group, "--max", 4)
         assert {row["value"] for row in rows} == set(numbered(4))
+        assert (
+            barnabas("consume", topic, "--group", group, "--idle", "1s", exit_code=ExitCode.NOT_FOUND) == []
+        )
         described, *positions = barnabas("groups", "describe", group)
         assert (described["group_type"], described["lag"]) == ("consumer", 0)
         assert sum(row["offset"] for row in positions) == 4
@@ -214,7 +216,7 @@ class TestRecords:
                 cluster_of_address.produce(topic, [value])
                 assert process.stdout.readline() == f"{value}\n"
             process.terminate()
-            assert process.wait(30) == ExitCode.STOPPED
+            assert process.wait() == ExitCode.STOPPED
 
     def test_the_end_of_the_reader_ends_the_command_without_words(
         self, cluster_of_address: Cluster, address: str, barnabas_command: Path
@@ -285,7 +287,7 @@ class TestShareGroups:
         *records, tally = barnabas("share", group, topic, "--accept", "--max", 3)
         assert [one["delivery_count"] for one in records] == [2, 1, 1]
         assert (tally["accepted"], tally["rejected"]) == (3, 0)
-        *records, tally = barnabas("share", group, topic, "--reject", "--idle", "3s")
+        *records, tally = barnabas("share", group, topic, "--reject", "--max", 1)
         assert ([one["value"] for one in records], tally["rejected"]) == (["record-3"], 1)
         barnabas("share", group, topic, "--accept", "--idle", "1s", exit_code=ExitCode.NOT_FOUND)
 
@@ -434,9 +436,8 @@ class TestDoctor:
     def test_a_broker_that_is_not_started_is_no_failure(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            host, port = taken.getsockname()
-        given = ["doctor", "--json", "--listen", f"{host}:{port}", "--data-dir", str(tmp_path / "data")]
+        address = f"127.0.0.1:{reserved_port()}"
+        given = ["doctor", "--json", "--listen", address, "--data-dir", str(tmp_path / "data")]
         assert main(given) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [(row["check"], row["result"]) for row in rows[-2:]] == [("port", "ok"), ("broker", "warning")]

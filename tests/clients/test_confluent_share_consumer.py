@@ -8,22 +8,24 @@ from typing import Any
 import pytest
 from confluent_kafka import AcknowledgeType, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from tests.clients.cluster import Cluster, numbered, unique
+from tests.clients.cluster import NEVER_MS, Cluster, numbered, unique
 from tests.clients.confluent_polling import poll, poll_some, poll_values, settle, share_consumer, text
 from tests.clients.java_polling import wait_for_lag
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 
 LOCK_MS = 1000
+LONG_LOCKS = {"share.record.lock.duration.ms": str(NEVER_MS)}
+"""For the records that are delivered again: however slow the machine is, they are acknowledged in time."""
 
 OpenConsumer = Callable[..., ShareConsumer]
 
 HOLD_RECORDS_FOR_EVER = """
-import sys, time
+import signal, sys
 from tests.clients.confluent_polling import poll_some, share_consumer
 consumer = share_consumer(*sys.argv[1:])
 print(len(poll_some(consumer)), flush=True)
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -48,7 +50,7 @@ def test_implicit_mode_accepts_the_previous_records_with_the_next_poll(
     cluster.produce(topic, numbered(1000))
     consumer = open_consumer(group, topic, mode="implicit")
     assert poll_values(consumer, 1000) == numbered(1000)
-    consumer.commit_sync(20)
+    consumer.commit_sync(SECONDS_MAX)
     wait_for_lag(probe, group, 0)
 
 
@@ -62,7 +64,7 @@ def test_accept_release_and_reject_each_have_their_effect(
     consumer.acknowledge(good, AcknowledgeType.ACCEPT)
     consumer.acknowledge(again, AcknowledgeType.RELEASE)
     consumer.acknowledge(bad, AcknowledgeType.REJECT)
-    assert list(consumer.commit_sync(20).values()) == [None]
+    assert list(consumer.commit_sync(SECONDS_MAX).values()) == [None]
     redelivered = poll_some(consumer)
     assert [(text(message), message.delivery_count()) for message in redelivered] == [("again", 2)]
     settle(consumer, redelivered, consumer.acknowledge)
@@ -100,13 +102,14 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     cluster.produce(topic, numbered(3))
     slow = open_consumer(group, topic)
     late = poll_some(slow)
+    cluster.set_group(group, LONG_LOCKS)
     other = open_consumer(group, topic)
     redelivered = poll_some(other)
     assert [text(message) for message in redelivered] == numbered(3)
     assert {message.delivery_count() for message in redelivered} == {2}
     for message in late:
         slow.acknowledge(message)
-    (failure,) = slow.commit_sync(20).values()
+    (failure,) = slow.commit_sync(SECONDS_MAX).values()
     assert failure is not None
     assert failure.args[0].name() == "INVALID_RECORD_STATE"
     settle(other, redelivered, other.acknowledge)
@@ -115,7 +118,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
 def test_records_of_a_killed_process_go_to_the_others_immediately(
     bootstrap: str, cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
-    topic, group = cluster.topic(), cluster.group()
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
     cluster.produce(topic, numbered(5))
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_RECORDS_FOR_EVER, bootstrap, group, topic],
@@ -144,7 +147,7 @@ def test_a_record_is_archived_after_its_last_delivery(
         (message,) = poll_some(consumer)
         assert message.delivery_count() == delivery_count
         consumer.acknowledge(message, AcknowledgeType.RELEASE)
-        assert list(consumer.commit_sync(20).values()) == [None]
+        assert list(consumer.commit_sync(SECONDS_MAX).values()) == [None]
     wait_for_lag(probe, group, 0)
 
 
@@ -205,20 +208,20 @@ def test_transactions_leave_no_lag(
     consumer = open_consumer(group, topic, mode="implicit")
     settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("id"), "log_level": 0}
     producer = Producer(settings)
-    producer.init_transactions(20)
+    producer.init_transactions(SECONDS_MAX)
     is_uncommitted = isolation_level == "read_uncommitted"
     for end in (producer.commit_transaction, producer.abort_transaction):
         is_delivered = is_uncommitted or end == producer.commit_transaction
         producer.begin_transaction()
         producer.produce(topic, "value")
-        assert producer.flush(20) == 0
+        assert producer.flush(SECONDS_MAX) == 0
         if is_uncommitted:
             poll_values(consumer, 1)
-            consumer.commit_sync(20)
-        end(20)
+            consumer.commit_sync(SECONDS_MAX)
+        end(SECONDS_MAX)
         if is_delivered and not is_uncommitted:
             poll_values(consumer, 1)
-            consumer.commit_sync(20)
+            consumer.commit_sync(SECONDS_MAX)
 
     def lag_is_gone() -> bool:
         assert poll(consumer) == []

@@ -15,13 +15,13 @@ from tests.clients.raw_frames import (
     produce_error,
     produce_request,
 )
-from tests.clients.share_probe import ShareProbe, ToolResult
+from tests.clients.share_probe import TIMEOUT_MS, ShareProbe, ToolResult
 from tests.clients.tools import CONSOLE_SHARE_CONSUMER, VERIFIABLE_SHARE_CONSUMER
 
 
 def console(probe: ShareProbe, group: str, topic: str, count: int, *arguments: str) -> ToolResult:
     """Consume some records with the console share consumer."""
-    limits = ("--max-messages", str(count), "--timeout-ms", "20000")
+    limits = ("--max-messages", str(count), "--timeout-ms", str(TIMEOUT_MS))
     return probe.tool(CONSOLE_SHARE_CONSUMER, "--topic", topic, "--group", group, *limits, *arguments)
 
 
@@ -77,7 +77,6 @@ def test_verifiable_share_consumer_acknowledges_every_record(
         ],
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -2,19 +2,17 @@
 
 A producer and two share consumers of one group, one Java and one librdkafka, work on while the broker is
 killed and started again on the same data. Two promises are checked: a record whose production was confirmed
-is delivered, and a record whose acceptance was confirmed is never delivered again. Each time the broker
-serves again within a second: of processor time each time, and by the clock in the median, because other work
-of the machine may slow a test down. While it is down, both consumers are polled until they hold no record of
-the old process, so that all records delivered later come from the new one. At the end no record is left.
+is delivered, and a record whose acceptance was confirmed is never delivered again. While it is
+down, both consumers are polled until they hold no record of the old process, so that all records delivered
+later come from the new one. At the end no record is left. The workload `recovery` of the benchmarks measures
+the time until the broker serves again.
 """
 
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, ShareConsumer, TopicPartition
@@ -23,7 +21,7 @@ from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import text
 from tests.clients.java_polling import wait_for_lag
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 
 pytestmark = pytest.mark.barnabas
@@ -31,13 +29,11 @@ pytestmark = pytest.mark.barnabas
 KILLS = 8
 PARTITIONS = 3
 ACCEPTED_BETWEEN_KILLS = 300
-RESTART_CPU_SECONDS_MAX = 1.0
-RESTART_SECONDS_MAX = 3.0
-"""While other tests run beside it; the workload `recovery` of the benchmarks measures the time itself."""
 LOCK_MS = 3000
 UNCONFIRMED_MAX = 200
 POLL_SECONDS = 0.1
 COMMIT_SECONDS = 1.0
+"""A commit that the broker does not answer in time counts as not confirmed."""
 
 
 @dataclass
@@ -228,20 +224,16 @@ def working_consumers(
         probe.kill()
 
 
-def crash(broker: BrokerProcess, consumers: Sequence[Worker]) -> float:
-    """Kill the broker, let the consumers run dry, and start it again; the seconds until it serves."""
+def crash(broker: BrokerProcess, consumers: Sequence[Worker]) -> None:
+    """Kill the broker, let the consumers run dry, and start it again."""
     broker.kill()
     for consumer in consumers:
         consumer.ask_to_rest()
     for consumer in consumers:
         consumer.await_rest()
-    began = time.monotonic()
     broker.start()
-    seconds = time.monotonic() - began
-    assert broker.cpu_seconds() < RESTART_CPU_SECONDS_MAX
     for consumer in consumers:
         consumer.resume()
-    return seconds
 
 
 @pytest.mark.parametrize("share_state_store", ["log", "topic"])
@@ -266,15 +258,13 @@ def check_crashes(broker: BrokerProcess) -> None:
         working_consumers(broker, group, topic, ledger) as (probe, consumers),
         at_work(Worker("producer", production)) as producing,
     ):
-        restarts: list[float] = []
         for kill in range(1, KILLS + 1):
             ledger.wait_for_acceptances(kill * ACCEPTED_BETWEEN_KILLS)
-            restarts.append(crash(broker, consumers))
+            crash(broker, consumers)
         producing.end()
-        assert production.producer.flush(30) == 0
+        assert production.producer.flush(SECONDS_MAX) == 0
         # An acceptance may be recorded while its confirmation is lost with the broker: it is never confirmed.
         eventually(lambda: ledger.delivered >= ledger.produced, awaited="all produced records are delivered")
         wait_for_lag(probe, group, 0)
-    assert median(restarts) < RESTART_SECONDS_MAX
     assert len(ledger.produced) >= KILLS * ACCEPTED_BETWEEN_KILLS
     assert ledger.delivered_again == []

@@ -18,7 +18,6 @@ def refusal(command: Path, directory: Path, *, before: Callable[[], None] | None
         [command, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory],
         capture_output=True,
         text=True,
-        timeout=30,
         check=False,
         preexec_fn=before,
     )

@@ -25,6 +25,8 @@ TOPIC_NAME = "errors.deadletterqueue.topic.name"
 COPIES_RECORDS = "errors.deadletterqueue.copy.record.enable"
 KILLS = 6
 RECORDS_BETWEEN_KILLS = 40
+COMMIT_SECONDS = 5
+"""A commit that is lost with the broker ends with it, and counts as not confirmed."""
 
 
 def group_with_letters(cluster: Cluster, *, delivery_count_limit: int = 5) -> tuple[str, str]:
@@ -67,7 +69,7 @@ def test_a_java_consumer_rejects_records(cluster: Cluster, probe: ShareProbe) ->
             assert [one.error for one in consumer.commit_sync()] == [None]
             left -= len(records)
     rejected = [offset for offset in offsets if offset % 2]
-    letters = committed_records(cluster.bootstrap, letter_topic, len(rejected), within_seconds=20)
+    letters = committed_records(cluster.bootstrap, letter_topic, len(rejected))
     assert originals(letters) == rejected
     assert [one.value() for one in letters] == [
         f"record-{offsets.index(offset)}".encode() for offset in rejected
@@ -87,7 +89,7 @@ def test_a_confluent_consumer_releases_a_record_too_often(cluster: Cluster, prob
                 poll_some(consumer),
                 lambda message: consumer.acknowledge(message, AcknowledgeType.RELEASE),
             )
-        (letter,) = committed_records(cluster.bootstrap, letter_topic, 1, within_seconds=20)
+        (letter,) = committed_records(cluster.bootstrap, letter_topic, 1)
     assert headers(letter) == {
         "__dlq.errors.topic": topic,
         "__dlq.errors.partition": "0",
@@ -125,7 +127,7 @@ class Rejecting:
         for message in messages:
             self._consumer.acknowledge(message, AcknowledgeType.REJECT)
         try:
-            results = self._consumer.commit_sync(5) if messages else {}
+            results = self._consumer.commit_sync(COMMIT_SECONDS) if messages else {}
         except KafkaException:
             return False
         if messages and set(results.values()) == {None}:
@@ -162,7 +164,7 @@ def test_each_rejected_record_has_one_letter_although_the_broker_is_killed(
             lambda: not rejecting.reject_some() and probe.group_offsets(group)[0].lag == 0,
             awaited="all records are rejected, and their letters are written",
         )
-    letters = committed_records(own_broker.address, letter_topic, len(offsets), within_seconds=20)
+    letters = committed_records(own_broker.address, letter_topic, len(offsets))
     counts = Counter(originals(letters))
     assert set(counts) == set(offsets)
     assert {offset: count for offset, count in counts.items() if count > 1} == {}

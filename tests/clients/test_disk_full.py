@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import poll_values, share_consumer
+from tests.clients.polling import SECONDS_MAX
 
 pytestmark = pytest.mark.barnabas
 
@@ -26,7 +27,7 @@ def give_room(broker: BrokerProcess, size_bytes: int) -> None:
 
 
 def produce(address: str, topic: str, value: str) -> KafkaError | None:
-    """Produce one record with only a short time for retries; its error."""
+    """Produce one record without retries; its error."""
     outcomes: list[KafkaError | None] = []
 
     def note(error: KafkaError | None, _: Message) -> None:
@@ -35,14 +36,13 @@ def produce(address: str, topic: str, value: str) -> KafkaError | None:
     producer = Producer(
         {
             "bootstrap.servers": address,
-            "delivery.timeout.ms": 3000,
             "linger.ms": 0,
             "retries": 0,
             "log_level": 0,
         }
     )
     producer.produce(topic, value, on_delivery=note)
-    assert producer.flush(10) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     return outcomes[0]
 
 

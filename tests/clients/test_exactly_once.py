@@ -29,7 +29,6 @@ pytestmark = pytest.mark.barnabas
 PARTITIONS = 3
 RECORDS = 300
 COMMITTED_BETWEEN_KILLS = 40
-SECONDS = 60.0
 SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -53,7 +52,7 @@ def wait_for_committed(copying: Program, count: int) -> None:
         assert copying.is_running, "the copier has ended"
         return bool(copying.lines) and int(copying.lines[-1]) >= count
 
-    eventually(has_committed, awaited=f"{count} records are committed", deadline_seconds=SECONDS)
+    eventually(has_committed, awaited=f"{count} records are committed")
 
 
 @pytest.mark.parametrize("command", [with_confluent, with_java])
@@ -72,5 +71,5 @@ def test_each_record_is_copied_once_after_kills_of_copier_and_broker(
             wait_for_committed(last, COMMITTED_BETWEEN_KILLS)
             broker.kill()
             broker.start()
-            found = committed_records(broker.address, target, RECORDS, within_seconds=SECONDS)
+            found = committed_records(broker.address, target, RECORDS)
         assert Counter(map(text, found)) == Counter(values)

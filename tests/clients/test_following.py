@@ -14,8 +14,6 @@ from tests.clients.cluster import Cluster
 
 pytestmark = pytest.mark.barnabas
 
-END_SECONDS = 30
-
 
 @pytest.fixture
 def cluster_of_address(address: str) -> Cluster:
@@ -43,7 +41,7 @@ def test_the_last_wanted_record_ends_the_command(cluster_of_address: Cluster, ba
     topic = cluster_of_address.topic(2)
     with following(barnabas_command, cluster_of_address, topic, "--max", "3") as process:
         cluster_of_address.produce(topic, ["second", "third", "fourth"])
-        output, errors = process.communicate(timeout=END_SECONDS)
+        output, errors = process.communicate()
     assert (process.returncode, len(output.split()), errors) == (ExitCode.DONE, 2, "")
 
 
@@ -56,7 +54,7 @@ def test_the_end_of_the_reader_ends_the_command_without_words(
         assert process.stderr is not None
         process.stdout.close()
         cluster_of_address.produce(topic, ["second"])
-        assert (process.wait(END_SECONDS), process.stderr.read()) == (ExitCode.STOPPED, "")
+        assert (process.wait(), process.stderr.read()) == (ExitCode.STOPPED, "")
 
 
 def test_the_deletion_of_the_topic_ends_the_command_with_one_line(
@@ -66,7 +64,7 @@ def test_the_deletion_of_the_topic_ends_the_command_with_one_line(
     topic_id = cluster_of_address.topic_id(topic)
     with following(barnabas_command, cluster_of_address, topic) as process:
         for deleted in cluster_of_address.admin.delete_topics([topic]).values():
-            deleted.result(20)
-        output, errors = process.communicate(timeout=END_SECONDS)
+            deleted.result()
+        output, errors = process.communicate()
     line = f"barnabas: The topic {topic} (id {topic_id}) was deleted.\n"
     assert (process.returncode, output, errors) == (ExitCode.NOT_FOUND, "", line)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
 from tests.clients.java_build import PROJECT
 from tests.clients.test_inspection_page import story
 
@@ -42,7 +42,7 @@ def sessions() -> list[tuple[str, str]]:
 @pytest.mark.barnabas
 async def test_the_commands_print_the_output_of_the_page(barnabas_command: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
-    port = free_port()
+    port = reserved_port()
     given = {"http.listener": str(port), "http.token.file": str(tmp_path / "token"), **TEST_SETTINGS}
     assert len(sessions()) >= 10
     with started(BrokerProcess(barnabas_command, tmp_path / "data", given)) as broker:
@@ -56,7 +56,6 @@ async def test_the_commands_print_the_output_of_the_page(barnabas_command: Path,
                     cwd=tmp_path,
                     capture_output=True,
                     text=True,
-                    timeout=30,
                     check=True,
                 )
                 assert normal(done.stdout.strip()) == normal(expected), command

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import text
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 pytestmark = pytest.mark.barnabas
 
@@ -51,7 +51,7 @@ def send_through_kills(broker: BrokerProcess, topic: str) -> list[str]:
         eventually(lambda: producer.flush(0.001) < UNCONFIRMED_AT_A_KILL, awaited="the producer gets on")
         broker.kill()
         broker.start()
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     return sent
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.client import ShareConsumer
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster import Cluster
+from tests.clients.cluster import NEVER_MS, Cluster
 from tests.clients.java_build import PROJECT
 from tests.clients.page_sessions import run, sessions, words
 from tests.clients.polling import eventually
@@ -28,7 +28,8 @@ async def story(broker: BrokerProcess) -> AsyncGenerator[ShareConsumer[bytes | N
     """The state that the page describes: one consumer, which holds two of eight orders; yields it."""
     cluster = Cluster(broker.address)
     cluster.topic(name=TOPIC)
-    cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
+    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(NEVER_MS)}
+    cluster.set_group(GROUP, settings)
     for number in range(ORDERS):
         cluster.produce(TOPIC, [f"order {number}"])
     consumer = ShareConsumer(

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import poll_some, settle, share_consumer, text
+from tests.clients.polling import SECONDS_MAX
 from tests.clients.test_classic_groups import Member, members, poll_until
 from tests.clients.test_consumer_groups import NEW_PROTOCOL
 
@@ -25,14 +26,15 @@ GROUPS = [f"group-{number}" for number in range(6)]
 
 def partition_count(broker: BrokerProcess, name: str) -> int:
     """0 if the topic does not exist."""
-    found = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=10).topics.get(name)
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    found = admin.list_topics(timeout=SECONDS_MAX).topics.get(name)
     return 0 if found is None else len(found.partitions)
 
 
 def committed(broker: BrokerProcess, group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=10)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS_MAX)
         assert found.error is None
         offset: int = found.offset
         return offset

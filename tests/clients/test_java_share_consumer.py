@@ -2,16 +2,19 @@
 applications.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from tests.clients.cluster import Cluster, numbered, unique
+from tests.clients.cluster import NEVER_MS, Cluster, numbered, unique
 from tests.clients.java_polling import accept, poll_some, poll_values, wait_for_lag
-from tests.clients.polling import eventually, repeatedly
+from tests.clients.polling import eventually
 from tests.clients.share_probe import JavaError, JavaShareConsumer, ShareProbe
 
 LOCK_MS = 1000
+RENEWED_LOCK_MS = 6000
+"""A renewal every few hundred ms comes in time, also on a busy machine."""
 
 OpenConsumer = Callable[..., JavaShareConsumer]
 
@@ -93,19 +96,23 @@ def test_asynchronous_commit_passes_its_outcome_to_the_callback(
 def test_renewing_keeps_records_beyond_the_lock_duration(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
-    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=LOCK_MS)
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=RENEWED_LOCK_MS)
     cluster.produce(topic, numbered(3))
     holder, rival = open_consumer(group, topic), open_consumer(group, topic)
     records = poll_some(holder)
-    assert holder.lock_timeout_ms() == LOCK_MS
+    assert holder.lock_timeout_ms() == RENEWED_LOCK_MS
 
-    def renew_while_the_rival_waits() -> None:
+    began = time.monotonic()
+
+    def renewed_while_the_rival_waits() -> bool:
+        """Whether the records have been held for longer than a lock lasts."""
         holder.acknowledge(records, "RENEW")
         assert [result.error for result in holder.commit_sync()] == [None]
         assert rival.poll(100) == []
         assert poll_some(holder) == records
+        return time.monotonic() - began > 1.2 * RENEWED_LOCK_MS / 1000
 
-    repeatedly(renew_while_the_rival_waits, seconds=2.5 * LOCK_MS / 1000)
+    eventually(renewed_while_the_rival_waits, awaited="the records are held for longer than a lock")
     accept(holder, records)
 
 
@@ -116,6 +123,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     cluster.produce(topic, numbered(3))
     slow = open_consumer(group, topic)
     records = poll_some(slow)
+    cluster.set_group(group, {"share.record.lock.duration.ms": str(NEVER_MS)})
     other = open_consumer(group, topic)
     redelivered = poll_some(other)
     assert [record.value for record in redelivered] == numbered(3)
@@ -152,7 +160,7 @@ def test_batch_optimized_delivers_the_whole_producer_batch(
 def test_records_of_a_killed_process_go_to_the_others_immediately(
     cluster: Cluster, new_probe: Callable[[], ShareProbe], open_consumer: OpenConsumer
 ) -> None:
-    topic, group = cluster.topic(), cluster.group()
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
     cluster.produce(topic, numbered(5))
     doomed = new_probe()
     lost = doomed.consumer("doomed", group, [topic], share_acknowledgement_mode="explicit")
@@ -190,16 +198,27 @@ def test_several_consumers_share_one_partition_without_overlap(
     consumers = [open_consumer(group, topic, mode="implicit", **strict) for _ in range(3)]
     delivered: list[list[str | None]] = [[] for _ in consumers]
 
-    def poll_all() -> bool:
+    produced: list[str] = []
+
+    def poll_all() -> None:
         for consumer, values in zip(consumers, delivered, strict=True):
             values.extend(record.value for record in consumer.poll(50))
-        return sum(map(len, delivered)) >= 300
 
-    poll_all()
-    probe.produce(topic, numbered(300))
-    eventually(poll_all, awaited="all records are delivered")
-    assert sorted(value or "" for values in delivered for value in values) == sorted(numbered(300))
-    assert all(delivered), "each consumer got a part"
+    def each_has_a_part() -> bool:
+        """Produces more until then: the consumers join one after another."""
+        batch = numbered(60, f"batch-{len(produced)}")
+        probe.produce(topic, batch)
+        produced.extend(batch)
+        poll_all()
+        return all(delivered)
+
+    def all_are_delivered() -> bool:
+        poll_all()
+        return sum(map(len, delivered)) >= len(produced)
+
+    eventually(each_has_a_part, awaited="each consumer gets a part")
+    eventually(all_are_delivered, awaited="all records are delivered")
+    assert sorted(value or "" for values in delivered for value in values) == sorted(produced)
 
 
 def test_close_accepts_acknowledged_records_and_releases_the_rest(

@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, Producer, ShareConsumer, T
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import text
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
@@ -84,7 +84,7 @@ def accept_some(address: str, group: str, topic: str, count: int) -> set[str]:
             if len(accepted) < count:
                 consumer.acknowledge(message)
                 accepted.add(text(message))
-        consumer.commit_sync(5.0)
+        consumer.commit_sync(SECONDS_MAX)
         return len(accepted) >= count
 
     eventually(poll, awaited=f"{count} records are accepted")
@@ -97,19 +97,19 @@ def commit_some(address: str, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": address, "group.id": ORDINARY_GROUP, "log_level": 0})
     consumer.commit(offsets=[TopicPartition(topic, 0, 11)], asynchronous=False)
     producer = Producer({"bootstrap.servers": address, "transactional.id": "t", "log_level": 0})
-    producer.init_transactions(20)
+    producer.init_transactions(SECONDS_MAX)
     for partition, end in ((1, producer.commit_transaction), (2, producer.abort_transaction)):
         producer.begin_transaction()
         offsets = [TopicPartition(topic, partition, 22)]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 20)
-        end(20)
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), SECONDS_MAX)
+        end(SECONDS_MAX)
     consumer.close()
 
 
 def committed(address: str, topic: str) -> list[int]:
     """The ordinary group's committed offset of each partition; -1001 means none."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": ORDINARY_GROUP, "log_level": 0})
-    found = consumer.committed([TopicPartition(topic, one) for one in range(PARTITIONS)], timeout=20)
+    found = consumer.committed([TopicPartition(topic, one) for one in range(PARTITIONS)], timeout=SECONDS_MAX)
     consumer.close()
     return [one.offset for one in found]
 
@@ -124,7 +124,7 @@ def take_all(address: str, group: str, topic: str, expected: int) -> list[str]:
             assert message.error() is None, message.error()
             consumer.acknowledge(message)
             taken.append(text(message))
-        consumer.commit_sync(5.0)
+        consumer.commit_sync(SECONDS_MAX)
         return len(taken) >= expected and not messages
 
     eventually(poll, awaited=f"{expected} records come")
@@ -148,9 +148,7 @@ def read_all(address: str, topic: str) -> list[str]:
 
 
 def barnabas(command: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [command, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
 def contents(directory: Path) -> dict[str, str]:

@@ -13,18 +13,17 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody, decode_share_acknowledge
 from barnabas.protocol.decode.share_fetch import ShareFetchBody, decode_share_fetch
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.cutting_proxy import CuttingProxy, SeenRequest, proxy_before
+from tests.clients.polling import SECONDS_MAX
 
 pytestmark = pytest.mark.barnabas
-
-WITHIN_SECONDS = 30
 
 
 @pytest.fixture
 def proxy_port() -> int:
-    return free_port()
+    return reserved_port()
 
 
 @pytest.fixture
@@ -42,16 +41,15 @@ async def test_a_repeated_acknowledgement_gets_its_first_answer(
         bootstrap = f"127.0.0.1:{proxy_port}"
         topic, group = await asyncio.to_thread(_topic_and_group, bootstrap)
         async with ShareConsumer(bootstrap, group=group, topics=[topic], prefetch_records=0) as consumer:
-            records = await consumer.poll(timeout=WITHIN_SECONDS)
+            records = await consumer.poll(timeout=SECONDS_MAX)
             assert len(records) == 10
             proxy.drops_answers = True
             for record in records[:7]:
                 record.accept()
             first = await _answered_acknowledgement(proxy, 0)
             proxy.cut()
-            async with asyncio.timeout(WITHIN_SECONDS):
-                assert await consumer.commit() == {TopicPartition(topic, 0): None}
-            again = await consumer.poll(timeout=WITHIN_SECONDS)
+            assert await consumer.commit() == {TopicPartition(topic, 0): None}
+            again = await consumer.poll(timeout=SECONDS_MAX)
             assert [(one.offset, one.delivery_count) for one in again] == [
                 (one.offset, 2) for one in records[7:]
             ]
@@ -68,15 +66,14 @@ async def test_lost_answers_cost_no_confirmation(broker: BrokerProcess, proxy_po
         confirmed: list[int] = []
         async with ShareConsumer(bootstrap, group=group, topics=[topic], max_records=20) as consumer:
             while len(confirmed) < 100:
-                records = await consumer.poll(timeout=WITHIN_SECONDS)
+                records = await consumer.poll(timeout=SECONDS_MAX)
                 earlier_count = len(_acknowledgements(proxy))
                 proxy.drops_answers = True
                 for record in records:
                     record.accept()
                 await _answered_acknowledgement(proxy, earlier_count)
                 proxy.cut()
-                async with asyncio.timeout(WITHIN_SECONDS):
-                    assert await consumer.commit() == {TopicPartition(topic, 0): None}
+                assert await consumer.commit() == {TopicPartition(topic, 0): None}
                 confirmed += [record.offset for record in records]
         assert sorted(confirmed) == sorted(set(confirmed))
 
@@ -108,9 +105,8 @@ def _acknowledgements(proxy: CuttingProxy) -> list[SeenRequest]:
 
 async def _answered_acknowledgement(proxy: CuttingProxy, earlier_count: int) -> SeenRequest:
     """Wait until the broker has answered the acknowledgement behind the first `earlier_count` ones."""
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while True:
-            for request in _acknowledgements(proxy)[earlier_count:]:
-                if (request.connection, request.correlation_id) in proxy.answered:
-                    return request
-            await asyncio.sleep(0.01)
+    while True:
+        for request in _acknowledgements(proxy)[earlier_count:]:
+            if (request.connection, request.correlation_id) in proxy.answered:
+                return request
+        await asyncio.sleep(0.01)

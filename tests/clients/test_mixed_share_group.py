@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll, share_consumer, text
 from tests.clients.java_polling import wait_for_lag
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 
 PRODUCERS = 4
@@ -24,9 +24,16 @@ def test_java_and_confluent_consumers_of_one_group_share_every_record_once(
     def poll_both() -> bool:
         delivered["java"].extend(record.value or "" for record in java.poll(50))
         delivered["confluent"].extend(map(text, poll(confluent)))
-        return sum(map(len, delivered.values())) >= PRODUCERS * RECORDS_EACH
+        return sum(map(len, delivered.values())) >= len(first) + PRODUCERS * RECORDS_EACH
 
-    poll_both()
+    def both_have_joined() -> bool:
+        first.append(f"first-{len(first)}")
+        cluster.produce(topic, first[-1:])
+        poll_both()
+        return all(delivered.values())
+
+    first: list[str] = []
+    eventually(both_have_joined, awaited="both kinds of consumer get records")
     expected = [numbered(RECORDS_EACH, f"producer-{number}") for number in range(PRODUCERS)]
     with ThreadPoolExecutor(PRODUCERS) as producers:
         sent = [
@@ -35,9 +42,8 @@ def test_java_and_confluent_consumers_of_one_group_share_every_record_once(
         ]
         eventually(poll_both, awaited="every record is delivered")
     assert [len(offsets.result()) for offsets in sent] == [RECORDS_EACH] * PRODUCERS
-    assert sorted(delivered["java"] + delivered["confluent"]) == sorted(itertools.chain(*expected))
-    assert all(delivered.values()), "both kinds of consumer got a part"
-    confluent.commit_sync(20)
+    assert sorted(delivered["java"] + delivered["confluent"]) == sorted(itertools.chain(first, *expected))
+    confluent.commit_sync(SECONDS_MAX)
     java.commit_sync()
     confluent.close()
     java.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client import ShareConsumer
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
 from tests.clients.cluster import Cluster
 from tests.clients.hanging_transaction import leave_hanging
 from tests.clients.java_build import PROJECT, java_classpath, require
@@ -27,13 +27,11 @@ PAGE = PROJECT / "docs" / "no-progress.md"
 LETTERS = "dlq.orders"
 SETTINGS = {
     **TEST_SETTINGS,
-    "group.share.max.record.lock.duration.ms": "600000",
     "transaction.partition.verification.enable": "false",
 }
 GROUP_SETTINGS = {
     "errors.deadletterqueue.topic.name": LETTERS,
     "share.isolation.level": "read_committed",
-    "share.record.lock.duration.ms": "600000",
     "share.retry.backoff.ms": "600000",
     "share.retry.backoff.max.ms": "600000",
 }
@@ -98,7 +96,7 @@ async def test_the_commands_print_the_output_of_the_page(
 ) -> None:
     (tmp_path / "token").write_text("the-token-of-this-test", encoding="utf-8")
     write_transactions_tool(tmp_path)
-    http_port = free_port()
+    http_port = reserved_port()
     settings = {
         **SETTINGS,
         "http.listener": str(http_port),

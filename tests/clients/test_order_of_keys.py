@@ -15,7 +15,7 @@ from tests.clients.cluster import Cluster, unique
 from tests.clients.confluent_polling import poll, share_consumer, text
 from tests.clients.java_polling import wait_for_lag
 from tests.clients.keyed_work import KEYS, ConfluentWorker, JavaWorker, KeyedWork, Worker, produce_keyed
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 
 pytestmark = pytest.mark.barnabas
@@ -104,7 +104,7 @@ def test_implicit_acceptance_keeps_the_order(cluster: Cluster, probe: ShareProbe
     eventually(all_came, awaited="all records are delivered")
     assert all(found == list(range(COUNT)) for found in numbers.values())
     for consumer in consumers:
-        consumer.commit_sync(20)
+        consumer.commit_sync(SECONDS_MAX)
     wait_for_lag(probe, group, 0)
 
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.test_readme import blocks, printed, running
 
 RECORD_COUNT = 60
@@ -33,7 +33,7 @@ def cluster(own_broker: BrokerProcess) -> Iterator[Cluster]:
         cluster.topic(name=topic)
         for number in range(RECORD_COUNT):
             producer.produce(topic, b"value", key=KEYS[number % len(KEYS)])
-    assert not producer.flush(20)
+    assert not producer.flush(SECONDS_MAX)
     yield cluster
 
 
@@ -61,7 +61,6 @@ def test_two_consumers_of_an_example_share_a_partition(
         eventually(
             lambda: len(seen_in(outputs)) >= RECORD_COUNT - len(outputs),
             awaited="both consumers together print the records",
-            deadline_seconds=40,
         )
     if example == PLAIN:
         return

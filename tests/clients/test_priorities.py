@@ -15,7 +15,7 @@ from tests.clients.confluent_polling import poll, share_consumer, text
 from tests.clients.java_build import PROJECT
 from tests.clients.java_polling import accept, poll_some, wait_for_lag
 from tests.clients.page_commands import run_commands
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 from tests.clients.test_readme import blocks, printed, running
 
@@ -37,7 +37,7 @@ def produce(cluster: Cluster, topic: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 100})
     for number in map(str, range(COUNT)):
         producer.produce(topic, number.encode(), headers={"urgency": URGENT.get(number, b"0")})
-    assert not producer.flush(20)
+    assert not producer.flush(SECONDS_MAX)
 
 
 def expected() -> list[str]:

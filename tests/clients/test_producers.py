@@ -11,7 +11,7 @@ from tests.clients.cluster import Cluster, numbered, unique
 from tests.clients.confluent_polling import poll_values as poll_share_values
 from tests.clients.confluent_polling import share_consumer
 from tests.clients.java_polling import poll_values as poll_java_values
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 from tests.clients.untyped_clients import aiokafka, kafka_python
 
@@ -41,7 +41,7 @@ def with_kafka_python(_probe: ShareProbe, cluster: Cluster, topic: str, codec: s
         linger_ms=50,
     )
     sent = [producer.send(topic, value.encode()) for value in VALUES]
-    assert [future.get(20).offset for future in sent] == list(range(len(VALUES)))
+    assert [future.get().offset for future in sent] == list(range(len(VALUES)))
     producer.close()
 
 
@@ -121,7 +121,7 @@ def read_with_aiokafka(bootstrap: str, topic: str, count: int) -> list[str]:
             await consumer.seek_to_beginning(partition)
             return [(await consumer.getone()).value.decode() for _ in range(count)]
 
-    return asyncio.run(asyncio.wait_for(read(), 20))
+    return asyncio.run(read())
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -164,7 +164,7 @@ def test_plain_consumers_read_past_the_share_state_in_the_log(cluster: Cluster, 
 def test_headers_and_keys_arrive_as_they_were_sent(cluster: Cluster, probe: ShareProbe) -> None:
     topic, group = cluster.topic(), cluster.group()
     producer = kafka_python.KafkaProducer(bootstrap_servers=cluster.bootstrap)
-    producer.send(topic, b"value", key=b"key", headers=[("source", b"test")]).get(20)
+    producer.send(topic, b"value", key=b"key", headers=[("source", b"test")]).get()
     producer.close()
     java = probe.consumer(unique("java"), group, [topic])
 
@@ -187,7 +187,9 @@ def test_a_big_record_passes_whole(cluster: Cluster) -> None:
 @pytest.mark.parametrize("client", [AdminClient, Producer, Consumer])
 def test_all_topics_are_listed(cluster: Cluster, client: type[AdminClient | Producer | Consumer]) -> None:
     topic = cluster.topic()
-    listed = client({"bootstrap.servers": cluster.bootstrap, "group.id": unique("unused")}).list_topics(
-        timeout=10
-    )
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "group.id": unique("unused"),
+    }
+    listed = client(settings).list_topics(timeout=SECONDS_MAX)
     assert list(listed.topics[topic].partitions) == [0]

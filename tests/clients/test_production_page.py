@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import reserved_port
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT
 from tests.clients.test_readme import blocks
@@ -63,7 +63,7 @@ def status_of_a_new_topic(http_address: str, token: str) -> int:
     body = json.dumps({"name": "over-http", "partition_count": 1}).encode()
     request = Request(f"http://{http_address}/api/v1/topics", body, headers)
     try:
-        with urlopen(request, timeout=20) as answer:
+        with urlopen(request) as answer:
             return int(answer.status)
     except HTTPError as error:
         return error.code
@@ -71,9 +71,9 @@ def status_of_a_new_topic(http_address: str, token: str) -> int:
 
 @pytest.mark.barnabas
 def test_the_service_starts_and_stops_in_order(barnabas_command: Path, tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{reserved_port()}"
     configuration = tmp_path / "broker.properties"
-    http_address = f"127.0.0.1:{free_port()}"
+    http_address = f"127.0.0.1:{reserved_port()}"
     write_configuration(configuration, address, http_address, tmp_path / "data")
     replaced = {
         "/opt/barnabas/bin/barnabas": str(barnabas_command),
@@ -92,13 +92,13 @@ def test_the_service_starts_and_stops_in_order(barnabas_command: Path, tmp_path:
         assert address in json.dumps(json.loads(process.stdout.readline()))
         Cluster(address).topic()
         assert (tmp_path / "data" / "meta.properties").is_file()
-        with urlopen(f"http://{http_address}/readyz", timeout=20) as answer:
+        with urlopen(f"http://{http_address}/readyz") as answer:
             assert answer.status == HTTPStatus.OK
         assert status_of_a_new_topic(http_address, "wrong") == HTTPStatus.UNAUTHORIZED
         token = (tmp_path / "http-token").read_text().strip()
         assert status_of_a_new_topic(http_address, token) == HTTPStatus.CREATED
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate()
         assert process.returncode == 0
         assert json.loads(log.splitlines()[-1])["event"] == "stopped"
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
 from tests.clients.cluster import Cluster
 from tests.clients.java_build import PROJECT
 from tests.clients.polling import eventually
@@ -29,7 +29,7 @@ def run(program: str, *arguments: str | Path, given: bytes = b"") -> str:
     """The output of a program of Debian's package `prometheus`."""
     found = shutil.which(program)
     assert found is not None, f"{program} is missing: apt-get install prometheus"
-    done = subprocess.run([found, *arguments], input=given, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([found, *arguments], input=given, capture_output=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
     return done.stdout.decode()
 
@@ -38,7 +38,7 @@ class PrometheusServer:
     """A server that scrapes one target each second."""
 
     def __init__(self, directory: Path, target: str) -> None:
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = f"127.0.0.1:{reserved_port()}"
         text = (EXAMPLE / "prometheus.yml").read_text(encoding="utf-8")
         text = text.replace("127.0.0.1:8080", target).replace("15s", "1s")
         directory.mkdir()
@@ -61,7 +61,7 @@ class PrometheusServer:
         """The data of an answer; empty while the server is starting."""
         address = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(address, timeout=10) as answer:
+            with urllib.request.urlopen(address) as answer:
                 return json.load(answer)["data"]
         except (urllib.error.URLError, ConnectionError):
             return {}
@@ -73,7 +73,7 @@ class PrometheusServer:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait()
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def scraping(directory: Path, target: str) -> Generator[PrometheusServer]:
 @contextmanager
 def broker_with_http(command: Path, directory: Path) -> Generator[tuple[Cluster, str]]:
     """The broker's cluster, and the address of its HTTP server."""
-    port = free_port()
+    port = reserved_port()
     settings = {"http.listener": str(port), **TEST_SETTINGS}
     with started(BrokerProcess(command, directory / "data", settings)) as broker:
         yield Cluster(broker.address), f"127.0.0.1:{port}"

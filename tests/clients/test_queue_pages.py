@@ -16,7 +16,7 @@ from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster, confluent_admin
 from tests.clients.java_build import PROJECT
 from tests.clients.page_commands import run_commands
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.test_readme import ADDRESS, blocks, running
 
 PAGES = ("from-rabbitmq", "from-sqs", "from-celery", "from-redis-lists")
@@ -27,7 +27,7 @@ DONE = [f"done {number}" for number in range(20)]
 def run_block(program: str, broker: BrokerProcess) -> None:
     assert ADDRESS in program
     code = program.replace(ADDRESS, broker.address)
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def page(name: str) -> Path:
@@ -59,11 +59,11 @@ def letter_count(broker: BrokerProcess, topic: str) -> int:
     """The dead letters of a topic; 0 if there is no topic for them."""
     admin = Cluster(broker.address).admin
     letters = f"dlq.{topic}"
-    if letters not in admin.list_topics(timeout=20).topics:
+    if letters not in admin.list_topics(timeout=SECONDS_MAX).topics:
         return 0
     end = {TopicPartition(letters, 0): confluent_admin.OffsetSpec.latest()}
     (found,) = admin.list_offsets(end).values()
-    offset: int = found.result(20).offset
+    offset: int = found.result().offset
     return offset
 
 
@@ -85,7 +85,7 @@ def test_the_workers_of_a_page_share_the_jobs_and_reject_the_impossible_one(
         for worker, output in zip(workers, outputs, strict=True):
             programs.enter_context(running(worker, own_broker, output))
         run_block(send, own_broker)
-        eventually(lambda: len(done()) >= len(DONE), awaited="all jobs are done", deadline_seconds=60)
+        eventually(lambda: len(done()) >= len(DONE), awaited="all jobs are done")
         eventually(lambda: letter_count(own_broker, topic), awaited="the impossible job is a dead letter")
     assert sorted(done()) == sorted(DONE)
     assert letter_count(own_broker, topic) == 1
@@ -100,7 +100,7 @@ def test_the_commands_of_each_page_make_a_queue_like_that_of_the_overview_s_prog
     expected = settings_of(group_of(OVERVIEW), own_broker, capsys)
     assert len(expected) == 5
     topic, admin = topic_of(OVERVIEW), Cluster(own_broker.address).admin
-    admin.delete_topics([topic])[topic].result(20)
+    admin.delete_topics([topic])[topic].result()
     for name in (OVERVIEW, *PAGES):
         assert run_commands(page(name), own_broker) == 2
         letters = {"errors.deadletterqueue.topic.name": f"dlq.{topic_of(name)}"}

@@ -18,11 +18,10 @@ from barnabas.protocol.record_keys.hash_range import even_ranges
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, unique
 from tests.clients.test_classic_groups import CONSUMER_GROUPS
-from tests.clients.tools import CONSOLE_CONSUMER, DUMP_LOG, run_tool
+from tests.clients.tools import DUMP_LOG, print_partition, run_tool
 
 OFFSETS_FORMATTER = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
 RECORDS = 40
-WITHIN_SECONDS = 60.0
 
 BytesConsumer = Consumer[bytes | None, bytes | None]
 BytesRecord = ConsumerRecord[bytes | None, bytes | None]
@@ -47,10 +46,9 @@ async def produce_keyed(bootstrap: str, topic: str) -> None:
 async def read_all(*consumers: BytesConsumer) -> list[list[BytesRecord]]:
     """All records of the topic, by consumer."""
     read: list[list[BytesRecord]] = [[] for _ in consumers]
-    async with asyncio.timeout(WITHIN_SECONDS):
-        while sum(map(len, read)) < RECORDS:
-            for consumer, records in zip(consumers, read, strict=True):
-                records.extend(await consumer.poll(timeout=0.1))
+    while sum(map(len, read)) < RECORDS:
+        for consumer, records in zip(consumers, read, strict=True):
+            records.extend(await consumer.poll(timeout=0.1))
     return read
 
 
@@ -62,10 +60,9 @@ async def sharing(bootstrap: str, group: str, topic: str) -> AsyncGenerator[list
             await stack.enter_async_context(sharer(bootstrap, group, topic, client_id=f"app-{number}"))
             for number in range(2)
         ]
-        async with asyncio.timeout(WITHIN_SECONDS):
-            while not all(member.assignment() for member in members):
-                for member in members:
-                    await member.poll(timeout=0.1)
+        while not all(member.assignment() for member in members):
+            for member in members:
+                await member.poll(timeout=0.1)
         yield members
 
 
@@ -192,11 +189,7 @@ class TestKafkasTools:
 
 def formatted_offsets(bootstrap: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Key and value of all committed offsets, from kafka-console-consumer with Kafka's formatter."""
-    output = run_tool(
-        CONSOLE_CONSUMER,
-        *("--bootstrap-server", bootstrap, "--topic", "__consumer_offsets", "--from-beginning"),
-        *("--formatter", OFFSETS_FORMATTER, "--timeout-ms", "8000"),
-    )
+    output = print_partition(bootstrap, "__consumer_offsets", OFFSETS_FORMATTER)
     decoder, found, end = json.JSONDecoder(), list[tuple[dict[str, Any], dict[str, Any]]](), 0
     while output.startswith("{", end):  # the formatter prints nothing between two records
         record, end = decoder.raw_decode(output, end)

@@ -16,7 +16,7 @@ from tests.clients.confluent_polling import poll_some as poll_confluent
 from tests.clients.confluent_polling import share_consumer
 from tests.clients.java_build import PROJECT
 from tests.clients.java_polling import accept, poll_some, wait_for_lag
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import ShareProbe
 from tests.clients.test_readme import blocks, printed, running
 
@@ -44,13 +44,15 @@ def test_a_record_that_a_java_consumer_releases_waits_and_others_do_not(
     consumer.acknowledge([again], "RELEASE")
     assert [result.error for result in consumer.commit_sync()] == [None]
     cluster.produce(topic, ["other"])
-    other = poll_some(consumer)
-    assert [record.value for record in other] == ["other"]
-    accept(consumer, other)
-    redelivered = poll_some(consumer)
-    assert time.monotonic() - began >= DELAY_SECONDS
-    assert [(record.value, record.delivery_count) for record in redelivered] == [("again", 2)]
-    accept(consumer, redelivered)
+    deliveries: set[tuple[str | None, int]] = set()
+    while len(deliveries) < 2:
+        records = poll_some(consumer)
+        came = time.monotonic()
+        accept(consumer, records)
+        deliveries.update((record.value, record.delivery_count) for record in records)
+        if ("again", 2) in deliveries:
+            assert came - began >= DELAY_SECONDS
+    assert deliveries == {("again", 2), ("other", 1)}
     wait_for_lag(probe, group, 0)
 
 
@@ -64,7 +66,7 @@ def test_a_confluent_consumer_that_closes_gives_its_records_back_at_once(cluster
         again = poll_confluent(second)
         for message in again:
             second.acknowledge(message, AcknowledgeType.ACCEPT)
-        second.commit_sync(20)
+        second.commit_sync(SECONDS_MAX)
     assert {message.delivery_count() for message in again} == {2}
 
 
@@ -76,14 +78,14 @@ def test_a_due_time_survives_a_kill_of_the_broker(own_broker: BrokerProcess, sta
     (message,) = poll_confluent(first)
     began = time.monotonic()
     first.acknowledge(message, AcknowledgeType.RELEASE)
-    assert list(first.commit_sync(20).values()) == [None]
+    assert list(first.commit_sync(SECONDS_MAX).values()) == [None]
     own_broker.kill()
     own_broker.start()
     (again,) = poll_confluent(first)
     assert time.monotonic() - began >= 6
     assert again.delivery_count() == 2
     first.acknowledge(again, AcknowledgeType.ACCEPT)
-    assert list(first.commit_sync(20).values()) == [None]
+    assert list(first.commit_sync(SECONDS_MAX).values()) == [None]
 
 
 def test_the_program_of_the_page_delays_each_record_once(own_broker: BrokerProcess, tmp_path: Path) -> None:
@@ -93,15 +95,11 @@ def test_the_program_of_the_page_delays_each_record_once(own_broker: BrokerProce
     producer = Producer({"bootstrap.servers": own_broker.address})
     for number in range(3):
         producer.produce("calls", b"call %d" % number)
-    assert not producer.flush(20)
+    assert not producer.flush(SECONDS_MAX)
     (program,) = blocks(PROJECT / "docs" / "retries.md", "python")
     output = tmp_path / "output"
     with running(program, own_broker, output):
-        eventually(
-            lambda: len(printed(output)) >= 5,
-            awaited="the records are delivered again",
-            deadline_seconds=40,
-        )
+        eventually(lambda: len(printed(output)) >= 5, awaited="the records are delivered again")
     lines = printed(output)
     assert lines[:3] == ["0 1", "1 1", "2 1"]
     assert lines[3:] == ["0 2", "1 2"], "the last line may be cut"

@@ -25,13 +25,12 @@ from tests.clients import sharing_copier
 from tests.clients.broker_process import BrokerProcess, started
 from tests.clients.cluster import Cluster, unique
 from tests.clients.committed_records import committed_records
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.program import Program, running
 
 pytestmark = pytest.mark.barnabas
 
 KEYS = 40
-WITHIN_SECONDS = 60.0
 SESSION_MS = 2_000
 SETTINGS = {
     "group.consumer.min.session.timeout.ms": str(SESSION_MS),
@@ -73,15 +72,11 @@ class Group:
             partition = key % self._partition_count
             producer.produce(self._source, b"value", key=b"key-%d" % key, partition=partition)
             self._written[partition].append(key)
-        assert producer.flush(20) == 0
+        assert producer.flush(SECONDS_MAX) == 0
 
     def wait_for_members(self, *members: str) -> None:
         """Wait until exactly these members read the topic."""
-        eventually(
-            lambda: sorted(self._sharers()) == sorted(members),
-            awaited=f"{members} are the members",
-            deadline_seconds=WITHIN_SECONDS,
-        )
+        eventually(lambda: sorted(self._sharers()) == sorted(members), awaited=f"{members} are the members")
 
     def wait_without(self, *members: str) -> None:
         """Wait until these members have lost their shares."""
@@ -90,15 +85,13 @@ class Group:
             sharers = self._sharers()
             return bool(sharers) and not {*members}.intersection(sharers)
 
-        eventually(is_gone, awaited=f"{members} are removed", deadline_seconds=WITHIN_SECONDS)
+        eventually(is_gone, awaited=f"{members} are removed")
 
     def produce_under_way(self, count: int) -> None:
         """Write records, and return as soon as more are copied; the others are under way."""
         before = self._copied_count
         self.produce(count)
-        eventually(
-            lambda: self._copied_count > before, awaited="copies are made", deadline_seconds=WITHIN_SECONDS
-        )
+        eventually(lambda: self._copied_count > before, awaited="copies are made")
 
     def wait_for_commits(self, in_partitions: int | None = None) -> None:
         """Wait until all records of the partitions, or of this number of them, are committed."""
@@ -109,17 +102,13 @@ class Group:
             committed = [(one["committed_offset"], one["ranges"]) for one in self._report()]
             return sum(one == end for one, end in zip(committed, ends, strict=False)) >= count
 
-        eventually(
-            are_committed,
-            awaited=f"{count} partitions are committed",
-            deadline_seconds=WITHIN_SECONDS,
-        )
+        eventually(are_committed, awaited=f"{count} partitions are committed")
 
     def check_copies(self) -> None:
         """Each record was copied once, and the records of a key in their order. No program has failed."""
         assert not any(program.has_failed for program in self._programs)
         count = sum(map(len, self._written))
-        copies = committed_records(self._broker.address, self._target, count, within_seconds=WITHIN_SECONDS)
+        copies = committed_records(self._broker.address, self._target, count)
         places = [_place(copy.value()) for copy in copies]
         assert Counter(places) == Counter(
             (partition, offset) for partition, keys in enumerate(self._written) for offset in range(len(keys))
@@ -157,7 +146,7 @@ def _place(value: bytes | None) -> tuple[int, int]:
 
 def wait_for_stop(program: Program) -> None:
     """Wait until it has stopped itself."""
-    eventually(lambda: program.is_stopped, awaited="it stops", deadline_seconds=WITHIN_SECONDS)
+    eventually(lambda: program.is_stopped, awaited="it stops")
 
 
 def go_on_until(program: Program, line: str) -> None:
@@ -165,7 +154,7 @@ def go_on_until(program: Program, line: str) -> None:
     assert program.lines[-1] == "stops"
     count = len(program.lines)
     program.go_on()
-    eventually(lambda: len(program.lines) > count, awaited=line, deadline_seconds=WITHIN_SECONDS)
+    eventually(lambda: len(program.lines) > count, awaited=line)
     assert program.lines[count].startswith(line)
 
 

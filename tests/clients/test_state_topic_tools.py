@@ -14,8 +14,8 @@ from confluent_kafka import ShareConsumer
 from barnabas.storage.format.partition_metadata import encode_id
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, numbered
-from tests.clients.polling import eventually
-from tests.clients.tools import CONSOLE_CONSUMER, DUMP_LOG, run_tool
+from tests.clients.polling import SECONDS_MAX, eventually
+from tests.clients.tools import DUMP_LOG, print_partition, run_tool
 
 pytestmark = pytest.mark.barnabas
 
@@ -69,7 +69,7 @@ def accept_each(broker: BrokerProcess, group: str, topic: str) -> None:
         for message in consumer.poll(0.5):
             assert message.error() is None
             consumer.acknowledge(message)
-            consumer.commit_sync(5)
+            consumer.commit_sync(SECONDS_MAX)
             accepted += 1
         return accepted == RECORDS
 
@@ -88,12 +88,7 @@ def documents(printed: str) -> list[dict[str, Any]]:
 
 
 def test_the_console_consumer_prints_snapshots_and_updates(scene: Scene) -> None:
-    printed = run_tool(
-        CONSOLE_CONSUMER,
-        *("--bootstrap-server", scene.broker.address),
-        *("--topic", "__share_group_state", "--partition", "0", "--offset", "earliest"),
-        *("--formatter", FORMATTER, "--timeout-ms", "5000"),
-    )
+    printed = print_partition(scene.broker.address, "__share_group_state", FORMATTER)
     records = documents(printed)
     assert {record["key"]["type"] for record in records} == {0, 1}
     assert all(record["key"]["data"] == scene.key for record in records)

@@ -93,9 +93,9 @@ def test_the_java_worker_closes_its_consumer_on_sigterm(
     source.write_text(program.replace(ADDRESS, own_broker.address))
     command = [require("java"), "-cp", java_classpath(), str(source)]
     with started_program(command, tmp_path) as worker:
-        eventually(lambda: JOB in printed_by(tmp_path), awaited="the job is done", deadline_seconds=60)
+        eventually(lambda: JOB in printed_by(tmp_path), awaited="the job is done")
         worker.terminate()
-        assert worker.wait(30) == 128 + signal.SIGTERM, errors_of(tmp_path)
+        assert worker.wait() == 128 + signal.SIGTERM, errors_of(tmp_path)
     assert description(own_broker, "workers", capsys).startswith("workers  (share group, empty,")
 
 
@@ -149,7 +149,7 @@ def _terminate_when_printed(program: str, broker: BrokerProcess, folder: Path, t
     """
     command = [sys.executable, "-u", "-c", program.replace(ADDRESS, broker.address), "copier-1"]
     with started_program(command, folder) as worker:
-        eventually(lambda: text in printed_by(folder), awaited=f"{text!r} is printed", deadline_seconds=40)
+        eventually(lambda: text in printed_by(folder), awaited=f"{text!r} is printed")
         worker.terminate()
-        assert worker.wait(30) == 0, errors_of(folder)
+        assert worker.wait() == 0, errors_of(folder)
     assert "Traceback" not in errors_of(folder)

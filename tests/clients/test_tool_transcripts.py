@@ -63,7 +63,6 @@ def compare(steps: Sequence[Step], expected: Sequence[list[str]], printed: Seque
 
 
 @pytest.mark.barnabas
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", every_transcript)
 def test_the_tools_print_the_transcript(
     name: str, jvm: ShareProbe, tmp_path: Path, barnabas_command: Path
@@ -74,7 +73,6 @@ def test_the_tools_print_the_transcript(
 
 @pytest.mark.clients
 @pytest.mark.barnabas
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", names())
 def test_the_transcript_is_their_output_on_kafka(name: str, jvm: ShareProbe, tmp_path: Path) -> None:
     """In one of several plays: Kafka's output while its groups settle depends on timing."""

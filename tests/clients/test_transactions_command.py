@@ -18,8 +18,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster, unique
 from tests.clients.hanging_transaction import HANGING_PRODUCER_ID, leave_hanging
+from tests.clients.polling import SECONDS_MAX
 from tests.clients.share_probe import ShareProbe, ToolResult
-from tests.clients.tools import CONSOLE_CONSUMER, TRANSACTIONS, run_tool
+from tests.clients.tools import TRANSACTIONS, print_partition
 
 pytestmark = pytest.mark.barnabas
 
@@ -29,7 +30,8 @@ SETTINGS = {
     "transaction.partition.verification.enable": "false",
     "transaction.state.log.num.partitions": "1",
 }
-SECONDS = 20.0
+TRANSACTION_MS = 600_000
+"""No transaction times out during the tests."""
 LONG_AGO_MS = 1_600_000_000_000
 
 
@@ -42,19 +44,24 @@ class Scene:
         self.topic = self.cluster.topic(2)
         self.ended, self.open = unique("ended"), unique("open")
         producer = self.producer(self.ended)
-        producer.commit_transaction(SECONDS)
+        producer.commit_transaction(SECONDS_MAX)
         self.producing = self.producer(self.open)
         self._probe = probe
 
     def producer(self, transactional_id: str) -> Producer:
         """A producer that has written a record in a transaction that is open."""
         producer = Producer(
-            {"bootstrap.servers": self.broker.address, "transactional.id": transactional_id, "log_level": 0}
+            {
+                "bootstrap.servers": self.broker.address,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_MS,
+                "log_level": 0,
+            }
         )
-        producer.init_transactions(SECONDS)
+        producer.init_transactions(SECONDS_MAX)
         producer.begin_transaction()
         producer.produce(self.topic, b"x", partition=0)
-        assert producer.flush(SECONDS) == 0
+        assert producer.flush(SECONDS_MAX) == 0
         return producer
 
     def command(self, *arguments: str) -> ToolResult:
@@ -99,7 +106,7 @@ def test_a_transactional_id_is_described(scene: Scene) -> None:
     ended, ongoing = scene.described(scene.ended), scene.described(scene.open)
     assert (ended["TransactionState"], ongoing["TransactionState"]) == ("CompleteCommit", "Ongoing")
     assert ongoing["TopicPartitions"] == f"{scene.topic}-0"
-    assert ongoing["TransactionTimeoutMs"] == "60000"
+    assert ongoing["TransactionTimeoutMs"] == str(TRANSACTION_MS)
 
 
 def test_an_unknown_transactional_id_is_an_error(scene: Scene) -> None:
@@ -117,7 +124,7 @@ def test_a_transaction_whose_producer_is_gone_may_be_terminated(scene: Scene) ->
     assert scene.command("forceTerminateTransaction", "--transactionalId", name).exit_code == 0
     assert scene.described(name)["TransactionState"] in ("CompleteAbort", "Empty")
     with pytest.raises(KafkaException) as fenced:
-        gone.commit_transaction(SECONDS)
+        gone.commit_transaction(SECONDS_MAX)
     error: KafkaError = fenced.value.args[0]
     assert error.fatal() or error.txn_requires_abort()
 
@@ -147,11 +154,7 @@ def test_a_transaction_that_its_producer_has_open_is_not_aborted(scene: Scene) -
 
 
 def test_the_records_are_read_by_kafkas_formatter(scene: Scene) -> None:
-    read = run_tool(
-        CONSOLE_CONSUMER,
-        *("--bootstrap-server", scene.broker.address, "--topic", "__transaction_state"),
-        *("--from-beginning", "--timeout-ms", "3000", "--formatter", FORMATTER),
-    )
+    read = print_partition(scene.broker.address, "__transaction_state", FORMATTER)
     records: list[dict[str, Any]] = []
     decoder = json.JSONDecoder()
     while read.strip():

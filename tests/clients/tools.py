@@ -2,6 +2,9 @@
 
 import subprocess
 
+from confluent_kafka import TopicPartition
+
+from tests.clients.cluster import Cluster, confluent_admin
 from tests.clients.java_build import java_classpath, require
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -25,3 +28,15 @@ def run_tool(main_class: str, *arguments: object) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def print_partition(bootstrap: str, topic: str, formatter: str) -> str:
+    """What kafka-console-consumer prints of the present records of partition 0, with a formatter."""
+    cluster = Cluster(bootstrap)
+    latest = {TopicPartition(topic, 0): confluent_admin.OffsetSpec.latest()}
+    (end,) = cluster.admin.list_offsets(latest).values()
+    return run_tool(
+        CONSOLE_CONSUMER,
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--partition", 0, "--offset", "earliest"),
+        *("--formatter", formatter, "--max-messages", end.result().offset),
+    )

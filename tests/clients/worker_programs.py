@@ -22,7 +22,7 @@ def started_program(command: Sequence[str], folder: Path) -> Generator[subproces
         yield worker
     finally:
         worker.kill()
-        worker.wait(30)
+        worker.wait()
 
 
 def printed_by(folder: Path) -> str:

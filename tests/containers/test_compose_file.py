@@ -16,7 +16,7 @@ from barnabas.__main__ import command_parser
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.config.sources import DEFAULTS_VARIABLE
-from tests.clients.broker_process import BrokerProcess, free_port, started
+from tests.clients.broker_process import BrokerProcess, reserved_port, started
 from tests.clients.installation import installed_barnabas
 from tests.clients.test_readme import blocks
 from tests.containers.buildah import BASES, PROJECT
@@ -188,11 +188,11 @@ def test_panels_have_their_own_ids_and_places() -> None:
 
 @pytest.mark.barnabas
 def test_the_broker_serves_every_metric_of_the_dashboard(tmp_path: Path) -> None:
-    port = free_port()
+    port = reserved_port()
     settings = {"http.listener": str(port)}
     with (
         started(BrokerProcess(installed_barnabas(), tmp_path / "data", settings)),
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer,
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer,
     ):
         served = answer.read().decode()
     families = set(re.findall(r"^# TYPE (\w+) ", served, re.MULTILINE))

@@ -10,14 +10,15 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.clients.polling import eventually
 from tests.containers import buildah
 from tests.containers.buildah import PROJECT
 from tests.containers.chroot_compose import NETWORK_VARIABLE, Project
@@ -32,7 +33,6 @@ NAME = "images-test"
 BARNABAS_BYTES_MAX: Final = 70_000_000
 """The image without its base image."""
 
-WAIT_SECONDS_MAX: Final = 120.0
 RATE_WINDOW: Final = "30s"
 """In place of Grafana's `$__rate_interval`: some scrapes."""
 
@@ -67,7 +67,7 @@ def network() -> Generator[Mapping[str, str]]:
         yield {**os.environ, NETWORK_VARIABLE: f"/proc/{keeper.pid}/ns/net"}
     finally:
         keeper.stdin.close()
-        keeper.wait(30)
+        keeper.wait()
         keeper.stdout.close()
 
 
@@ -117,9 +117,9 @@ def test_prometheus_has_data_for_every_panel_of_the_dashboard() -> None:
         started = run("up", "--detach", "--wait", *services)
         assert started.returncode == 0, started.stderr
         expected = [query for query in queries() if not any(name in query for name in EMPTY_AT_FIRST)]
-        without_data = wait_until_none(lambda: [query for query in expected if not has_data(run, query)])
+        for query in expected:
+            eventually(partial(has_data, run, query), awaited=f"{query} has data")
         wrong = [query for query in queries() if run(*promtool(query)).returncode != 0]
-    assert without_data == []
     assert wrong == []
 
 
@@ -137,16 +137,6 @@ def promtool(query: str) -> Sequence[str]:
 def has_data(run: Compose, query: str) -> bool:
     done = run(*promtool(query))
     return done.returncode == 0 and bool(done.stdout.strip())
-
-
-def wait_until_none(find: Callable[[], list[str]]) -> list[str]:
-    """The last result: empty unless the time is over."""
-    end = time.monotonic() + WAIT_SECONDS_MAX
-    found = find()
-    while found and time.monotonic() < end:
-        time.sleep(1)
-        found = find()
-    return found
 
 
 def test_the_broker_runs_without_root_and_changes_nothing_in_its_root_file_system() -> None:

@@ -95,15 +95,13 @@ def executors(spark: SparkSession) -> list[list[Any]]:
     """Where tasks ran: working directory, the file that Barnabas came from, whether decoding is native."""
 
     def look(_rows: Iterable[Any]) -> Iterator[tuple[str, str, bool]]:
-        import time
-
         import barnabas
         from barnabas.pipeline.decoding import RecordDecoder
 
-        time.sleep(0.5)  # or else one executor might do it all
         yield str(Path.cwd()), str(barnabas.__file__), RecordDecoder.is_native
 
-    found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(look).collect()
+    # The tasks of a barrier run at the same time, and each executor has one core.
+    found = spark.sparkContext.parallelize(range(2), 2).barrier().mapPartitions(look).collect()
     return [list(one) for one in sorted(set(found))]
 
 

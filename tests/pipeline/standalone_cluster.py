@@ -22,8 +22,6 @@ import pyspark
 from tests.clients.polling import eventually
 
 HOST: Final = "127.0.0.1"
-START_SECONDS: Final = 120
-SUBMIT_SECONDS: Final = 400
 REPORT: Final = "REPORT "
 """The beginning of the line in a job's output that has its result, in JSON."""
 
@@ -61,7 +59,7 @@ class StandaloneCluster:
         for process in reversed(self._processes):
             process.kill()
         for process in self._processes:
-            process.wait(30)
+            process.wait()
 
     def submit(
         self,
@@ -101,7 +99,7 @@ class StandaloneCluster:
                 command, cwd=directory, env={**_environment(), **environment}, stdout=out, stderr=err
             )
         try:
-            code = driver.wait(SUBMIT_SECONDS)
+            code = driver.wait()
         finally:
             driver.kill()
             driver.wait()
@@ -131,7 +129,7 @@ class StandaloneCluster:
             assert all(process.poll() is None for process in self._processes), f"see {self._directory}"
             return wanted.search(output.read_text())
 
-        match = eventually(found, awaited=f"{wanted.pattern} in {output}", deadline_seconds=START_SECONDS)
+        match = eventually(found, awaited=f"{wanted.pattern} in {output}")
         assert match is not None
         return match.group(1)
 

@@ -23,7 +23,6 @@ from tests.pipeline.standalone_cluster import StandaloneCluster
 
 pytestmark = [
     pytest.mark.parametrize("broker", ["barnabas"], indirect=True),
-    pytest.mark.timeout(600),
     pytest.mark.long,
 ]
 

@@ -19,6 +19,7 @@ from barnabas.pipeline.reading import Gone, PartitionRanges, read_records
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.identity import TopicIdPartition
 from tests.clients.cluster import Cluster, numbered, unique
+from tests.clients.polling import SECONDS_MAX
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_columns_that_are_the_same_in_all_rows_need_no_others(cluster: Cluster, 
 def test_deleted_records_are_an_error_or_are_reported(cluster: Cluster, topic: str) -> None:
     ranges = wanted(cluster, topic, (0, 29, 0))
     for deleted in cluster.admin.delete_records([TopicPartition(topic, 0, 12)]).values():
-        deleted.result(20)
+        deleted.result()
     with pytest.raises(RecordsGoneError, match="has no record at offset 0: it holds 12 to 30"):
         read(cluster, ranges, ["offset"])
     told: list[Gone] = []
@@ -70,7 +71,7 @@ def test_deleted_records_are_an_error_or_are_reported(cluster: Cluster, topic: s
 def test_a_deleted_topic_is_an_error_or_is_reported(cluster: Cluster, topic: str) -> None:
     ranges = wanted(cluster, topic, (0, 29, 0))
     for deleted in cluster.admin.delete_topics([topic]).values():
-        deleted.result(20)
+        deleted.result()
     with pytest.raises(TopicGoneError):
         read(cluster, ranges, ["offset"])
 
@@ -82,7 +83,7 @@ def test_records_of_aborted_transactions_are_left_out(cluster: Cluster) -> None:
     for number in range(4):
         producer.begin_transaction()
         producer.produce(topic, str(number))
-        producer.flush(30)
+        producer.flush(SECONDS_MAX)
         if number % 2:
             producer.abort_transaction(30)
         else:

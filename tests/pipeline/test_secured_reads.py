@@ -9,12 +9,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.clients.cluster import Cluster, numbered
+from tests.clients.polling import SECONDS_MAX
 from tests.clients.secured_kafka import PASSWORD, Secured, secured
 
 __all__ = ["secured"]
 
 RECORDS = 500
-QUERY_SECONDS = 60
 
 
 def options(secured: Secured, **changes: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ def test_a_share_group_is_drained(spark: SparkSession, secured: Secured, tmp_pat
         .start(str(tmp_path / "out"))
     )
     try:
-        assert query.awaitTermination(QUERY_SECONDS)
+        assert query.awaitTermination(round(SECONDS_MAX))
     finally:
         query.stop()
     assert spark.read.parquet(str(tmp_path / "out")).count() == RECORDS

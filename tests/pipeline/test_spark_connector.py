@@ -19,12 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.clients.cluster import Cluster, numbered
 from tests.clients.confluent_polling import text
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 pytestmark = pytest.mark.parametrize("broker", ["barnabas"], indirect=True)
 
 PARTITIONS = 3
-QUERY_SECONDS = 60
 
 
 def options(broker: LocalBroker, **given: str) -> dict[str, str]:
@@ -51,7 +50,7 @@ def has_rows(spark: SparkSession, table: str, count: int) -> bool:
 def run(query: StreamingQuery) -> None:
     """Let a query that ends by itself do so."""
     try:
-        assert query.awaitTermination(QUERY_SECONDS), query.status
+        assert query.awaitTermination(round(SECONDS_MAX)), query.status
     finally:
         query.stop()
 
@@ -80,7 +79,7 @@ def test_a_batch_read_sees_the_produced_records(
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
     producer.produce(topic, b"one", key=b"k", headers=[("h", b"1"), ("h", None)], timestamp=1_700_000_000_123)
     producer.produce(topic, None, key=b"tombstone", timestamp=1_700_000_000_124)
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     found = read(spark, broker, topic, includeHeaders="true").orderBy("offset").collect()
     assert [(row.key, row.value, row.partition, row.offset, row.timestampType) for row in found] == [
         (b"k", b"one", 0, 0, 0),

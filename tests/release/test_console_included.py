@@ -14,10 +14,10 @@ import pytest
 
 from release.artefacts import Artefacts
 from release.console import build_console
-from tests.clients.broker_process import TEST_SETTINGS, free_port
+from tests.clients.broker_process import TEST_SETTINGS, reserved_port
 from tests.release.environments import install, serving
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.release
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "broker/http/console_files/"
@@ -70,7 +70,7 @@ def test_an_installed_broker_serves_the_console(artefacts: Artefacts, tmp_path: 
     """The source distribution is installed with a search path that has no Node, and no compiler."""
     path = str(tmp_path) if kind == "sdist" else None
     environment = install(getattr(artefacts, kind), tmp_path / "environment", extra="http", path=path)
-    port = free_port()
+    port = reserved_port()
     settings = {**TEST_SETTINGS, "http.listener": str(port)}
     with serving(environment.barnabas, tmp_path / "data", settings):
         with urlopen(f"http://127.0.0.1:{port}/console") as page:

@@ -11,7 +11,7 @@ from release.artefacts import Artefacts
 from tests.release.dependencies import CONSOLE_LIBRARIES, DEPENDENCIES
 from tests.release.environments import install, installed_pythons, round_trip, run, serving
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.release
 
 _OTHER_RUNTIMES = ("*.jar", "*.class", "bin/node", "node_modules", "bin/java", "jvm")
 

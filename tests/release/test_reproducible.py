@@ -11,7 +11,7 @@ import pytest
 from release.artefacts import Artefacts
 from tests.release.environments import clean_environment
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.release
 
 PROJECT = Path(__file__).resolve().parents[2]
 

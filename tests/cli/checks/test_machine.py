@@ -9,12 +9,11 @@ import pytest
 
 from barnabas.cli.checks.finding import Result
 from barnabas.cli.checks.machine import check_clock, check_memory, check_open_files, check_port
+from tests.clients.broker_process import reserved_port
 
 
 def test_a_free_port_is_well() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    assert check_port("127.0.0.1", port).result is Result.OK
+    assert check_port("127.0.0.1", reserved_port()).result is Result.OK
 
 
 def test_a_port_in_use_is_a_failure_that_says_how_to_find_the_program() -> None:

@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
-from playwright.async_api import Browser, Page, Request, async_playwright
+from playwright.async_api import Browser, Page, Request, async_playwright, expect
 
 from tests.clients.java_build import PROJECT
+from tests.clients.polling import SECONDS_MAX
 from tests.pipeline.audit.browser import MISSING, find_chromium
 
 Theme = Literal["light", "dark"]
@@ -16,7 +17,11 @@ Theme = Literal["light", "dark"]
 WIDE: Final = 1120
 PHONE: Final = 360
 _HEIGHT: Final = 900
+_MS_MAX: Final = SECONDS_MAX * 1000
 _AXE: Final = PROJECT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+expect.set_options(timeout=_MS_MAX)
 
 
 class Console:
@@ -64,7 +69,9 @@ async def open_browser() -> AsyncGenerator[Browser]:
     assert command is not None, MISSING
     assert _AXE.is_file(), "the libraries of the console are missing: make console"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=command, args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(
+            executable_path=command, args=["--no-sandbox"], timeout=_MS_MAX
+        )
         yield browser
         await browser.close()
 
@@ -79,6 +86,7 @@ async def open_console(
     context = await browser.new_context(
         color_scheme=theme, viewport={"width": width, "height": _HEIGHT}, reduced_motion="reduce"
     )
+    context.set_default_timeout(_MS_MAX)
     console = Console(await context.new_page(), address)
     yield console
     await context.close()

@@ -47,7 +47,7 @@ async def test_the_keyboard_reads_each_record_and_opens_its_history(
         await console.open(PARTITION, f"{TOPIC} 0")
         keyboard, strip, tip = console.page.keyboard, strip_of(console), console.page.locator(".tip")
         await strip.focus()
-        for words in ("acquired", "Deliveries", "worker-1", re.compile(r"Lock ends in(600|5\d\d) s")):
+        for words in ("acquired", "Deliveries", "worker-1", re.compile(r"Lock ends in[\d,]+ s")):
             await expect(tip).to_contain_text(words)
         assert await console.violations() == []
         await keyboard.press("Escape")

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from playwright.async_api import Browser
 
 from barnabas.client import ShareConsumer
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, free_port, started
-from tests.clients.cluster import Cluster, numbered
+from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, reserved_port, started
+from tests.clients.cluster import NEVER_MS, Cluster, numbered
 from tests.clients.console.browser import WIDE, Console, open_browser, open_console
 from tests.clients.test_inspection_page import GROUP, TOPIC, story
 
@@ -24,8 +24,6 @@ BUSY_PARTITION: Final = f"#/groups/{BUSY_GROUP}/topics/{BUSY_TOPIC}/0"
 BUSY_RECORDS: Final = 120
 
 NO_SETTINGS: Mapping[str, str] = {}
-_LOCK_MS: Final = "600000"
-"""No lock ends during a test, however slow the machine is."""
 
 
 class Workplace(NamedTuple):
@@ -84,13 +82,12 @@ async def open_broker(
     """A broker, and the address of its HTTP."""
     token = folder / "token"
     token.write_text(TOKEN, encoding="utf-8")
-    port = free_port()
+    port = reserved_port()
     given = {
         **TEST_SETTINGS,
         "http.listener": str(port),
         "http.token.file": str(token),
-        "group.share.record.lock.duration.ms": _LOCK_MS,
-        "group.share.max.record.lock.duration.ms": _LOCK_MS,
+        "group.share.record.lock.duration.ms": str(NEVER_MS),
         **settings,
     }
     with started(BrokerProcess(command, folder / "data", given)) as broker:

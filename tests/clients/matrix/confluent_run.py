@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tests.clients.matrix.facts import Facts, run_parts
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 confluent: Any = import_module("confluent_kafka")
 confluent_admin: Any = import_module("confluent_kafka.admin")
@@ -28,7 +28,7 @@ class ConfluentRun:
         self._set(confluent_admin.ResourceType.TOPIC, topic, "max.message.bytes", "50000")
         resource = confluent_admin.ConfigResource(confluent_admin.ResourceType.TOPIC, topic)
         config = _done(self._admin.describe_configs([resource]))
-        described = self._admin.list_topics(timeout=20).topics
+        described = self._admin.list_topics(timeout=SECONDS_MAX).topics
         self._produce(topic, 10)
         consumer = self._consumer(topic)
         consumer.subscribe([topic])
@@ -43,7 +43,7 @@ class ConfluentRun:
             "listed": topic in described,
             "read": len(values),
             "committed": self._committed(topic),
-            "group": topic in {one.group_id for one in self._admin.list_consumer_groups().result(20).valid},
+            "group": topic in {one.group_id for one in self._admin.list_consumer_groups().result().valid},
         }
         _done(self._admin.delete_consumer_groups([topic]))
         _done(self._admin.delete_topics([topic]))
@@ -90,17 +90,17 @@ class ConfluentRun:
         values: set[bytes] = set()
         eventually(lambda: len(_poll(values, consumer)) == 5, awaited="the input is read")
         producer = confluent.Producer({**self._settings, "transactional.id": f"{self._prefix}-tx"})
-        producer.init_transactions(20)
+        producer.init_transactions(SECONDS_MAX)
         producer.begin_transaction()
         producer.produce(target, b"dropped")
-        producer.flush(20)
-        producer.abort_transaction(20)
+        producer.flush(SECONDS_MAX)
+        producer.abort_transaction(SECONDS_MAX)
         producer.begin_transaction()
         for value in values:
             producer.produce(target, value)
         positions = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 20)
-        producer.commit_transaction(20)
+        producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), SECONDS_MAX)
+        producer.commit_transaction(SECONDS_MAX)
         consumer.close()
         reader = self._consumer(target, **{"isolation.level": "read_committed"})
         reader.subscribe([target])
@@ -128,7 +128,7 @@ class ConfluentRun:
                 else:
                     consumer.acknowledge(message, confluent.AcknowledgeType.ACCEPT)
                     accepted.add((message.value(), message.delivery_count()))
-            consumer.commit_sync(20)
+            consumer.commit_sync(SECONDS_MAX)
             return len(accepted) == 10
 
         eventually(accept, awaited="records are accepted")
@@ -147,10 +147,10 @@ class ConfluentRun:
 
     def _produce(self, topic: str, count: int) -> None:
         producer = confluent.Producer(self._settings)
-        partition_count = len(self._admin.list_topics(topic, timeout=20).topics[topic].partitions)
+        partition_count = len(self._admin.list_topics(topic, timeout=SECONDS_MAX).topics[topic].partitions)
         for number in range(count):
             producer.produce(topic, f"record-{number}", partition=number % partition_count)
-        assert producer.flush(20) == 0
+        assert producer.flush(SECONDS_MAX) == 0
 
     def _consumer(self, group: str, **settings: object) -> Any:
         own = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -160,13 +160,13 @@ class ConfluentRun:
     def _committed(self, group: str) -> int:
         asked = confluent.ConsumerGroupTopicPartitions(group)
         (found,) = self._admin.list_consumer_group_offsets([asked]).values()
-        return sum(one.offset for one in found.result(20).topic_partitions)
+        return sum(one.offset for one in found.result().topic_partitions)
 
 
 def _done(futures: Mapping[Any, Any]) -> Any:
     """The result of the only future."""
     (future,) = futures.values()
-    return future.result(20)
+    return future.result()
 
 
 def _poll(values: set[bytes], *consumers: Any) -> set[bytes]:

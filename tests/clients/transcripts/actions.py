@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
 _confluent: Any = import_module("confluent_kafka")
 """By name, because its type information is incomplete."""
@@ -63,7 +63,7 @@ class Actions:
             consumer.poll(0.1)
             assigned = consumer.assignment()
             positions = [one.offset for one in consumer.position(assigned)]
-            ends = [consumer.get_watermark_offsets(one, timeout=20)[1] for one in assigned]
+            ends = [consumer.get_watermark_offsets(one, timeout=SECONDS_MAX)[1] for one in assigned]
             return bool(assigned) and positions == ends
 
         eventually(at_the_end, awaited=f"{name} has read everything")
@@ -85,21 +85,21 @@ class Actions:
             return left == 0
 
         eventually(acknowledged, awaited=f"{name} has acknowledged {count} records")
-        consumer.commit_sync(20)
+        consumer.commit_sync(SECONDS_MAX)
 
     def _commit(self, transactional_id: str) -> None:
-        self._clients.pop(transactional_id).commit_transaction(20)
+        self._clients.pop(transactional_id).commit_transaction(SECONDS_MAX)
 
     def _abort(self, transactional_id: str) -> None:
-        self._clients.pop(transactional_id).abort_transaction(20)
+        self._clients.pop(transactional_id).abort_transaction(SECONDS_MAX)
 
     def _close(self, name: str) -> None:
         self._clients.pop(name).close()
 
     def _transaction(self, transactional_id: str, topic: str) -> None:
         producer = _confluent.Producer({**self._settings, "transactional.id": transactional_id})
-        producer.init_transactions(20)
+        producer.init_transactions(SECONDS_MAX)
         producer.begin_transaction()
         producer.produce(topic, b"in a transaction", partition=0)
-        producer.flush(20)
+        producer.flush(SECONDS_MAX)
         self._clients[transactional_id] = producer

@@ -25,11 +25,15 @@ from tests.clients.transcripts.transcript import Step, names, read, write
 UNEXPLAINED = "not explained"
 
 _KAFKA_SETTLES_SECONDS = 0.4
-"""Kafka's broker learns the decisions of its controller a little later."""
+"""Kafka's broker learns the decisions of its controller a little later. It does not tell when."""
+_LOOKS_MAX = 20
+"""How often a command that changes nothing is played on a Kafka that settles more slowly."""
 
 
 def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> list[list[str]]:
-    """The output of a transcript's steps on an Apache Kafka of their own."""
+    """The output of a transcript's steps on an Apache Kafka of their own. A command that changes nothing is
+    repeated until it prints what the transcript has.
+    """
     kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS, jvm_options=SHORT_LIVED_JVM)
     try:
         kafka.start()
@@ -48,9 +52,13 @@ def _play(steps: Sequence[Step], running: Running, settles: bool) -> list[list[s
     printed: list[list[str]] = []
     try:
         for step in steps:
-            printed.append(running.play(step))
+            lines = running.play(step)
             if settles:
                 time.sleep(_KAFKA_SETTLES_SECONDS)
+                for _ in range(_LOOKS_MAX if step.only_looks else 0):
+                    if lines != step.kafka:
+                        lines = running.play(step)
+            printed.append(lines)
     finally:
         running.close()
     return printed

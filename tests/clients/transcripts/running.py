@@ -42,7 +42,6 @@ MAIN_CLASSES = {
 }
 _OWN_PROCESS = {"kafka-verifiable-consumer", "kafka-verifiable-producer", "kafka-verifiable-share-consumer"}
 _WITHOUT_BROKER = {"kafka-dump-log"}
-_OWN_PROCESS_SECONDS = 60
 
 
 class Running:
@@ -100,7 +99,6 @@ def run_alone(main: str, arguments: Sequence[str]) -> ToolResult:
         [*java, "-cp", java_classpath(), main, *arguments],
         capture_output=True,
         text=True,
-        timeout=_OWN_PROCESS_SECONDS,
         check=False,
     )
     return ToolResult(done.returncode, done.stdout, done.stderr)

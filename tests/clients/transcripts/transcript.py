@@ -21,6 +21,16 @@ from pathlib import Path
 
 DIRECTORY = Path(__file__).resolve().parent
 
+_LOOKS = {
+    "--list",
+    "--describe",
+    "list",
+    "describe",
+    "describe-producers",
+    "kafka-get-offsets",
+    "kafka-groups",
+}
+"""The words of commands that change nothing."""
 _PRINTED, _HERE = "    ", "  here: "
 
 
@@ -40,6 +50,11 @@ class Step:
     @property
     def is_command(self) -> bool:
         return self.line.startswith("$ ")
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether it is a command that changes nothing."""
+        return self.is_command and not _LOOKS.isdisjoint(self.line.split())
 
     @property
     def text(self) -> str:

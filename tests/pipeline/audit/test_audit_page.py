@@ -20,8 +20,6 @@ TOPIC, GROUP = "orders", "workers"
 RECORD_COUNT = 30
 LATE_VALUE = "late"
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:

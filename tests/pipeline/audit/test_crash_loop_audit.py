@@ -13,7 +13,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from confluent_kafka import (
     AcknowledgeType,
     KafkaError,
@@ -26,7 +25,7 @@ from confluent_kafka import (
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
 from tests.clients.cluster import Cluster
 from tests.clients.installation import installed_barnabas
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.test_crash_loop import Ledger, ProducerWork, Worker, at_work, crash
 from tests.pipeline.audit.auditing import Audited, Row
 
@@ -123,7 +122,6 @@ def working_consumer(broker: BrokerProcess, group: str, topic: str, clients: Cli
         consumer.close()
 
 
-@pytest.mark.timeout(300)
 def test_an_audit_agrees_with_the_clients(tmp_path: Path) -> None:
     settings = {**TEST_SETTINGS, "group.share.record.lock.duration.ms": str(LOCK_MS)}
     data = tmp_path / "data"
@@ -152,10 +150,8 @@ def work_through_crashes(broker: BrokerProcess, data: Path, clients: Clients) ->
             wait_for_answers(clients, kill * CONFIRMED_BETWEEN_KILLS)
             crash(broker, [one, other])
         producing.end()
-        assert production.producer.flush(30) == 0
-        eventually(
-            lambda: done_in(data, topic) >= production.places, awaited="all is done", deadline_seconds=90
-        )
+        assert production.producer.flush(SECONDS_MAX) == 0
+        eventually(lambda: done_in(data, topic) >= production.places, awaited="all is done")
     return topic, production.places
 
 

@@ -16,8 +16,6 @@ from tests.clients.polling import eventually
 from tests.pipeline.audit.auditing import Audited, Row, offsets_of
 from tests.pipeline.audit.state_topic import AuditedStateTopic
 
-pytestmark = pytest.mark.timeout(120)
-
 RECORD_COUNT = 40
 REJECTED = list(range(0, RECORD_COUNT, 5))
 TOPIC_NAME = "errors.deadletterqueue.topic.name"
@@ -56,7 +54,7 @@ async def _reject_some(address: str, group: str) -> None:
     answered = 0
     async with ShareConsumer(address, group=group, topics=["orders"]) as consumer:
         while answered < RECORD_COUNT:
-            for record in await consumer.poll(timeout=10):
+            for record in await consumer.poll():
                 (record.reject if record.offset in REJECTED else record.accept)()
                 answered += 1
 

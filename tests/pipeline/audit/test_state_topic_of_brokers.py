@@ -14,17 +14,16 @@ from barnabas.pipeline.audit.tables import HISTORY, VIOLATION
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.clients.installation import installed_barnabas
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.pipeline.audit.auditing import Row
 from tests.pipeline.audit.state_topic import AuditedStateTopic
 from tests.pipeline.brokers import KINDS, new_broker
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.long
 
 RECORD_COUNT = 300
 NEW_COUNT = 7
 POLL_SECONDS = 1.0
-COMMIT_SECONDS = 5.0
 
 
 @pytest.fixture(params=KINDS)
@@ -51,7 +50,7 @@ class Work:
     def __call__(self) -> bool:
         for message in self._consumer.poll(POLL_SECONDS):
             self._answer(message)
-        self._consumer.commit_sync(COMMIT_SECONDS)
+        self._consumer.commit_sync(SECONDS_MAX)
         return self.finished.total() == RECORD_COUNT
 
     def _answer(self, message: Message) -> None:
@@ -83,7 +82,7 @@ def test_outcomes_and_open_records_are_those_of_the_consumer(
     )
     consumer.subscribe([topic])
     work = Work(consumer)
-    eventually(work, awaited="all records are finished", deadline_seconds=120)
+    eventually(work, awaited="all records are finished")
     consumer.close()
     cluster.produce(topic, [str(number) for number in range(NEW_COUNT)])
     broker.kill()

@@ -7,16 +7,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from barnabas.client import Producer, ShareConsumer, ShareRecord
 from barnabas.pipeline.audit.tables import VIOLATION
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster import Cluster
 from tests.pipeline.audit.auditing import Audited, offsets_of
 from tests.pipeline.audit.state_topic import AuditedStateTopic
-
-pytestmark = pytest.mark.timeout(120)
 
 RECORD_COUNT = 20
 GROUP = "copiers"
@@ -34,7 +30,7 @@ def audited(data_directory: Path, store: str) -> Audited | AuditedStateTopic:
 async def poll_all(consumer: ShareConsumer[bytes | None, bytes | None]) -> list[Record]:
     records: list[Record] = []
     while len(records) < RECORD_COUNT:
-        records += await consumer.poll(timeout=10)
+        records += await consumer.poll()
     return records
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,12 +12,12 @@ from benchmarks.brokers.process import LocalBroker
 
 from tests.clients.cluster import Cluster
 from tests.clients.installation import installed_barnabas
+from tests.clients.polling import eventually
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.long
 
 RECORD_COUNT = 20_000
 PER_BATCH = 500
-WAIT_SECONDS = 120.0
 
 
 class Ingest:
@@ -41,7 +40,10 @@ class Ingest:
 
     def wait_for_batches(self, count: int) -> None:
         """Waits until the table has this number of batches."""
-        wait_until(lambda: len(list(self.table.glob("batch=*"))) >= count or self.process.poll() is not None)
+        eventually(
+            lambda: len(list(self.table.glob("batch=*"))) >= count or self.process.poll() is not None,
+            awaited=f"the table has {count} batches",
+        )
         assert self.process.poll() is None, self._errors.read_text()
 
     def jvm(self) -> int:
@@ -53,13 +55,13 @@ class Ingest:
 
     def end(self) -> tuple[int, str]:
         """The exit code and the lines on standard error."""
-        self.process.communicate(timeout=WAIT_SECONDS)
+        self.process.communicate()
         return self.process.returncode, self._errors.read_text()
 
     def finish(self) -> dict[str, int]:
         """The same command again, until all is in the table; its result."""
         self.process = self._start([])
-        output, _ = self.process.communicate(timeout=WAIT_SECONDS)
+        output, _ = self.process.communicate()
         assert (self.process.returncode, self._errors.read_text()) == (0, "")
         result: dict[str, int] = json.loads(output)
         return result
@@ -69,13 +71,6 @@ def children(process: int) -> list[int]:
     """Of all of its threads: a JVM forks in any of them."""
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Consume
 
 from barnabas.pipeline.decoding import _native
 from tests.clients.cluster import Cluster
+from tests.clients.polling import SECONDS_MAX
 from tests.pipeline.decoding.decoders import rows
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -43,7 +44,7 @@ def produce(address: str, topic: str, codec: str) -> None:
             value=None if number % 7 == 6 else bytes([number]) * 3 * number,
             headers=headers[: number % 4],
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
 
 
 def consume(address: str, topic: str, count: int) -> list[tuple[Any, ...]]:

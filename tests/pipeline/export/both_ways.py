@@ -23,12 +23,8 @@ from barnabas.pipeline.reading import PartitionRanges, read_records
 from barnabas.pipeline.schema import RECORD_COLUMNS
 from barnabas.pipeline.servers import Servers, take_servers
 from tests.clients.cluster import Cluster, unique
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 
-POLL_SECONDS = 3.0
-"""A group that gets no records for this time has got all of them."""
-
-COORDINATOR_SECONDS = 60.0
 COORDINATOR_LATER = (
     KafkaError._WAIT_COORD,  # pyright: ignore[reportPrivateUsage]  # its name in librdkafka
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -74,7 +70,7 @@ def produce_all_kinds(broker: LocalBroker, topic: str, partition: int, count: in
             timestamp=1_700_000_000_000 + number * 1_001,
             partition=partition,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
 
 
 def abort_some(broker: LocalBroker, topic: str) -> None:
@@ -82,23 +78,22 @@ def abort_some(broker: LocalBroker, topic: str) -> None:
     if broker.name == "barnabas":
         return
     producer = Producer({"bootstrap.servers": broker.address, "transactional.id": unique("aborting")})
-    producer.init_transactions(30)
+    producer.init_transactions(SECONDS_MAX)
     producer.begin_transaction()
     for number in range(20):
         producer.produce(topic, f"never {number}", partition=0)
-    assert producer.flush(30) == 0
-    producer.abort_transaction(30)
+    assert producer.flush(SECONDS_MAX) == 0
+    producer.abort_transaction(SECONDS_MAX)
 
 
 def commit(consumer: Consumer, offset: TopicPartition) -> None:
     """Commit as an ordinary group; a broker that has just started looks for its coordinator first."""
-    deadline = time.monotonic() + COORDINATOR_SECONDS
     while True:
         try:
             consumer.commit(offsets=[offset], asynchronous=False)
             return
         except KafkaException as error:
-            if error.args[0].code() not in COORDINATOR_LATER or time.monotonic() > deadline:
+            if error.args[0].code() not in COORDINATOR_LATER:
                 raise
         time.sleep(0.1)
 
@@ -116,7 +111,7 @@ async def commit_individually(
         allow_individual_commit=True,
     )
     async with consumer:
-        await consumer.poll(timeout=30)
+        await consumer.poll()
         await consumer.commit_ranges({ClientPartition(topic, 0): ranges})
 
 
@@ -139,7 +134,7 @@ Settle = Callable[[int, ShareRecord[Any, Any]], None]
 
 
 def work(broker: LocalBroker, group: str, topic: str, count: int, settle: Settle) -> list[Delivered]:
-    """Take `count` records, or fewer if no more come, as a member of the group, and settle each."""
+    """Take `count` records as a member of the group, and settle each."""
     return asyncio.run(_work(broker.address, group, topic, count, settle))
 
 
@@ -156,8 +151,16 @@ def release(_number: int, record: ShareRecord[Any, Any]) -> None:
 
 
 def left_for(broker: LocalBroker, group: str, topic: str) -> list[Delivered]:
-    """The records that the group still gets, with their delivery counts; all are released."""
-    return sorted(work(broker, group, topic, 10_000, release), key=str)
+    """The records that the group still gets, with their delivery counts; all are released.
+
+    A new record at the end of each partition, which the group accepts, shows that no other is left.
+    """
+    last, partitions = unique("last").encode(), _bounds(servers_of(broker), topic)
+    producer = Producer({"bootstrap.servers": broker.address})
+    for found in partitions:
+        producer.produce(topic, last, partition=found.partition)
+    assert producer.flush(SECONDS_MAX) == 0
+    return sorted(asyncio.run(_left_for(broker.address, group, topic, last, len(partitions))), key=str)
 
 
 def topic_id_of(broker: LocalBroker, topic: str) -> str:
@@ -169,7 +172,7 @@ def delete_records(broker: LocalBroker, topic: str, offset: int) -> None:
     """Let the log of the first partition begin at this offset, as retention would."""
     cluster = Cluster(broker.address)
     (deleted,) = cluster.admin.delete_records([TopicPartition(topic, 0, offset)]).values()
-    assert deleted.result(20).low_watermark == offset
+    assert deleted.result().low_watermark == offset
 
 
 def files_of(directory: Path) -> dict[str, bytes]:
@@ -179,14 +182,14 @@ def files_of(directory: Path) -> dict[str, bytes]:
 
 
 def topic_names(broker: LocalBroker) -> set[str]:
-    return set(Cluster(broker.address).admin.list_topics(timeout=20).topics)
+    return set(Cluster(broker.address).admin.list_topics(timeout=SECONDS_MAX).topics)
 
 
 def delete_topic(broker: LocalBroker, topic: str) -> None:
     """Delete it, and return when it is gone."""
     cluster = Cluster(broker.address)
-    (deleted,) = cluster.admin.delete_topics([topic], operation_timeout=20).values()
-    deleted.result(20)
+    (deleted,) = cluster.admin.delete_topics([topic], operation_timeout=SECONDS_MAX).values()
+    deleted.result()
     eventually(lambda: topic not in topic_names(broker), awaited="the topic is gone")
 
 
@@ -201,13 +204,26 @@ async def _work(address: str, group: str, topic: str, count: int, settle: Settle
     taken: list[ShareRecord[Any, Any]] = []
     async with ShareConsumer(address, group=group, topics=[topic]) as consumer:
         while len(taken) < count:
-            polled = await consumer.poll(timeout=POLL_SECONDS, max_records=count - len(taken))
-            if not polled:
-                break
-            taken += polled
+            taken += await consumer.poll(max_records=count - len(taken))
         for number, record in enumerate(taken):
             settle(number, record)
     return [Delivered(one.partition, one.value, one.delivery_count) for one in taken]
+
+
+async def _left_for(
+    address: str, group: str, topic: str, last: bytes, partition_count: int
+) -> list[Delivered]:
+    taken: list[ShareRecord[Any, Any]] = []
+    async with ShareConsumer(address, group=group, topics=[topic]) as consumer:
+        while sum(record.value == last for record in taken) < partition_count:
+            taken += await consumer.poll()
+        for record in taken:
+            (record.accept if record.value == last else record.release)()
+    return [
+        Delivered(record.partition, record.value, record.delivery_count)
+        for record in taken
+        if record.value != last
+    ]
 
 
 def _bounds(servers: Servers, topic: str) -> dict[Any, tuple[int, int]]:

@@ -14,6 +14,7 @@ from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.export.exporting import export_topics
 from barnabas.pipeline.export.restoring import restore_topics
 from tests.clients.cluster import Cluster, unique
+from tests.clients.polling import SECONDS_MAX
 from tests.pipeline.brokers import new_broker
 from tests.pipeline.export.both_ways import (
     accept,
@@ -25,8 +26,6 @@ from tests.pipeline.export.both_ways import (
     restore_request,
     work,
 )
-
-pytestmark = pytest.mark.timeout(300)
 
 EXPORTED = 45
 DONE = 4
@@ -69,7 +68,7 @@ def commit_as(broker: LocalBroker, group: str, topic: str, offset: int) -> None:
 
 def committed(broker: LocalBroker, group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS_MAX)
     consumer.close()
     return found.offset
 

@@ -31,6 +31,7 @@ from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.restoring import restore_topics
 from tests.clients.cluster import Cluster, unique
+from tests.clients.polling import SECONDS_MAX
 from tests.pipeline.brokers import KINDS, SharedBrokers, new_broker
 from tests.pipeline.export.both_ways import (
     abort_some,
@@ -48,8 +49,6 @@ from tests.pipeline.export.both_ways import (
     topic_id_of,
     work,
 )
-
-pytestmark = pytest.mark.timeout(300)
 
 WAYS = [("barnabas", "kafka"), ("kafka", "barnabas")]
 
@@ -161,7 +160,7 @@ def test_the_offsets_of_ordinary_groups_come_along(
 
     assert restored.notes == ()
     consumer = Consumer({"bootstrap.servers": target.address, "group.id": group})
-    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS_MAX)
     consumer.close()
     assert (committed.offset, committed.metadata) == (31, "as far as this")
 

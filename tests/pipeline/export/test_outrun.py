@@ -38,8 +38,6 @@ from tests.pipeline.export.both_ways import (
     work,
 )
 
-pytestmark = pytest.mark.timeout(300)
-
 RECORD_COUNT = 200
 
 

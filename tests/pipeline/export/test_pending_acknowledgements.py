@@ -42,7 +42,7 @@ def test_an_open_transaction_is_exported_as_an_aborted_one(brokers: SharedBroker
             await producer.init_transactions()
             records: list[ShareRecord[bytes | None, bytes | None]] = []
             while len(records) < RECORD_COUNT:
-                records += await consumer.poll(timeout=10)
+                records += await consumer.poll()
             records[-1].accept()
             await consumer.commit()
             async with producer.transaction():

@@ -25,7 +25,7 @@ from barnabas.pipeline.export.manifest import (
 from barnabas.pipeline.export.planning import plan_export
 from barnabas.protocol.record_inspection import Wait
 from tests.clients.cluster import Cluster, unique
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.pipeline.brokers import new_broker
 from tests.pipeline.export.both_ways import export_request, left_for, work
 from tests.pipeline.export.test_letters import TOPIC_NAME, letters, restore
@@ -60,7 +60,7 @@ def produce(broker: LocalBroker, *, ages_ms: Sequence[int], delays: Sequence[int
             timestamp=now_ms - age_ms,
             partition=0,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     return topic
 
 
@@ -125,10 +125,11 @@ def test_records_that_are_not_due_wait_again_after_a_restore(broker: LocalBroker
     ]
     again = restored(broker, topic, group)
     assert left_for(broker, again.group_id, topic) == []
-    assert states(export(broker, topic, again.group_id)) == states(group)
+    *left, _accepted = states(export(broker, topic, again.group_id))
+    assert left == states(group)
     due = due_after_ms(broker, topic, again.group_id)
     assert list(due) == [1, 4, 6]
-    assert all(HOUR_MS - 300_000 < one <= HOUR_MS + 1_000 for one in due.values())
+    assert all(0 < one <= HOUR_MS + 1_000 for one in due.values())
 
 
 def test_records_that_have_become_due_are_delivered_by_the_target(broker: LocalBroker) -> None:

@@ -219,7 +219,7 @@ def test_a_time_range_is_exact(written: WrittenDirectory) -> None:
     assert [row["offset"] for row in rows_of([ranged])] == [5, 6, 20, 21]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(data=st.data())
 def test_a_flipped_bit_is_an_error_or_changes_only_offsets(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -152,7 +152,7 @@ def test_a_log_without_batches_ends_where_its_segment_begins(written: WrittenDir
     assert slice_partition(written.folder(), LogBounds(), WHOLE) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(
     counts=st.lists(st.integers(1, 30), min_size=1, max_size=30),
     segment_batches=st.integers(1, 12),

@@ -21,7 +21,7 @@ from barnabas.pipeline.log_source.directories import find_partitions
 from barnabas.pipeline.log_source.slicing import LogBounds, slice_partition
 from barnabas.protocol.control_record import decode_control_record
 from tests.clients.cluster import Cluster, numbered, unique
-from tests.clients.polling import eventually
+from tests.clients.polling import SECONDS_MAX, eventually
 from tests.pipeline.log_source.written_directory import WrittenDirectory, batch_of
 
 TRANSACTION_MS_MAX = 900_000
@@ -119,7 +119,7 @@ def mixed_topic(cluster: Cluster) -> str:
                 headers=[("name", b"%d" % number), ("none", None)] if number % 4 == 0 else None,
             )
         producer.produce(topic, None, key=b"tombstone", partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(SECONDS_MAX) == 0
     return topic
 
 
@@ -168,7 +168,7 @@ def test_share_state_in_the_log_is_no_records(
         return len(taken) >= len(offsets)
 
     eventually(all_taken, awaited="the share consumer has all records")
-    consumer.commit_sync(10)
+    consumer.commit_sync(SECONDS_MAX)
     consumer.close()
     cluster.produce(topic, numbered(10))
     rows = collected(read(spark, data_directory(broker), topics=topic))
@@ -207,7 +207,7 @@ def transactional_topic(broker: LocalBroker, cluster: Cluster) -> Iterator[str]:
             for name, producer in (("one", one), ("other", other)):
                 producer.produce(topic, f"{name}-{round_number}-{number}".encode() + bytes(3000))
         for producer in (one, other):
-            assert producer.flush(30) == 0
+            assert producer.flush(SECONDS_MAX) == 0
         if round_number % 2:
             one.abort_transaction(30)
         else:
@@ -219,7 +219,7 @@ def transactional_topic(broker: LocalBroker, cluster: Cluster) -> Iterator[str]:
     cluster.produce(topic, numbered(20, "plain"))
     one.begin_transaction()
     one.produce(topic, b"open")
-    assert one.flush(30) == 0
+    assert one.flush(SECONDS_MAX) == 0
     cluster.produce(topic, numbered(20, "behind"))
     yield topic
     one.abort_transaction(30)

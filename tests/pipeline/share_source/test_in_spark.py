@@ -15,11 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.share_source import acknowledge_by_column, process_records
 from tests.clients.cluster import Cluster, numbered
-from tests.clients.polling import eventually
-
-END_SECONDS = 100
-
-pytestmark = pytest.mark.timeout(400)
+from tests.clients.polling import SECONDS_MAX, eventually
 
 
 def run(
@@ -35,7 +31,7 @@ def run(
     writing = reading.load().writeStream.foreachBatch(function)
     query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(END_SECONDS), "the query doesn't end"
+        assert query.awaitTermination(round(SECONDS_MAX)), "the query doesn't end"
     finally:
         query.stop()
     return query
@@ -44,7 +40,7 @@ def run(
 def is_deleted(cluster: Cluster, group: str) -> bool:
     """Delete the group, if it has no members, or find that an attempt before has done so."""
     (deleted,) = cluster.admin.delete_consumer_groups([group]).values()
-    error = deleted.exception(20)
+    error = deleted.exception()
     return error is None or error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
 
 
@@ -74,9 +70,7 @@ def test_the_progress_counts_acquired_records_and_their_outcomes(
     assert set(metrics) >= {"renewed", "released", "rejected", "lag"}
     assert source["endOffset"]["metrics"]["emitted"] == 100
     # The group has no members: the reader has left, long before its session could time out.
-    eventually(
-        lambda: is_deleted(cluster, options["group"]), awaited="the group is left", deadline_seconds=20
-    )
+    eventually(lambda: is_deleted(cluster, options["group"]), awaited="the group is left")
 
 
 def test_records_are_accepted_released_and_rejected_by_a_column(

@@ -35,7 +35,7 @@ def delete_before(cluster: Cluster, topic: str, offset: int) -> None:
     """As retention does: the log begins at `offset`."""
     deleted = cluster.admin.delete_records([TopicPartition(topic, 0, offset)])
     for one in deleted.values():
-        one.result(20)
+        one.result()
 
 
 def lost(directory: Path) -> list[dict[str, object]]:
@@ -68,7 +68,7 @@ def test_a_topic_that_was_created_again_is_another_topic(cluster: Cluster, tmp_p
     topic = cluster.topic()
     reading = acquired(cluster, topic, failOnDataLoss=False, sideTable=tmp_path / "lost")
     for deleted in cluster.admin.delete_topics([topic]).values():
-        deleted.result(20)
+        deleted.result()
     eventually(lambda: recreate(cluster, topic), awaited="the topic is made anew")
     cluster.produce(topic, ["anew"])
     with reading.running():

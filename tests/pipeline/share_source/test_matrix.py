@@ -31,7 +31,7 @@ from tests.pipeline.share_source.matrix import (
     start,
 )
 
-pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.matrix
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_three_queries_in_one_group_write_each_record_once(
         def written() -> Counter[str]:
             return sum((one.values for one in sinks), Counter[str]())
 
-        eventually(lambda: written().total() >= expected.total(), awaited="all is read", deadline_seconds=90)
+        eventually(lambda: written().total() >= expected.total(), awaited="all is read")
         assert written() == expected
     finally:
         for query in queries:
@@ -170,9 +170,7 @@ def test_a_driver_that_is_killed_while_another_query_gets_its_records(
         spark, options | {"stateDir": state_dir}, tmp_path / "checkpoint", sink, available_now=False
     )
     try:
-        eventually(
-            lambda: sink.values.total() >= RECORDS, awaited="the other query has all", deadline_seconds=90
-        )
+        eventually(lambda: sink.values.total() >= RECORDS, awaited="the other query has all")
         assert stop_in_order(query, state_dir=state_dir)
     finally:
         query.stop()

@@ -17,7 +17,7 @@ def setting(cluster: Cluster, group: str, name: str) -> str:
     """The group's setting."""
     resource = confluent_admin.ConfigResource(confluent_admin.ResourceType.GROUP, group)
     (described,) = cluster.admin.describe_configs([resource]).values()
-    value: str = described.result(20)[name].value
+    value: str = described.result()[name].value
     return value
 
 

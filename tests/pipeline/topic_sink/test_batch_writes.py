@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.pipeline.topic_sink.deduplication import deduplicated
 from tests.clients.cluster import Cluster
+from tests.clients.polling import SECONDS_MAX
 
 
 def write(rows: DataFrame, cluster: Cluster, **options: object) -> None:
@@ -67,7 +68,7 @@ def test_records_with_keys_go_where_other_producers_send_them(spark: SparkSessio
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"})
     for key in keys:
         producer.produce(topic, b"other", key)
-    assert producer.flush(30) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     write(
         frame(spark, [(key, "ours") for key in keys], "key string, value string"),
         cluster,
@@ -115,7 +116,7 @@ def test_a_marked_record_that_was_written_twice_counts_once(spark: SparkSession,
             (header.key, bytes(header.value)) for header in one.headers
         ]
         producer.produce(topic, bytes(one.value), headers=headers)
-    assert producer.flush(20) == 0
+    assert producer.flush(SECONDS_MAX) == 0
     found = read(spark, cluster, topic)
     assert found.count() == 40
     assert sorted(int(one.value) for one in deduplicated(found).collect()) == list(range(20))

@@ -41,7 +41,7 @@ def rows(spark: SparkSession, directory: Path) -> list[str]:
 def settle(futures: dict[str, Any]) -> None:
     """Waits for the results of the admin client."""
     for future in futures.values():
-        future.result(20)
+        future.result()
 
 
 def made_anew(cluster: Cluster, topic: str) -> bool:

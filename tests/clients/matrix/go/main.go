@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const deadline = 60 * time.Second
+const deadline = 10 * time.Minute
 
 type facts map[string]any
 

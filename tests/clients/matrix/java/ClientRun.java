@@ -28,7 +28,7 @@ import java.util.function.BooleanSupplier;
 
 /** The parts of the client matrix with Kafka's Java client: see programs.py. Arguments: address, prefix, parts. */
 public final class ClientRun {
-    static final int DEADLINE_SECONDS = 60;
+    static final int DEADLINE_SECONDS = 600;
 
     private final String address;
     private final String prefix;

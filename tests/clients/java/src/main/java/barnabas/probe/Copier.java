@@ -88,7 +88,7 @@ public final class Copier {
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", "false");
         config.put("isolation.level", "read_committed");
-        config.put("session.timeout.ms", "1500");
+        config.put("session.timeout.ms", "6000");
         config.put("heartbeat.interval.ms", "300");
         config.put("max.poll.records", String.valueOf(RECORDS_PER_POLL));
         return new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer());

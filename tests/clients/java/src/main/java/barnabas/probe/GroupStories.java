@@ -24,11 +24,11 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  */
 public final class GroupStories {
     private static final Duration POLL = Duration.ofMillis(50);
-    private static final long PATIENCE_MS = 40_000;
+    private static final long PATIENCE_MS = 600_000;
     private static final Map<String, Object> CLASSIC = Map.of(
         "group.protocol", "classic",
         "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
-        "session.timeout.ms", "10000",
+        "session.timeout.ms", "45000",
         "heartbeat.interval.ms", "300");
 
     private final String bootstrap;
@@ -122,7 +122,7 @@ public final class GroupStories {
 
     private void leave(KafkaConsumer<String, String> consumer, CloseOptions.GroupMembershipOperation operation) {
         open.remove(consumer);
-        consumer.close(CloseOptions.timeout(Duration.ofSeconds(5)).withGroupMembershipOperation(operation));
+        consumer.close(CloseOptions.timeout(Duration.ofMillis(PATIENCE_MS)).withGroupMembershipOperation(operation));
     }
 
     @SafeVarargs
