@@ -32,7 +32,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark clients check pyright lint docs explore sim properties diff fuzz matrix wheel dist console console-tests images compose bench bench-spark clean
+.PHONY: help setup run test test-spark clients check pyright lint docs generate explore sim properties diff fuzz matrix wheel dist console console-tests images compose bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -55,6 +55,7 @@ help:
 	@echo 'make diff    compare every field of every response with Apache Kafka (KAFKA=4.3.1 selects that release), in RUNS=... histories of each kind from SEED=... on'
 	@echo 'make check   check formatting, lint, types, layers, documentation and Dockerfiles: make lint, make pyright and make docs together'
 	@echo 'make docs    build the documentation as a site in .cache/site, with strict links'
+	@echo 'make generate  write the pages and tables of the documentation that are made from the code'
 	@echo 'make wheel   build the files of a release in dist: the wheels and the source distribution'
 	@echo 'make dist    the same, and build them a second time to compare, and install them in every way'
 	@echo 'make fuzz    feed random bytes to the file readers on all cores, SECONDS=... for each target'
@@ -135,6 +136,9 @@ lint:
 
 docs: setup .venv/installed-tests
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs .cache/site
+
+generate: setup .venv/installed-tests
+	$(BIN)/python -m tests.reference
 
 wheel: setup .venv/installed-release
 	$(BIN)/python -m release

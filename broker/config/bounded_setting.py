@@ -20,6 +20,7 @@ class BoundedSetting(NamedTuple):
         group_check: refuses impossible values of one group.
         dynamic: whether the broker's value may change while it runs; a group's value always may.
         ours: True for a setting that only Barnabas has.
+        guide: the page of docs that tells more about the group's setting.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class BoundedSetting(NamedTuple):
     group_check: Check
     dynamic: bool = False
     ours: bool = False
+    guide: str = ""
 
     @property
     def broker_name(self) -> str:
@@ -73,6 +75,7 @@ class BoundedSetting(NamedTuple):
             dynamic=True,
             broker_synonyms=((self.broker_name, 1),),
             ours=self.ours,
+            guide=self.guide,
         )
 
     def _of_broker(

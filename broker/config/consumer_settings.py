@@ -109,7 +109,9 @@ CONSUMER_GROUP_SETTINGS = (
         "individual.commit.order",
         _STRING,
         "none",
-        "'partition': a transactional commit of ranges is answered when it reaches the stable offset.",
+        "'partition': a transactional commit of ranges is answered when it reaches the stable offset of each "
+        "of its partitions.",
         one_of("none", "partition"),
+        guide="decisions/0023-partitions-shared-by-hashes-of-keys.md",
     ),
 )

@@ -28,6 +28,7 @@ ENABLE = "errors.deadletterqueue.group.enable"
 HOLD, ARCHIVE = "hold", "archive"
 
 _BOOLEAN, _STRING = SettingType.BOOLEAN, SettingType.STRING
+_GUIDE = "dead-letters.md"
 
 
 @allows("a name of a topic that does not begin with `__`, or empty")
@@ -79,6 +80,7 @@ DEAD_LETTER_GROUP_SETTINGS = (
         _topic_name,
         scope=Scope.GROUP,
         dynamic=True,
+        guide=_GUIDE,
     ),
     Setting(
         COPIES_RECORDS,
@@ -87,12 +89,14 @@ DEAD_LETTER_GROUP_SETTINGS = (
         "Whether dead letters have the key and value of the record.",
         scope=Scope.GROUP,
         dynamic=True,
+        guide=_GUIDE,
     ),
     own_group_setting(
         COPIES_HEADERS,
         _BOOLEAN,
         False,
         "Whether dead letters that copy the record have its headers, too.",
+        guide=_GUIDE,
     ),
     own_group_setting(
         ON_FAILURE,
@@ -101,5 +105,6 @@ DEAD_LETTER_GROUP_SETTINGS = (
         "A record whose dead letter cannot be written waits for it ('hold'), or is archived without it "
         "('archive').",
         one_of(HOLD, ARCHIVE),
+        guide=_GUIDE,
     ),
 )

@@ -3,6 +3,8 @@
 from barnabas.broker.config.setting import SettingType, Value, allows, between, invalid, own_group_setting
 from barnabas.share.partition.limits import NO_PRIORITIES
 
+_GUIDE = "priority.md"
+
 HEADER_NAME = "share.priority.header"
 WINDOW_RECORDS = "share.priority.window.records"
 OVERTAKEN_MAX = "share.priority.overtaken.max"
@@ -27,8 +29,9 @@ PRIORITY_GROUP_SETTINGS = (
         SettingType.STRING,
         NO_PRIORITIES.header_name,
         "The name of the header with a record's priority, one digit: 9 is delivered first, and 0, or a "
-        "record without the header, last. Empty: no priorities.",
+        "record without the header, last. Empty: no priorities. A change waits until all locks have ended.",
         _header_name,
+        guide=_GUIDE,
     ),
     own_group_setting(
         WINDOW_RECORDS,
@@ -37,6 +40,7 @@ PRIORITY_GROUP_SETTINGS = (
         "With share.priority.header: the number of deliverable records among which the most urgent ones are "
         "chosen.",
         between(1, WINDOW_RECORDS_MAX),
+        guide=_GUIDE,
     ),
     own_group_setting(
         OVERTAKEN_MAX,
@@ -44,5 +48,6 @@ PRIORITY_GROUP_SETTINGS = (
         NO_PRIORITIES.overtaken_max,
         "With share.priority.header: a record that this number of deliveries has overtaken comes first.",
         between(1, OVERTAKEN_MAX_MAX),
+        guide=_GUIDE,
     ),
 )

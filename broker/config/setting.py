@@ -54,6 +54,9 @@ class Setting:
 
     Fields:
         default: the value when none is given; None is "not set".
+        doc: the effect, in full sentences. DescribeConfigs returns it, and the tables of the documentation
+            have it (`tests/reference`), so it is the only description of the setting. Values are in single
+            quotes.
         check: refuses impossible values of the right type.
         dynamic: whether IncrementalAlterConfigs may change it while the broker runs.
         broker_synonyms: for a topic or group setting, the broker settings that are its default, the
@@ -61,6 +64,7 @@ class Setting:
             hours into milliseconds).
         aliases: other names for items of a list, each with the item that it stands for.
         ours: True for a setting that only Barnabas has.
+        guide: the page of docs that tells more, such as `delays.md`; empty for none.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Setting:
     broker_synonyms: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     ours: bool = False
+    guide: str = ""
 
     @property
     def allowed(self) -> str:
@@ -92,10 +97,10 @@ class Setting:
 
 
 def own_group_setting(
-    name: str, type_: SettingType, default: Value, doc: str, check: Check | None = None
+    name: str, type_: SettingType, default: Value, doc: str, check: Check | None = None, *, guide: str = ""
 ) -> Setting:
     """A setting that Apache Kafka does not know, and that any group can set at any time."""
-    return Setting(name, type_, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True)
+    return Setting(name, type_, default, doc, check, scope=Scope.GROUP, dynamic=True, ours=True, guide=guide)
 
 
 def render(value: Value) -> str | None:

@@ -44,6 +44,7 @@ SHARE_ASSIGNORS = (simple.NAME, load.NAME)
 
 _BOOLEAN, _STRING, _LIST = SettingType.BOOLEAN, SettingType.STRING, SettingType.LIST
 _INT, _LONG, _DOUBLE = SettingType.INT, SettingType.LONG, SettingType.DOUBLE
+_ORDERING, _RETRIES, _DELAYS = "ordering.md", "retries.md", "delays.md"
 
 SHARE_BOUNDED_SETTINGS = (
     *timing_settings("share"),
@@ -53,7 +54,7 @@ SHARE_BOUNDED_SETTINGS = (
         default=5,
         least=2,
         greatest=10,
-        doc="The most deliveries of a record before it is archived.",
+        doc="The most deliveries of a record. After that it is archived, and the log has a warning.",
         check=between(2, 10),
         least_check=between(2, 5),
         greatest_check=between(5, 25),
@@ -65,11 +66,13 @@ SHARE_BOUNDED_SETTINGS = (
         default=30_000,
         least=15_000,
         greatest=60_000,
-        doc="How long a delivered record stays locked to its member.",
+        doc="How long a delivered record stays locked to its member, unless the member renews the lock. A "
+        "member can ask for another duration.",
         check=between(LOCK_DURATION_MIN_MS, 3_600_000),
         least_check=between(LOCK_DURATION_MIN_MS, 30_000),
         greatest_check=between(30_000, 3_600_000),
         group_check=at_least(LOCK_DURATION_MIN_MS),
+        guide="asyncio-client.md#options",
     ),
     BoundedSetting(
         "share",
@@ -77,7 +80,7 @@ SHARE_BOUNDED_SETTINGS = (
         default=2000,
         least=100,
         greatest=4000,
-        doc="The most records from the share-partition's start offset to the last delivered record.",
+        doc="The most records of a partition from the group's start offset to its last delivered record.",
         check=between(100, RECORD_LOCKS_MAX),
         least_check=between(100, 2000),
         greatest_check=between(2000, RECORD_LOCKS_MAX),
@@ -199,8 +202,9 @@ SHARE_GROUP_SETTINGS = (
         "share.auto.offset.reset",
         _STRING,
         "latest",
-        "The group's first position on a partition: 'latest', 'earliest', or 'by_duration:PnDTnHnMn.nS' for "
-        "the records of this last time.",
+        "The start of the group on a partition that it has not read: 'latest', 'earliest', or "
+        "'by_duration:PnDTnHnMn.nS' for the records of this last time, such as 'by_duration:PT1H'. Both "
+        "'latest' and 'earliest' mean offset 0 while the partition has never held a record.",
         _auto_offset_reset_check,
         scope=Scope.GROUP,
         dynamic=True,
@@ -216,12 +220,14 @@ SHARE_GROUP_SETTINGS = (
         dynamic=True,
         broker_synonyms=(("group.share.assignors", 1),),
         ours=True,
+        guide="running.md#share-groups-with-uneven-partitions",
     ),
     Setting(
         "share.isolation.level",
         _STRING,
         "read_uncommitted",
-        "Whether records of aborted or open transactions are delivered.",
+        "Whether records of aborted or open transactions are delivered ('read_uncommitted'), or kept from "
+        "the members ('read_committed').",
         one_of("read_committed", "read_uncommitted"),
         scope=Scope.GROUP,
         dynamic=True,
@@ -238,14 +244,18 @@ SHARE_GROUP_SETTINGS = (
         "share.record.limit.force",
         _BOOLEAN,
         False,
-        "Whether a fetch never acquires more records than it asks for, also if the client cannot say so.",
+        "Whether a fetch never acquires more records than it asks for, as with KIP-1206, also if its client "
+        "cannot ask for that. It needs more requests for the same records.",
+        guide="from-other-queues.md#make-a-queue",
     ),
     own_group_setting(
         "share.order",
         _STRING,
         "none",
-        "'key': records of one key are delivered in the order of their offsets, and not two at a time.",
+        "'key': records of one key are delivered in the order of their offsets, and not two at a time. A "
+        "change waits until all locks have ended.",
         one_of("none", "key"),
+        guide=_ORDERING,
     ),
     own_group_setting(
         "share.order.key.in.flight.max",
@@ -253,13 +263,16 @@ SHARE_GROUP_SETTINGS = (
         1,
         "With share.order=key: the most records of one key that are delivered together, to one member.",
         between(1, KEY_RUN_MAX),
+        guide=_ORDERING,
     ),
     own_group_setting(
         "share.retry.backoff.ms",
         _LONG,
         0,
-        "The delay before a record is delivered again, after its first delivery has failed. 0: no delay.",
+        "The delay before a record is delivered again, after its first delivery has failed. It grows with "
+        "each delivery. 0: no delay.",
         between(0, DELAY_MS_MAX),
+        guide=_RETRIES,
     ),
     own_group_setting(
         "share.retry.backoff.max.ms",
@@ -267,6 +280,7 @@ SHARE_GROUP_SETTINGS = (
         60_000,
         "The longest delay of a record, whether by share.retry.backoff.ms or at the request of a consumer.",
         between(0, DELAY_MS_MAX),
+        guide=_RETRIES,
     ),
     own_group_setting(
         "share.retry.backoff.multiplier",
@@ -274,20 +288,25 @@ SHARE_GROUP_SETTINGS = (
         2.0,
         "The factor by which the delay grows with each delivery.",
         between(1, _RETRY_MULTIPLIER_MAX),
+        guide=_RETRIES,
     ),
     own_group_setting(
         "share.retry.backoff.jitter",
         _DOUBLE,
         0.2,
-        "Each delay is shortened by a random part of it, at most this part.",
+        "Each delay is shortened by a random part of it, at most this part, so that records which failed "
+        "together do not all come back together.",
         between(0, 1),
+        guide=_RETRIES,
     ),
     own_group_setting(
         "share.delivery.delay.ms",
         _LONG,
         0,
-        "The age from which on new records are delivered. Reading stops at the first younger one. 0: none.",
+        "The age from which on new records are delivered. Reading stops at the first younger one. 0: no "
+        "delay.",
         between(0, WAIT_MS_MAX),
+        guide=_DELAYS,
     ),
     own_group_setting(
         "share.delay.header",
@@ -295,6 +314,7 @@ SHARE_GROUP_SETTINGS = (
         "",
         "The name of the record header with a delay of its own for the record, in milliseconds as digits. "
         "Empty: no header is read.",
+        guide=_DELAYS,
     ),
     own_group_setting(
         "share.delayed.records.max",
@@ -303,6 +323,7 @@ SHARE_GROUP_SETTINGS = (
         "The most records of a partition that wait because of share.delay.header. Reading stops at a further "
         "one.",
         between(1, DELAYED_RECORDS_MAX),
+        guide=_DELAYS,
     ),
     own_group_setting(
         "share.record.ttl.ms",
@@ -310,5 +331,6 @@ SHARE_GROUP_SETTINGS = (
         0,
         "The age from which on a record is archived, unless a member holds it. 0: records do not expire.",
         at_least(0),
+        guide=_DELAYS,
     ),
 )

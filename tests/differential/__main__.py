@@ -1,7 +1,7 @@
 """Plays the same histories on Apache Kafka and on Barnabas, and compares every field of the answers.
 
 python -m tests.differential [--seed N] [--runs N] [--area NAME ...] [--kafka-version VERSION]
-    [--kafka HOST:PORT] [--record] [--docs]
+    [--kafka HOST:PORT] [--record]
 
 Apache Kafka 4.4.0 is the reference. With 4.3.1 the requests are of the versions that it has, and the rules
 for the differences between the two (`OLDER_KAFKA`) apply as well.
@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from tests.clients.java_build import REFERENCE_VERSION
 from tests.differential.brokers import STORES, Peers, running
 from tests.differential.compare import Comparison, Difference
-from tests.differential.documentation import PAGE, rendered
 from tests.differential.playing import AREAS, observe, unique_suffix
 from tests.differential.recording import RECORDED_SEEDS, record
 from tests.differential.stage import Observation
@@ -37,9 +36,6 @@ _SHOWN_CHARACTERS = 300
 
 def main() -> int:
     options = _parse()
-    if options.docs:
-        PAGE.write_text(rendered(), encoding="utf-8")
-        return 0
     with running(options.kafka, options.kafka_version) as peers:
         seeds = RECORDED_SEEDS if options.record else range(options.seed, options.seed + options.runs)
         return asyncio.run(_run(peers, options, seeds))
@@ -113,7 +109,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--kafka-version", choices=KAFKA_RELEASES, default=REFERENCE_VERSION)
     parser.add_argument("--kafka", metavar="HOST:PORT", help="a running one, instead of a fresh one")
     parser.add_argument("--record", action="store_true", help="keep Kafka's answers for the tests")
-    parser.add_argument("--docs", action="store_true", help="write docs/differences.md")
     return parser.parse_args()
 
 

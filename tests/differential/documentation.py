@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 from tests.differential.older_kafka import OLDER_KAFKA
@@ -11,15 +10,13 @@ from tests.differential.orders import ORDERS
 from tests.differential.rule import Rule
 from tests.differential.rules import RULES
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "differences.md"
-
 _HEAD: Final = """\
 # Allowed differences from Apache Kafka's answers
 
 `make diff` plays the same histories on Apache Kafka 4.4.0 and on Barnabas, with both stores for share
 state, and compares every field of every answer. With `share.state.store=log` the comparison renumbers offsets
 by data records, because share state takes up offsets between them. Only the differences in this list are
-allowed: the page is made from the rules of the comparison (`python -m tests.differential --docs`).
+allowed: the page is made from the rules of the comparison (`python -m tests.reference`).
 [Decision 5](decisions/0005-where-kafka-is-not-copied.md) explains why a few of Kafka's behaviours are not
 copied.
 """

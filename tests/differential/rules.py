@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Final
 
+from barnabas.broker.config import tables
 from tests.differential.older_kafka import OLDER_KAFKA
 from tests.differential.orders import ORDERS
 from tests.differential.plain import Plain, is_mapping
@@ -61,6 +62,8 @@ _NOT_SERVED: Final = (17, 34, 36, 38, 39, 40, 41, 64, 80, 81, 83, 84, 85, 86, 87
 
 _OWN: Final = (10_000, 10_001, 10_002)
 """DescribeShareRecords, AlterShareRecords and DescribeShareRecordHistory."""
+
+_OWN_GROUP_SETTINGS: Final = tuple(name for name, setting in tables.GROUP.items() if setting.ours)
 
 _DECISION_5: Final = "[decision 5](decisions/0005-where-kafka-is-not-copied.md)"
 
@@ -141,59 +144,17 @@ RULES: Final = (
         "[acknowledgements in transactions](decisions/0030-acknowledgements-in-transactions.md)",
     ),
     Rule(
-        "settings of delays before retries",
-        ("describe_configs: *configs{share.retry*}",),
+        "settings of groups that Apache Kafka does not have",
+        tuple(f"describe_configs: *configs{{{name}}}" for name in _OWN_GROUP_SETTINGS),
         "missing",
         "returned with a group's settings",
-        "[retries](decisions/0028-delays-before-retries.md)",
+        "[settings of groups](settings.md#group-settings)",
     ),
     Rule(
-        "settings of delay and expiry",
-        (
-            "describe_configs: *configs{share.delivery.delay.ms}",
-            "describe_configs: *configs{share.delay*}",
-            "describe_configs: *configs{share.record.ttl.ms}",
-        ),
-        "missing",
-        "returned with a group's settings",
-        "[delay and expiry](decisions/0031-delay-and-expiry-of-records.md)",
-    ),
-    Rule(
-        "settings of individual commits",
-        ("describe_configs: *configs{individual.commit*}",),
-        "missing",
-        "returned with a group's settings",
-        "[ranges of offsets](decisions/0022-ranges-beside-the-committed-offset.md)",
-    ),
-    Rule(
-        "settings of the order of keys",
-        ("describe_configs: *configs{share.order*}",),
-        "missing",
-        "returned with a group's settings",
-        "[order per key](decisions/0021-order-per-key-in-share-groups.md)",
-    ),
-    Rule(
-        "settings of priorities of records",
-        ("describe_configs: *configs{share.priority.*}",),
-        "missing",
-        "returned with a group's settings",
-        "[priorities of records](decisions/0032-priorities-of-records.md)",
-    ),
-    Rule(
-        "the setting of the assignor of share groups",
-        ("describe_configs: *configs{share.assignor.name}",),
-        "missing",
-        "returned with a group's settings",
-        "[share groups assigned by load](decisions/0025-share-groups-assigned-by-load.md)",
-    ),
-    Rule(
-        "settings of dead letters",
-        (
-            "describe_configs: *configs{share.dead.letter.*}",
-            "describe_configs: *configs{errors.deadletterqueue.auto.create.topics.enable}.*",
-        ),
-        "missing; missing topics are not created",
-        "returned with a group's settings; missing topics are created",
+        "the creation of topics for dead letters",
+        ("describe_configs: *configs{errors.deadletterqueue.auto.create.topics.enable}.*",),
+        "missing topics are not created",
+        "missing topics are created",
         "[dead letters](decisions/0024-dead-letters.md)",
     ),
     Rule(
@@ -315,13 +276,6 @@ RULES: Final = (
         "the same range in pieces, with `share.state.store=log`",
         "no range contains the offset of a control record",
         is_merged,
-    ),
-    Rule(
-        "the forced record limit",
-        ("describe_configs: *configs{share.record.limit.force}",),
-        "missing",
-        "returned with a group's settings",
-        "Barnabas can limit the records of clients that cannot ask for it ([settings](settings.md))",
     ),
     Rule(
         "throttled records",

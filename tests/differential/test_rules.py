@@ -1,6 +1,4 @@
-"""The rules of the comparison, the comparison of two answers, and the page that is generated from the
-rules.
-"""
+"""The rules of the comparison, and the comparison of two answers."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.differential.compare import MISSING, Comparison
-from tests.differential.documentation import PAGE, rendered
 from tests.differential.renumbering import Numbering, renumbered
 from tests.differential.rules import RULES, allowing, is_ordered
 from tests.differential.stage import BROKEN_OFF, Observation
@@ -19,10 +16,6 @@ def compared(kafka: Any, ours: Any, api: str = "heartbeat") -> Comparison:
     comparison = Comparison()
     comparison.add([Observation(api, 4, "", kafka)], [Observation(api, 4, "", ours)])
     return comparison
-
-
-def test_the_page_agrees_with_the_rules() -> None:
-    assert PAGE.read_text(encoding="utf-8") == rendered(), "python -m tests.differential --docs"
 
 
 def test_each_rule_has_a_name_of_its_own() -> None:

@@ -1,7 +1,8 @@
-"""Writes the pages of docs/reference."""
+"""Writes the generated pages, and the generated blocks of the others."""
 
-from tests.reference.pages import FOLDER, PAGES
+from tests.reference.pages import rendered_pages
 
-for name, rendered in PAGES.items():
-    (FOLDER / name).write_text(rendered(), encoding="utf-8")
-    print(FOLDER / name)
+for path, text in rendered_pages().items():
+    if path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+        print(path)

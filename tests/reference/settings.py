@@ -1,9 +1,12 @@
-"""Makes docs/reference/settings.md from the tables of settings."""
+"""Makes docs/reference/settings.md and the tables of group settings in other pages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from os.path import relpath
+from pathlib import PurePosixPath
 from typing import Final
 
 from barnabas.broker.config import tables
@@ -27,8 +30,13 @@ explains how to set them, and the settings that belong together.
   capitals, with `_` for each dot. `{ENVIRONMENT_PREFIX}LOG_RETENTION_MS` sets `log.retention.ms`.
 """
 
+_PAGE: Final = "reference/settings.md"
+
 _NAME: Final = re.compile(r"(?<![\w`.])(?:[a-z]+\.)+[a-z]+(?:=[a-z]+)?(?![\w`])")
 """A name of a setting in a description."""
+
+_QUOTED: Final = re.compile(r"(?<!\w)'([^' ]+)'(?!\w)")
+"""A value in a description."""
 
 
 def rendered() -> str:
@@ -56,9 +64,30 @@ def rendered() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rendered_group_settings(page: str, patterns: Sequence[str]) -> str:
+    """A table for a page of docs: the group settings that match the first pattern, then those of the next."""
+    chosen = {
+        name: setting
+        for pattern in patterns
+        for name, setting in tables.GROUP.items()
+        if fnmatchcase(name, pattern)
+    }
+    assert chosen, f"{page}: no setting matches {patterns}"
+    rows = (
+        (code(name), _value(setting), _values(setting, _scoped_bounds(setting)), _meaning(setting, page))
+        for name, setting in chosen.items()
+    )
+    return "\n".join(table(("setting", "default", "values", "effect"), rows)) + "\n"
+
+
 def _broker_table() -> Iterator[str]:
     rows = (
-        (code(one.name), _default(one), _values(one, one.allowed), _meaning(one, is_dynamic=one.dynamic))
+        (
+            code(one.name),
+            _default(one),
+            _values(one, one.allowed),
+            _meaning(one, _PAGE, is_dynamic=one.dynamic),
+        )
         for one in sorted(tables.BROKER.values(), key=lambda one: one.name)
     )
     return table(("setting", "default", "values", "meaning"), rows)
@@ -66,7 +95,7 @@ def _broker_table() -> Iterator[str]:
 
 def _scoped_table(settings: Iterable[Setting]) -> Iterator[str]:
     rows = (
-        (code(one.name), _scoped_default(one), _values(one, _scoped_allowed(one)), _meaning(one))
+        (code(one.name), _scoped_default(one), _values(one, _scoped_allowed(one)), _meaning(one, _PAGE))
         for one in sorted(settings, key=lambda one: one.name)
     )
     return table(("setting", "default", "values", "meaning"), rows)
@@ -85,15 +114,20 @@ def _default(setting: Setting) -> str:
 
 def _scoped_default(setting: Setting) -> str:
     """The broker's settings, the strongest first, and the value that they have by default."""
+    names = [code(name) for name, _ in setting.broker_synonyms]
+    return f"{_value(setting)} from {', '.join(names)}" if names else _value(setting)
+
+
+def _value(setting: Setting) -> str:
+    """The default, if the broker has its own defaults."""
     if not setting.broker_synonyms:
         return _default(setting)
-    names = [name for name, _ in setting.broker_synonyms]
     values = (
         render(value * factor if factor != 1 and isinstance(value, int) else value)
         for name, factor in setting.broker_synonyms
         if (value := tables.BROKER[name].default) is not None
     )
-    return f"{next((code(value) for value in values if value), 'not set')} from {', '.join(map(code, names))}"
+    return next((code(value) for value in values if value), "not set")
 
 
 def _scoped_allowed(setting: Setting) -> str:
@@ -105,8 +139,20 @@ def _scoped_allowed(setting: Setting) -> str:
     )
 
 
-def _meaning(setting: Setting, *, is_dynamic: bool = False) -> str:
-    text = _NAME.sub(lambda found: code(found[0]) if _is_setting(found[0]) else found[0], setting.doc)
+def _scoped_bounds(setting: Setting) -> str:
+    """The bounds by default, without their names."""
+    bounded = tables.BOUNDED.get(setting.name)
+    return setting.allowed if bounded is None else f"{bounded.least} to {bounded.greatest}"
+
+
+def _meaning(setting: Setting, page: str, *, is_dynamic: bool = False) -> str:
+    """The effect, with a link to the setting's guide unless `page`, relative to docs, is that guide."""
+    text = _QUOTED.sub(lambda found: code(found[1]), setting.doc)
+    text = _NAME.sub(lambda found: code(found[0]) if _is_setting(found[0]) else found[0], text)
+    guide, _, _ = setting.guide.partition("#")
+    if guide not in ("", page):
+        name = PurePosixPath(guide).stem.lstrip("0123456789-").replace("-", " ")
+        text += f" See [{name}]({relpath(setting.guide, PurePosixPath(page).parent)})."
     marks = (("Dynamic.", is_dynamic), ("**Barnabas only.**", setting.ours))
     return " ".join([text, *(mark for mark, is_given in marks if is_given)])
 

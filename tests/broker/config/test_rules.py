@@ -168,15 +168,6 @@ def test_a_topics_compaction_lags_must_fit_each_other() -> None:
             ),
         ),
         ("share.renew.acknowledge.enable", "TRUE", None),
-        ("share.record.limit.force", "true", None),
-        (
-            "share.record.limit.force",
-            "yes",
-            (
-                "Invalid value yes for configuration share.record.limit.force: "
-                "Expected value to be either true or false"
-            ),
-        ),
         (
             "share.record.lock.duration.ms",
             "999",

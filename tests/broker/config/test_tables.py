@@ -1,15 +1,11 @@
 """The tables of settings are consistent, and each default passes its own check."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.kafka_names import REMOVED_SETTINGS, RENAMED_SETTINGS, UNUSED_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, render
 
-SETTINGS_PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
 ALL = [*tables.BROKER.values(), *tables.TOPIC.values(), *tables.GROUP.values()]
 
 
@@ -59,22 +55,3 @@ def test_each_name_has_its_own_environment_variable() -> None:
 
 def test_kafkas_topic_settings_are_all_there() -> None:
     assert len(tables.TOPIC) == 37
-
-
-def test_the_page_of_settings_has_each_group_setting_with_its_default_and_bounds() -> None:
-    row = r"^\| `((?:share|consumer|individual|errors)\.\S+)` \| (\S*) ?\| ?(.*?) ?\| "
-    rows = re.findall(row, SETTINGS_PAGE.read_text(), re.MULTILINE)
-    assert {name: (default, bounds) for name, default, bounds in rows} == {
-        name: _default_and_bounds(name) for name in tables.GROUP
-    }
-
-
-def _default_and_bounds(name: str) -> tuple[str | None, str]:
-    bounded = tables.BOUNDED.get(name)
-    if bounded is None:
-        # The default of `share.assignor.name` is a broker setting without bounds.
-        setting = (
-            tables.BROKER["group.share.assignors"] if name == "share.assignor.name" else tables.GROUP[name]
-        )
-        return render(setting.default), ""
-    return str(bounded.default), f"{bounded.least} to {bounded.greatest}"

@@ -7,6 +7,8 @@ import pytest
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 
+from barnabas.broker.config import tables
+from barnabas.broker.config.setting import render
 from barnabas.broker.handlers import describe_configs
 from barnabas.broker.handlers.describe_configs import handle_describe_configs
 from barnabas.coordinator.metadata.config_decisions import ResourceChange, SettingChange
@@ -133,42 +135,35 @@ async def test_synonyms_and_documentation_are_optional(broker: AdminBroker) -> N
     assert full.documentation.startswith("Whether records of aborted")
 
 
+KAFKAS_GROUP_SETTINGS = {
+    "consumer.assignment.interval.ms": ("1000", 5, 3),
+    "consumer.heartbeat.interval.ms": ("5000", 5, 3),
+    "consumer.session.timeout.ms": ("45000", 5, 3),
+    "errors.deadletterqueue.copy.record.enable": ("false", 5, 1),
+    "errors.deadletterqueue.topic.name": ("", 5, 2),
+    "share.assignment.interval.ms": ("1000", 5, 3),
+    "share.auto.offset.reset": ("latest", 5, 2),
+    "share.delivery.count.limit": ("5", 5, 3),
+    "share.heartbeat.interval.ms": ("5000", 5, 3),
+    "share.isolation.level": ("read_uncommitted", 5, 2),
+    "share.partition.max.record.locks": ("2000", 5, 3),
+    "share.record.lock.duration.ms": ("30000", 5, 3),
+    "share.renew.acknowledge.enable": ("true", 5, 1),
+    "share.session.timeout.ms": ("45000", 5, 3),
+}
+"""The value, its source and the data type of each, as in Kafka's response."""
+
+
 async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker) -> None:
     result = await describe(broker, ResourceType.GROUP, "g")
-    assert {one.name: (one.value, one.config_source, one.config_type) for one in result.configs} == {
-        "consumer.assignment.interval.ms": ("1000", 5, 3),
-        "consumer.heartbeat.interval.ms": ("5000", 5, 3),
-        "consumer.session.timeout.ms": ("45000", 5, 3),
-        "individual.commit.order": ("none", 5, 2),
-        "share.assignment.interval.ms": ("1000", 5, 3),
-        "share.assignor.name": ("simple", 5, 2),
-        "share.auto.offset.reset": ("latest", 5, 2),
-        "share.delivery.count.limit": ("5", 5, 3),
-        "errors.deadletterqueue.copy.record.enable": ("false", 5, 1),
-        "errors.deadletterqueue.topic.name": ("", 5, 2),
-        "share.dead.letter.copy.headers.enable": ("false", 5, 1),
-        "share.dead.letter.on.failure": ("hold", 5, 2),
-        "share.record.limit.force": ("false", 5, 1),
-        "share.order": ("none", 5, 2),
-        "share.order.key.in.flight.max": ("1", 5, 3),
-        "share.priority.header": ("", 5, 2),
-        "share.priority.overtaken.max": ("1000", 5, 3),
-        "share.priority.window.records": ("1000", 5, 3),
-        "share.heartbeat.interval.ms": ("5000", 5, 3),
-        "share.isolation.level": ("read_uncommitted", 5, 2),
-        "share.partition.max.record.locks": ("2000", 5, 3),
-        "share.record.lock.duration.ms": ("30000", 5, 3),
-        "share.renew.acknowledge.enable": ("true", 5, 1),
-        "share.delay.header": ("", 5, 2),
-        "share.delayed.records.max": ("10000", 5, 3),
-        "share.delivery.delay.ms": ("0", 5, 5),
-        "share.record.ttl.ms": ("0", 5, 5),
-        "share.retry.backoff.jitter": ("0.2", 5, 6),
-        "share.retry.backoff.max.ms": ("60000", 5, 5),
-        "share.retry.backoff.ms": ("0", 5, 5),
-        "share.retry.backoff.multiplier": ("2.0", 5, 6),
-        "share.session.timeout.ms": ("45000", 5, 3),
+    told = {one.name: (one.value, one.config_source, one.config_type) for one in result.configs}
+    ours = {
+        name: (render(setting.default), 5, setting.type)
+        for name, setting in tables.GROUP.items()
+        if setting.ours
     }
+    ours["share.assignor.name"] = ("simple", 5, 2)  # the default is a setting of the broker
+    assert told == KAFKAS_GROUP_SETTINGS | ours
 
 
 async def test_a_broker_marks_its_dynamic_settings(broker: AdminBroker) -> None:
