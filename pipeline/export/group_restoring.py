@@ -33,18 +33,26 @@ from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 
-LATE_SETTINGS: Final = frozenset(
+EARLY_SETTINGS: Final = frozenset(
     {
-        "share.delivery.delay.ms",
-        "share.order",
-        "share.priority.header",
-        "share.record.ttl.ms",
-        "share.retry.backoff.ms",
+        "errors.deadletterqueue.copy.record.enable",
+        "errors.deadletterqueue.topic.name",
+        "share.auto.offset.reset",
+        "share.dead.letter.copy.headers.enable",
+        "share.dead.letter.on.failure",
+        "share.delay.header",
+        "share.delayed.records.max",
+        "share.delivery.count.limit",
+        "share.isolation.level",
+        "share.partition.max.record.locks",
+        "share.record.lock.duration.ms",
     }
 )
-"""Settings that decide which records a member gets, and when. They are set when the records in flight are
-restored, because they would keep records from the member that repeats the group's work.
-`share.delay.header` is left out: the target itself has to hold back the records that wait by their own delay.
+"""The settings by which the records in flight are restored: limits, dead letters, and the header with a
+delay, because the target itself holds back the records that wait by their own delay.
+
+All others are set afterwards. Those that decide which records a member gets, and when, would keep records
+from the member that repeats the group's work.
 """
 
 
@@ -70,8 +78,8 @@ class GroupRestorer:
 
         Raises `PipelineError` if the group has members, and the client's errors.
         """
-        late = {name: value for name, value in group.settings.items() if name in LATE_SETTINGS}
-        early = {name: value for name, value in group.settings.items() if name not in late}
+        early = {name: value for name, value in group.settings.items() if name in EARLY_SETTINGS}
+        late = {name: value for name, value in group.settings.items() if name not in early}
         # An earlier run may have set them. A target that does not know them refuses that, too.
         await apply_settings(self._cluster, Kind.GROUP, group.group_id, dict.fromkeys(late))
         refused = await apply_settings(self._cluster, Kind.GROUP, group.group_id, early)

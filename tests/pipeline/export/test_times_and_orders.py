@@ -12,7 +12,9 @@ import pytest
 from benchmarks.brokers.process import LocalBroker
 from confluent_kafka import Producer
 
+from barnabas.broker.config import tables
 from barnabas.client import ShareBrowser
+from barnabas.pipeline.export.group_restoring import EARLY_SETTINGS
 from barnabas.pipeline.export.manifest import (
     ACCEPTED,
     ARCHIVED,
@@ -221,3 +223,7 @@ def test_no_setting_keeps_records_from_a_restore(broker: LocalBroker, setting: t
     assert states(again) == [
         (one.first_offset, one.last_offset, one.state, one.delivery_count) for one in in_flight
     ]
+
+
+def test_the_settings_that_a_restore_sets_first_exist() -> None:
+    assert tables.GROUP.keys() >= EARLY_SETTINGS
