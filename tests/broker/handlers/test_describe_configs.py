@@ -158,12 +158,12 @@ async def test_a_group_that_does_not_exist_has_the_defaults(broker: AdminBroker)
     result = await describe(broker, ResourceType.GROUP, "g")
     told = {one.name: (one.value, one.config_source, one.config_type) for one in result.configs}
     ours = {
-        name: (render(setting.default), 5, setting.type)
+        name: (render(setting.default), 5, int(setting.type))
         for name, setting in tables.GROUP.items()
         if setting.ours
     }
-    ours["share.assignor.name"] = ("simple", 5, 2)  # the default is a setting of the broker
-    assert told == KAFKAS_GROUP_SETTINGS | ours
+    of_broker = {"share.assignor.name": ("simple", 5, 2)}
+    assert told == KAFKAS_GROUP_SETTINGS | ours | of_broker
 
 
 async def test_a_broker_marks_its_dynamic_settings(broker: AdminBroker) -> None:
