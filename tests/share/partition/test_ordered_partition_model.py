@@ -170,7 +170,6 @@ class OrderedPartitionMachine(SharePartitionMachine):
 TestOrderedPartitionModel = OrderedPartitionMachine.TestCase
 TestOrderedPartitionModel.settings = settings(
     max_examples=600,
-    derandomize=True,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -143,7 +143,6 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
 TestPrioritisedPartitionModel = PrioritisedPartitionMachine.TestCase
 TestPrioritisedPartitionModel.settings = settings(
     max_examples=300,
-    derandomize=True,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

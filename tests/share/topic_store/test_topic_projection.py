@@ -103,7 +103,6 @@ class TopicMachine(SharePartitionMachine):
 TestTopicProjection = TopicMachine.TestCase
 TestTopicProjection.settings = settings(
     max_examples=150,
-    derandomize=True,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
