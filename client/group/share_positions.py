@@ -1,11 +1,11 @@
-"""The positions of a share group: the start offsets (SPSO) of its share-partitions, and their lag (KIP-932,
-KIP-1226).
+"""The positions of a share group: the start offsets (SPSO) of its share-partitions, their lag (KIP-932,
+KIP-1226), and their end offsets (SPEO), which Barnabas alone tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 
 from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequest,
@@ -15,10 +15,19 @@ from kio.schema.describe_share_group_offsets.v1.request import (
 from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
 
 from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.leader_requests import LeaderRequests
+from barnabas.client.errors import BrokerError
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.protocol.client.admin_apis import DESCRIBE_SHARE_GROUP_OFFSETS
+from barnabas.protocol.client.inspection_apis import DESCRIBE_SHARE_RECORDS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.primitive import GroupId, TopicName, i32
+from barnabas.protocol.extended.describe_share_records_v0 import DescribeShareRecordsRequest
+from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.primitive import GroupId, TopicName, i32, i64
+from barnabas.protocol.record_inspection import FROM_START_OFFSET
+
+_NOT_BEGUN: Final = frozenset({ErrorCode.group_id_not_found, ErrorCode.resource_not_found})
+"""The group does not exist yet, or does not read the partition."""
 
 
 class SharePosition(NamedTuple):
@@ -82,6 +91,34 @@ async def _fetch(
         for topic in group.topics
         for partition in topic.partitions
     }
+
+
+async def fetch_end_offsets(
+    leaders: LeaderRequests, group_id: str, partitions: Iterable[TopicIdPartition]
+) -> dict[TopicIdPartition, int]:
+    """By partition, its end offset, exclusive; -1 if the group has not begun to read it.
+
+    Raises the errors of `LeaderRequests.ask`; `UnsupportedBrokerError` if the broker is not Barnabas.
+    """
+    return {partition: await _fetch_end_offset(leaders, group_id, partition) for partition in partitions}
+
+
+async def _fetch_end_offset(leaders: LeaderRequests, group_id: str, partition: TopicIdPartition) -> int:
+    request = DescribeShareRecordsRequest(
+        group_id=GroupId(group_id),
+        topic_id=partition.topic_id,
+        partition_index=i32(partition.partition),
+        first_offset=i64(FROM_START_OFFSET),
+        max_ranges=i32(1),
+        include_last_changes=False,
+        include_authorized_operations=False,
+    )
+    try:
+        return (await leaders.ask(partition, DESCRIBE_SHARE_RECORDS, request)).end_offset
+    except BrokerError as error:
+        if error.code in _NOT_BEGUN:
+            return -1
+        raise
 
 
 def _known(number: int) -> int | None:

@@ -6,23 +6,13 @@ caller must look at the records before the change is repeated.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from barnabas.client.admin.connection import AdminConnection
-from barnabas.client.cluster.leaders import Leaders
-from barnabas.client.cluster.topics import TOPIC_GONE_MS
-from barnabas.client.errors import (
-    BrokerUnavailableError,
-    MisuseError,
-    TopicGoneError,
-    UnsupportedBrokerError,
-    broker_error,
-)
+from barnabas.client.cluster.leader_requests import LeaderRequests
+from barnabas.client.errors import MisuseError, UnsupportedBrokerError, broker_error
 from barnabas.client.inspect.record_range import RangePage, page_of, step_of
-from barnabas.client.network.connection import Connection
 from barnabas.client.topic_partition import TopicPartition
-from barnabas.client.waiting.patience import Patience
-from barnabas.protocol.client.api import ClientApi
 from barnabas.protocol.client.inspection_apis import (
     ALTER_SHARE_RECORDS,
     DESCRIBE_SHARE_RECORD_HISTORY,
@@ -30,14 +20,8 @@ from barnabas.protocol.client.inspection_apis import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.extended.alter_share_records_v0 import AlterShareRecordsRequest
-from barnabas.protocol.extended.describe_share_record_history_v0 import (
-    DescribeShareRecordHistoryRequest,
-    DescribeShareRecordHistoryResponse,
-)
-from barnabas.protocol.extended.describe_share_records_v0 import (
-    DescribeShareRecordsRequest,
-    DescribeShareRecordsResponse,
-)
+from barnabas.protocol.extended.describe_share_record_history_v0 import DescribeShareRecordHistoryRequest
+from barnabas.protocol.extended.describe_share_records_v0 import DescribeShareRecordsRequest
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.primitive import GroupId, i8, i32, i64
 from barnabas.protocol.record_history import HistoryStep
@@ -49,17 +33,13 @@ PAGE_RANGES: Final = DESCRIBED_RANGES_MAX
 _ALL: Final = -1
 """As the offset before which a page of a history begins: all control records."""
 
-_Request = TypeVar("_Request")
-_Response = TypeVar("_Response", DescribeShareRecordsResponse, DescribeShareRecordHistoryResponse)
-
 
 class RecordRequests:
     """The requests for one group. Call `close` once; the `AdminConnection` stays open."""
 
     def __init__(self, connection: AdminConnection, group_id: str) -> None:
-        self._retries = connection.retries
         self._topics = connection.topics
-        self._leaders = Leaders(connection.cluster)
+        self._leaders = LeaderRequests(connection.cluster, connection.retries)
         self._group_id = group_id
         self._found: dict[TopicPartition, TopicIdPartition] = {}
 
@@ -99,7 +79,7 @@ class RecordRequests:
             include_last_changes=True,
             include_authorized_operations=False,
         )
-        response = await self._ask(found, DESCRIBE_SHARE_RECORDS, request)
+        response = await self._leaders.ask(found, DESCRIBE_SHARE_RECORDS, request)
         try:
             return page_of(*partition, response)
         except ValueError as error:
@@ -121,7 +101,7 @@ class RecordRequests:
                 offset=i64(offset),
                 before_offset=i64(before_offset),
             )
-            response = await self._ask(found, DESCRIBE_SHARE_RECORD_HISTORY, request)
+            response = await self._leaders.ask(found, DESCRIBE_SHARE_RECORD_HISTORY, request)
             if not response.is_recorded:
                 return None
             try:
@@ -140,7 +120,7 @@ class RecordRequests:
         Raises the errors of `page`. After `BrokerUnavailableError` the result may be unknown.
         """
         found = await self.find(partition)
-        connection = await self._connection(found, self._retries.patience())
+        connection = await self._leaders.connection(found)
         request = AlterShareRecordsRequest(
             group_id=GroupId(self._group_id),
             topic_id=found.topic_id,
@@ -154,43 +134,8 @@ class RecordRequests:
             raise broker_error(response.error_code, response.error_message)
         return response.record_count
 
-    async def _ask(
-        self, partition: TopicIdPartition, api: ClientApi[_Request, _Response], request: _Request
-    ) -> _Response:
-        """The leader's response without an error; temporary errors are retried."""
-        patience = self._retries.patience()
-        while True:
-            connection = await self._connection(partition, patience)
-            try:
-                response = await connection.ask(api, request)
-                _check(response)
-            except BrokerUnavailableError as error:
-                self._leaders.doubt(partition)
-                await patience.pause(error)
-            else:
-                return response
-
-    async def _connection(self, partition: TopicIdPartition, patience: Patience) -> Connection:
-        while True:
-            try:
-                return await self._leaders.connection(partition)
-            except TopicGoneError as error:
-                await patience.pause(error, give_up_ms=TOPIC_GONE_MS)
-            except BrokerUnavailableError as error:
-                await patience.pause(error)
-
 
 def _newer(error: ValueError) -> UnsupportedBrokerError:
     """The broker's answer has a term that this version does not know."""
     message = f"the broker is newer than this client: {error}"
     return UnsupportedBrokerError(ErrorCode.unsupported_version, message)
-
-
-def _check(response: DescribeShareRecordsResponse | DescribeShareRecordHistoryResponse) -> None:
-    code = response.error_code
-    if code is ErrorCode.none:
-        return
-    if code.retriable:
-        reason = response.error_message or code.name
-        raise BrokerUnavailableError(f"The records cannot be described at the moment: {reason}")
-    raise broker_error(code, response.error_message)

@@ -17,10 +17,12 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Generic
 
 from barnabas.client.cluster.coordinators import Coordinators
+from barnabas.client.cluster.leader_requests import LeaderRequests
+from barnabas.client.cluster.opening import retries_of
 from barnabas.client.errors import AcknowledgeError, ConsumerClosedError, MisuseError
 from barnabas.client.group.group_parts import GroupParts, Identity
 from barnabas.client.group.heartbeats import Heartbeats
-from barnabas.client.group.share_positions import fetch_start_offsets
+from barnabas.client.group.share_positions import fetch_end_offsets, fetch_start_offsets
 from barnabas.client.record_content import Deserializers, KeyT, ValueT
 from barnabas.client.share.callback_guard import CallbackGuard
 from barnabas.client.share.exchange import ShareReading
@@ -69,6 +71,7 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
             self.cluster, SHARE_GROUP_HEARTBEAT, self._membership, settings.backoff(), self._note_assignment
         )
         self._coordinators = Coordinators(self.cluster)
+        self._leader_requests = LeaderRequests(self._queries, retries_of(settings))
         self._delivered: list[ShareRecord[KeyT, ValueT]] = []
         """In implicit mode, the records that the last poll returned."""
         self._outcomes: dict[TopicPartition, AcknowledgeError | None] = {}
@@ -105,6 +108,12 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
     async def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """By partition, the offset from which the group reads; -1 if the group has not begun to read it."""
         return await fetch_start_offsets(self._coordinators, self.group_id, partitions)
+
+    async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """By partition, up to where the group has acquired records (exclusive); -1 if it has not begun."""
+        by_id = await self._identified(partitions)
+        ends = await fetch_end_offsets(self._leader_requests, self.group_id, by_id)
+        return {name: ends[partition] for partition, name in by_id.items()}
 
     def accept_delivered(self) -> None:
         """In implicit mode, accept the records that the reader has received since the last call."""
@@ -165,6 +174,7 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
     def _close_connections(self) -> None:
         self.intake.end()
         self._coordinators.close()
+        self._leader_requests.close()
         self.heartbeats.drop_connection()
 
     def _counters(self) -> dict[str, float]:

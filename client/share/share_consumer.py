@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
-from barnabas.client.cluster.topics import LATEST
 from barnabas.client.errors import AcknowledgeError, MisuseError
 from barnabas.client.group.group_consumer import GroupConsumer, topic_names
 from barnabas.client.record_content import Bytes, Deserializers, KeyT, ValueT, as_it_is
@@ -170,12 +169,13 @@ class ShareConsumer(
         return await self._entered().start_offsets(partitions)
 
     async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """By partition, the end of the log, which bounds the group's end offset (SPEO).
+        """By partition, the group's end offset (SPEO), exclusive: the records behind it are new to the group.
 
-        The SPEO itself is known only to the partition's leader: no response of the protocol contains it.
-        Raises `UnknownTopicError`, `BrokerError` and `BrokerUnavailableError`.
+        It is -1 if the group has not begun to read the partition. Raises `UnknownTopicError`, `BrokerError`
+        and `BrokerUnavailableError`. With another broker than Barnabas it raises `UnsupportedBrokerError`,
+        because no response of Kafka's own protocol contains the offset.
         """
-        return await self._entered().offsets(partitions, LATEST)
+        return await self._entered().end_offsets(partitions)
 
     def _new_parts(self) -> ShareParts[KeyT, ValueT]:
         return ShareParts(self._identity, self._topics, self._settings, self._deserializers)

@@ -7,17 +7,20 @@ import logging
 
 import pytest
 
+from barnabas.broker.handlers import api_versions
 from barnabas.client import (
     MisuseError,
     Outcome,
     ShareConsumer,
     TopicPartition,
     UnknownTopicError,
+    UnsupportedBrokerError,
     WakeupError,
 )
+from barnabas.protocol.api import ApiKey
 from tests.client.virtual_world import GROUP, TOPIC, World, eventually, take, values, virtually
 
-FIRST = TopicPartition(TOPIC, 0)
+FIRST, SECOND = (TopicPartition(TOPIC, partition) for partition in range(2))
 
 
 @virtually
@@ -115,3 +118,42 @@ async def test_a_group_tells_where_it_reads(world: World) -> None:
         metrics = consumer.metrics()
         assert (metrics["records-consumed-total"], metrics["records-held"]) == (3, 1)
         assert metrics["acknowledgements-send-total"] == 2
+
+
+@virtually
+async def test_a_group_ends_behind_the_records_that_it_has_acquired(world: World) -> None:
+    await world.topic(TOPIC, "a", "b", "c", partition_count=2)
+    await world.group()
+    async with world.consumer(prefetch_records=0) as consumer:
+        assert await consumer.end_offsets([FIRST, SECOND]) == {FIRST: -1, SECOND: -1}
+        await take(consumer, 3)
+        await world.write(TOPIC, "d", "e")
+        assert await consumer.end_offsets([FIRST, SECOND]) == {FIRST: 3, SECOND: 0}
+        last = (await take(consumer, 2))[-1]
+        assert await consumer.end_offsets([FIRST]) == {FIRST: last.offset + 1}
+        with pytest.raises(UnknownTopicError):
+            await consumer.end_offsets([TopicPartition("nowhere", 0)])
+
+
+@virtually
+async def test_a_group_has_no_end_in_a_partition_that_it_does_not_read(world: World) -> None:
+    await world.topic()
+    await world.topic("other", "a")
+    await world.group()
+    async with world.consumer() as consumer:
+        await eventually(lambda: _has_members(world, 1))
+        assert await consumer.end_offsets([TopicPartition("other", 0)]) == {TopicPartition("other", 0): -1}
+
+
+@virtually
+async def test_a_broker_that_does_not_describe_records_does_not_tell_a_groups_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = int(ApiKey.DESCRIBE_SHARE_RECORDS)
+    served = tuple(api for api in api_versions._FOR_CLIENTS if api.api_key != missing)
+    monkeypatch.setattr(api_versions, "_FOR_CLIENTS", served)
+    await world.topic()
+    await world.group()
+    async with world.consumer() as consumer:
+        with pytest.raises(UnsupportedBrokerError):
+            await consumer.end_offsets([FIRST])
