@@ -245,9 +245,9 @@ async def test_consumer_groups_are_refused_if_their_protocol_is_not_named() -> N
 
 async def test_share_groups_and_classic_groups_need_not_be_named() -> None:
     async with open_lab(group__coordinator__rebalance__protocols="classic") as lab:
-        heartbeat = {"group_id": "s", "member_id": "m", "subscribed_topic_names": ["t"]}
+        heartbeat: dict[str, Any] = {"group_id": "s", "member_id": "m", "subscribed_topic_names": ["t"]}
         assert (await lab.client().ask("share_group_heartbeat", **heartbeat)).error_code is OK
-        asked = {"group_id": "c", "session_timeout": 10_000, "protocol_type": "consumer"}
+        asked: dict[str, Any] = {"group_id": "c", "session_timeout": 10_000, "protocol_type": "consumer"}
         protocols = [{"name": "range", "metadata": b""}]
         joined = await lab.client().ask("join_group", **asked, protocols=protocols)
         assert joined.error_code is ErrorCode.member_id_required

@@ -18,7 +18,7 @@ TOPIC_PARTITION: dict[str, Any] = {"name": "t", "partitions": [{"partition_index
 async def commit(lab: Lab, topic_id: UUID, offset: int, version: int | None = None, **changed: Any) -> Any:
     partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "n"}
     topics = [{"name": "t", "topic_id": topic_id, "partitions": [partition]}]
-    asked = {"group_id": "", "member_id": "", "topics": topics, **changed}
+    asked: dict[str, Any] = {"group_id": "", "member_id": "", "topics": topics, **changed}
     response = await lab.admin.ask("offset_commit", version, **asked)
     return response.topics[0].partitions[0].error_code
 
@@ -109,7 +109,7 @@ async def test_a_group_with_members_or_state_needs_an_id(
     async with open_lab() as lab:
         topic_id = await lab.create_topic()
         await commit(lab, topic_id, 7)
-        assert (await lab.admin.ask(api, **{"group_id": "", **asked})).error_code is code
+        assert (await lab.admin.ask(api, group_id="", **asked)).error_code is code
         assert await committed(lab, topic_id) == (OK, 7)
 
 

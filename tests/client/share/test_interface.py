@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 import pytest
+from kio.schema.api_versions.v4.response import ApiVersion
 
-from barnabas.broker.handlers import api_versions
 from barnabas.client import (
     MisuseError,
     Outcome,
@@ -17,7 +17,8 @@ from barnabas.client import (
     UnsupportedBrokerError,
     WakeupError,
 )
-from barnabas.protocol.api import ApiKey
+from barnabas.protocol.api import APIS, ApiKey
+from barnabas.protocol.primitive import i16
 from tests.client.virtual_world import GROUP, TOPIC, World, eventually, take, values, virtually
 
 FIRST, SECOND = (TopicPartition(TOPIC, partition) for partition in range(2))
@@ -149,9 +150,12 @@ async def test_a_group_has_no_end_in_a_partition_that_it_does_not_read(world: Wo
 async def test_a_broker_that_does_not_describe_records_does_not_tell_a_groups_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = int(ApiKey.DESCRIBE_SHARE_RECORDS)
-    served = tuple(api for api in api_versions._FOR_CLIENTS if api.api_key != missing)
-    monkeypatch.setattr(api_versions, "_FOR_CLIENTS", served)
+    served = tuple(
+        ApiVersion(api_key=i16(api.key), min_version=i16(api.min_version), max_version=i16(api.max_version))
+        for api in APIS.values()
+        if api.key is not ApiKey.DESCRIBE_SHARE_RECORDS
+    )
+    monkeypatch.setattr("barnabas.broker.handlers.api_versions._FOR_CLIENTS", served)
     await world.topic()
     await world.group()
     async with world.consumer() as consumer:

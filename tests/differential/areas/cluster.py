@@ -132,7 +132,7 @@ class _Cluster:
 
     async def acls(self) -> None:
         """Neither broker has an authorizer."""
-        wanted = {
+        wanted: dict[str, Any] = {
             "resource_type_filter": self.chance.choice([1, 2, 77]),
             "resource_name_filter": self.chance.choice([None, self.topic, ""]),
             "pattern_type_filter": self.chance.choice([1, 2, 3, 4]),
