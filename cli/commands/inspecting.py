@@ -72,7 +72,8 @@ async def _inspect(
         options.limit,
         with_records,
     )
-    if await inspect(target, options.group, wanted, printer):
-        return ExitCode.DONE
+    exit_code = await inspect(target, options.group, wanted, printer)
+    if exit_code is not ExitCode.NOT_FOUND:
+        return exit_code
     where = "any topic" if topic is None else f"the topic {topic}"
     raise NotFoundError(f"There is no share group {options.group} that reads {where}")

@@ -6,14 +6,17 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeVar
 
+from barnabas.cli.exit_codes import ExitCode
 from barnabas.cli.printing import Printer
 from barnabas.cli.share_records.report import (
     print_more,
     print_progress,
     print_ranges,
     print_records,
+    print_unavailable,
 )
 from barnabas.cli.target import Target
+from barnabas.client.errors import BrokerUnavailableError
 from barnabas.client.inspect.share_browser import ShareBrowser
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.record_inspection import DescribedState
@@ -39,15 +42,28 @@ class Wanted(NamedTuple):
     with_records: bool
 
 
-async def inspect(target: Target, group_id: str, wanted: Wanted, printer: Printer) -> bool:
-    """Whether the group reads any of the wanted partitions. Raises `ConsumerError`."""
+async def inspect(target: Target, group_id: str, wanted: Wanted, printer: Printer) -> ExitCode:
+    """NOT_FOUND if the group reads none of the wanted partitions, NOT_ALL if some of several are not
+    available.
+
+    Raises `ConsumerError`.
+    """
+    exit_code = ExitCode.NOT_FOUND
     async with ShareBrowser(target.bootstrap, group=group_id, **target.options) as browser:
         partitions = await _partitions(browser, wanted)
         for number, partition in enumerate(partitions):
             if number:
                 printer.text()
-            await _print_partition(browser, partition, wanted, printer)
-    return bool(partitions)
+            try:
+                await _print_partition(browser, partition, wanted, printer)
+            except BrokerUnavailableError as error:
+                if len(partitions) == 1:
+                    raise
+                print_unavailable(printer, partition, str(error))
+                exit_code = ExitCode.NOT_ALL
+            else:
+                exit_code = ExitCode.DONE if exit_code is ExitCode.NOT_FOUND else exit_code
+    return exit_code
 
 
 async def _partitions(browser: ShareBrowser, wanted: Wanted) -> list[TopicPartition]:

@@ -47,6 +47,14 @@ def print_progress(printer: Printer, partition: TopicPartition, progress: GroupP
         )
 
 
+def print_unavailable(printer: Printer, partition: TopicPartition, reason: str) -> None:
+    """A partition whose records cannot be shown."""
+    if printer.as_json:
+        printer.row({"type": "unavailable", **partition._asdict(), "reason": reason})
+    else:
+        printer.text(f"{partition.topic}-{partition.partition}  ({reason})")
+
+
 def print_ranges(printer: Printer, ranges: Sequence[RecordRange]) -> None:
     if printer.as_json:
         for record_range in ranges:

@@ -4,7 +4,8 @@ KIP-1226), and their end offsets (SPEO), which Barnabas alone tells.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from typing import Final, NamedTuple
 
 from kio.schema.describe_share_group_offsets.v1.request import (
@@ -71,20 +72,26 @@ async def fetch_start_offsets(
             for topic, indexes in indexes_by_topic(partitions).items()
         ),
     )
-    return await _fetch(coordinators, group)
+    return await _fetch(coordinators, group, _error)
 
 
 async def fetch_known_partitions(coordinators: Coordinators, group_id: str) -> list[TopicPartition]:
-    """The partitions that the group reads, sorted; none if there is no such group. Raises the same errors."""
+    """The partitions that the group reads, also those that are offline, sorted; none if there is no such
+    group.
+
+    Raises the same errors, except those of a partition.
+    """
     group = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
-    return sorted(await _fetch(coordinators, group))
+    return sorted(await _fetch(coordinators, group, _group_error))
 
 
 async def _fetch(
-    coordinators: Coordinators, group: DescribeShareGroupOffsetsRequestGroup
+    coordinators: Coordinators,
+    group: DescribeShareGroupOffsetsRequestGroup,
+    error_of: Callable[[DescribeShareGroupOffsetsResponse], ErrorCode],
 ) -> dict[TopicPartition, int]:
     request = DescribeShareGroupOffsetsRequest(groups=(group,))
-    response = await coordinators.ask(group.group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, _error)
+    response = await coordinators.ask(group.group_id, DESCRIBE_SHARE_GROUP_OFFSETS, request, error_of)
     return {
         TopicPartition(topic.topic_name, partition.partition_index): partition.start_offset
         for group in response.groups
@@ -126,12 +133,19 @@ def _known(number: int) -> int | None:
 
 
 def _error(response: DescribeShareGroupOffsetsResponse) -> ErrorCode:
-    codes = [
-        code
+    """The first error of a group or of a partition."""
+    partitions = (
+        partition.error_code
         for group in response.groups
-        for code in (
-            group.error_code,
-            *(partition.error_code for topic in group.topics for partition in topic.partitions),
-        )
-    ]
+        for topic in group.topics
+        for partition in topic.partitions
+    )
+    return _first_error(chain((_group_error(response),), partitions))
+
+
+def _group_error(response: DescribeShareGroupOffsetsResponse) -> ErrorCode:
+    return _first_error(group.error_code for group in response.groups)
+
+
+def _first_error(codes: Iterable[ErrorCode]) -> ErrorCode:
     return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
