@@ -19,6 +19,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.directory.checkpoints import LOG_START_FILE
 from barnabas.storage.directory.log_directory import LOCK_FILE
 from barnabas.storage.directory.meta_properties import FILE_NAME as META_PROPERTIES_FILE
 from barnabas.storage.directory.meta_properties import MetaProperties, decode_meta_properties
@@ -67,11 +68,17 @@ class KafkaDirectory:
                     )
 
     def offsets(self, checkpoint_file: str) -> dict[tuple[str, int], int]:
-        """A checkpoint file's offsets; empty if it is missing or damaged."""
+        """A checkpoint file's offsets; empty if it is missing. InvalidDirectory if it is damaged."""
+        path = self.path / checkpoint_file
         try:
-            return decode_offsets((self.path / checkpoint_file).read_bytes())
-        except (FileNotFoundError, CheckpointCorrupt):
+            return decode_offsets(path.read_bytes())
+        except FileNotFoundError:
             return {}
+        except CheckpointCorrupt as error:
+            raise InvalidDirectory(
+                f"{path} is damaged: {str(error).rstrip('.')}. Restore it from a backup, or remove it: "
+                f"without {LOG_START_FILE}, deleted records that are still there come back."
+            ) from error
 
     def records(self, topic: str, partition: int) -> Iterator[Record]:
         """The records of one of Kafka's internal topics, oldest first, up to an incomplete batch after a

@@ -17,7 +17,7 @@ from barnabas.coordinator.metadata.snapshot import parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines, decode_offsets
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
 from barnabas.storage.format.producer_snapshot import SnapshotCorrupt, decode_snapshot
@@ -229,14 +229,10 @@ def _file_rows(partition: PartitionFiles, path: Path) -> Callable[[], list[Row]]
 
 
 def _checkpoint_rows(path: Path) -> list[Row]:
-    rows: list[Row] = []
-    for line in decode_lines(path.read_bytes()):
-        topic, _, numbers = line.partition(" ")
-        partition, _, offset = numbers.partition(" ")
-        rows.append(
-            {"type": "entry", "topic": topic, "partition": _number(partition), "offset": _number(offset)}
-        )
-    return rows
+    return [
+        {"type": "entry", "topic": topic, "partition": partition, "offset": offset}
+        for (topic, partition), offset in decode_offsets(path.read_bytes()).items()
+    ]
 
 
 def _leader_epoch_rows(path: Path) -> list[Row]:

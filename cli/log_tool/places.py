@@ -16,6 +16,7 @@ from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, is_interna
 from barnabas.storage.directory.checkpoints import (
     CLEANED_FILE,
     HIGH_WATERMARK_FILE,
+    LOG_START_COPY,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
 )
@@ -29,7 +30,7 @@ from barnabas.storage.segments.segment import (
 )
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
-CHECKPOINT_FILES = (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE, CLEANED_FILE)
+CHECKPOINT_FILES = (RECOVERY_POINT_FILE, LOG_START_FILE, LOG_START_COPY, HIGH_WATERMARK_FILE, CLEANED_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,8 @@ def _read_checkpoints(data_directory: Path) -> _Checkpoints:
             found.offsets[name] = decode_offsets(read_if_there(data_directory / name) or b"")
         except (CheckpointCorrupt, OSError):
             found.offsets[name] = {}
+    if not found.offsets[LOG_START_FILE]:
+        found.offsets[LOG_START_FILE] = found.offsets[LOG_START_COPY]  # as a start of the broker
     return found
 
 

@@ -1,15 +1,18 @@
 """The checkpoint files of a data directory: recovery point, log start, high watermark and compacted offset of
 each partition.
 
-They are written when an offset has moved. For logs that are not open they keep the offsets that were read.
+They are written when an offset has moved. For logs that are not open they keep the offsets that were read. A
+lost recovery point makes a recovery longer, and a lost end of a compaction the next compaction. But nothing
+else has the log starts: without them deleted records would come back. So that file has a copy.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 
+from barnabas.runtime.logging import get_logger
+from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets, encode_offsets
 from barnabas.storage.log.partition_log import PartitionLog
@@ -19,11 +22,15 @@ RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 CLEANED_FILE = "cleaner-offset-checkpoint"
+LOG_START_COPY = f"{LOG_START_FILE}.copy"
 
 ANYWHERE = (1 << 63) - 1
 """An offset beyond the end of every log."""
 
 _Key = tuple[str, int]
+_Offsets = dict[_Key, int]
+
+logger = get_logger("checkpoints")
 
 
 class Checkpoints:
@@ -31,7 +38,9 @@ class Checkpoints:
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
         self._recovery_points = _OffsetFile(filesystem, f"{directory}/{RECOVERY_POINT_FILE}")
-        self._log_starts = _OffsetFile(filesystem, f"{directory}/{LOG_START_FILE}")
+        self._log_starts = _CopiedOffsetFile(
+            filesystem, f"{directory}/{LOG_START_FILE}", f"{directory}/{LOG_START_COPY}"
+        )
         self._high_watermarks = _OffsetFile(filesystem, f"{directory}/{HIGH_WATERMARK_FILE}")
         self._cleaned = _OffsetFile(filesystem, f"{directory}/{CLEANED_FILE}")
         self._forgotten: dict[_Key, int] = {}
@@ -41,7 +50,10 @@ class Checkpoints:
         self._files = (self._recovery_points, self._log_starts, self._high_watermarks, self._cleaned)
 
     async def load(self) -> None:
-        """Reads the files. A missing or damaged one counts as empty, which makes the recovery longer."""
+        """Reads the files; raises InvalidDirectory if the log starts are lost, and OSError.
+
+        Another missing or damaged file counts as empty.
+        """
         for file in self._files:
             await file.load()
 
@@ -140,7 +152,7 @@ class _OffsetFile:
     """One checkpoint file: an offset per partition."""
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
-        self.offsets: dict[_Key, int] = {}
+        self.offsets: _Offsets = {}
         self._filesystem = filesystem
         self._path = path
         self._changed = False
@@ -148,9 +160,12 @@ class _OffsetFile:
         """Held while the file is written: all replacements use the same temporary name."""
 
     async def load(self) -> None:
-        if self._filesystem.exists(self._path):
-            with suppress(CheckpointCorrupt):
-                self.offsets = decode_offsets(await self._filesystem.read_whole(self._path))
+        try:
+            self.offsets = await self._read(self._path) or {}
+        except CheckpointCorrupt as error:
+            logger.warning(
+                "a checkpoint file is damaged, and counts as empty", path=self._path, reason=str(error)
+            )
 
     def note(self, key: _Key, offset: int) -> None:
         if self.offsets.get(key) != offset:
@@ -165,7 +180,57 @@ class _OffsetFile:
             if self._changed:
                 self._changed = False
                 try:
-                    await self._filesystem.replace_whole(self._path, encode_offsets(self.offsets))
+                    await self._replace(encode_offsets(self.offsets))
                 except OSError:
                     self._changed = True
                     raise
+
+    async def _read(self, path: str) -> _Offsets | None:
+        """The offsets in a file; None if it is missing or empty, as Kafka creates it. CheckpointCorrupt."""
+        if not self._filesystem.exists(path):
+            return None
+        data = await self._filesystem.read_whole(path)
+        return decode_offsets(data) if data else None
+
+    async def _replace(self, data: bytes) -> None:
+        await self._filesystem.replace_whole(self._path, data)
+
+
+class _CopiedOffsetFile(_OffsetFile):
+    """A checkpoint file with a copy, which is written after it and takes its place if it is damaged."""
+
+    def __init__(self, filesystem: FileSystem, path: str, copy_path: str) -> None:
+        super().__init__(filesystem, path)
+        self._copy_path = copy_path
+
+    async def load(self) -> None:
+        has_copy = self._filesystem.exists(self._copy_path)
+        try:
+            offsets = await self._read(self._path)
+        except CheckpointCorrupt as error:
+            offsets = await self._read_copy(str(error).rstrip("."))
+        else:
+            if offsets is None and has_copy:
+                offsets = await self._read_copy("it is missing or empty")
+        self.offsets = offsets or {}
+        self._changed |= bool(offsets) and not has_copy  # an earlier version wrote none
+
+    async def _read_copy(self, reason: str) -> _Offsets:
+        """The offsets in the copy, which will be in the file again; InvalidDirectory without a good copy."""
+        try:
+            offsets = await self._read(self._copy_path)
+        except CheckpointCorrupt:
+            offsets = None
+        if offsets is None:
+            raise InvalidDirectory(
+                f"{self._path} is damaged: {reason}. There is no good copy of it, so the starts of the logs "
+                f"are unknown. Restore the file from a backup. Or remove it and {self._copy_path}: then each "
+                "log begins with its first segment, and deleted records that are still there come back."
+            )
+        logger.warning("a checkpoint file is damaged; its copy is used", path=self._path, reason=reason)
+        self._changed = True
+        return offsets
+
+    async def _replace(self, data: bytes) -> None:
+        await super()._replace(data)
+        await self._filesystem.replace_whole(self._copy_path, data)

@@ -1,17 +1,22 @@
 """The file that marks a data directory as closed cleanly, with Kafka's name and content.
 
 A start removes it. If it is missing, the last process died, or the power failed: the newest answers may be
-lost, depending on `log.flush`. A process that ends while such a loss still matters adds a field of ours.
+lost, depending on `log.flush`. A process that ends while such a loss still matters adds a field of ours. A
+damaged file may have had that field, so it counts as missing.
 """
 
-from typing import Final
+import json
+from typing import Any, Final
 
+from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 
 _CONTENT: Final = b'{"version":0,"brokerEpoch":-1}'
 _CONTENT_AFTER_LOSS: Final = b'{"version":0,"brokerEpoch":-1,"afterLoss":true}'
+
+logger = get_logger("log_directory")
 
 
 async def take_clean_shutdown(filesystem: FileSystem, directory: str) -> bool:
@@ -21,7 +26,26 @@ async def take_clean_shutdown(filesystem: FileSystem, directory: str) -> bool:
         return False
     content = await filesystem.read_whole(path)
     await filesystem.run(filesystem.remove, path)
-    return content != _CONTENT_AFTER_LOSS
+    if content == _CONTENT_AFTER_LOSS:
+        return False
+    is_whole = content == _CONTENT or _is_of_kafka(content)
+    if not is_whole:
+        logger.warning("the mark of a clean end is damaged, and counts as missing", path=path)
+    return is_whole
+
+
+def _is_of_kafka(content: bytes) -> bool:
+    """Whether Apache Kafka may have written it: version 0, and the epoch of its broker."""
+    try:
+        fields: Any = json.loads(content)
+    except ValueError:
+        return False
+    return (
+        isinstance(fields, dict)
+        and fields.keys() == {"version", "brokerEpoch"}
+        and fields["version"] == 0
+        and isinstance(fields["brokerEpoch"], int)
+    )
 
 
 async def note_clean_shutdown(filesystem: FileSystem, directory: str, *, after_loss: bool) -> None:

@@ -1,6 +1,7 @@
 """The `meta.properties` file: the cluster and the node that own a data directory (KIP-78, KIP-866).
 
-Version 1, as KRaft brokers write it, in the format of Java's properties.
+Version 1, as KRaft brokers write it, in the format of Java's properties. A comment at the end, which Apache
+Kafka does not write and ignores, has the CRC-32C of all bytes before it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
+from crc32c import crc32c
+
 from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.partition_metadata import decode_id, encode_id
 
 FILE_NAME = "meta.properties"
 _VERSION = "1"
+_CHECKSUM = b"# crc32c="
 _CHARACTERS_TOLD_MAX = 40
 
 
@@ -34,7 +38,12 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
         "node.id": str(properties.node_id),
         "version": _VERSION,
     }
-    return "".join(f"{name}={value}\n" for name, value in lines.items()).encode()
+    covered = "".join(f"{name}={value}\n" for name, value in lines.items()).encode()
+    return covered + _checksum_line(covered)
+
+
+def _checksum_line(covered: bytes) -> bytes:
+    return b"%b%d\n" % (_CHECKSUM, crc32c(covered))
 
 
 def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties:
@@ -42,6 +51,11 @@ def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties
 
     Raises InvalidDirectory, whose message names `path`, for other bytes.
     """
+    covered, has_checksum, _ = data.partition(_CHECKSUM)
+    if has_checksum and data != covered + _checksum_line(covered):
+        raise _damaged(
+            path, "its checksum does not match", "or, if you have changed it, remove its last line"
+        )
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         if line.strip() and not line.lstrip().startswith(("#", "!")):
@@ -78,7 +92,8 @@ async def settle_meta_properties(
         properties = MetaProperties(cluster_id or encode_id(new_uuid()), node_id, new_uuid())
         await filesystem.replace_whole(file, encode_meta_properties(properties))
         return properties
-    properties = decode_meta_properties(await filesystem.read_whole(file), file)
+    data = await filesystem.read_whole(file)
+    properties = decode_meta_properties(data, file)
     if properties.node_id != node_id:
         raise InvalidDirectory(
             f"{path} belongs to node {properties.node_id}, not {node_id}. Set node.id={properties.node_id}, "
@@ -89,11 +104,15 @@ async def settle_meta_properties(
             f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}. Set cluster.id="
             f"{properties.cluster_id} or leave it out, or take another data directory."
         )
+    if _CHECKSUM not in data:  # of Apache Kafka, or of an earlier version
+        covered = data.rstrip() + b"\n"
+        await filesystem.replace_whole(file, covered + _checksum_line(covered))
     return properties
 
 
-def _damaged(path: str, reason: str) -> InvalidDirectory:
-    return InvalidDirectory(f"{path} is damaged: {reason}. Restore the file from a backup.")
+def _damaged(path: str, reason: str, other_remedy: str = "") -> InvalidDirectory:
+    remedies = "Restore the file from a backup" + (f", {other_remedy}" if other_remedy else "")
+    return InvalidDirectory(f"{path} is damaged: {reason}. {remedies}.")
 
 
 def _shortened(value: str) -> str:

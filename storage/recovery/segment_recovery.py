@@ -398,6 +398,13 @@ def _start_over(place: LogPlace, segments: Sequence[Segment], tail: Tail, now_ms
 
     The records in between are lost, and the remaining ones were deleted and may not be read.
     """
+    if tail.next_offset:
+        logger.error(
+            "the log ends before its start, and begins anew there",
+            log=place.topic_partition.directory_name,
+            log_end_offset=tail.next_offset,
+            log_start_offset=place.log_start_offset,
+        )
     _remove(place, segments)
     tail.start_over(place.log_start_offset)
     segment = new_segment(place, place.log_start_offset, now_ms)

@@ -1,10 +1,13 @@
 """The checkpoint files of a data directory: written offsets, deleted partitions, concurrent writes."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
+from structlog.typing import EventDict
 
 from barnabas.storage.directory.checkpoints import Checkpoints
+from barnabas.storage.errors import InvalidDirectory
 from barnabas.storage.format.checkpoint_file import decode_offsets
 from tests.storage.log_building import append, append_deltas, open_log
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -141,3 +144,73 @@ async def test_a_log_that_starts_over_does_not_count_as_durable(filesystem: Memo
     checkpoints.begin_at(KEY, 9)
     await checkpoints.write([], high_watermarks=True)
     assert written(filesystem) == {"recovery": {KEY: 0}, "log": {KEY: 9}, "replication": {KEY: 9}}
+
+
+# Damage.
+
+LOG_STARTS, COPY = "/data/log-start-offset-checkpoint", "/data/log-start-offset-checkpoint.copy"
+DAMAGES: dict[str, Callable[[bytearray], None]] = {
+    "a changed digit": lambda content: content.__setitem__(content.index(b"12"), ord("7")),
+    "cut short": lambda content: content.__delitem__(slice(8, None)),
+    "empty": lambda content: content.clear(),
+}
+with_each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+
+
+async def with_a_log_start(filesystem: MemoryFileSystem) -> None:
+    checkpoints = Checkpoints(filesystem, "/data")
+    checkpoints.note_log_start(KEY, 12)
+    await checkpoints.write_log_starts()
+
+
+@with_each_damage
+async def test_a_copy_takes_the_place_of_damaged_log_starts(
+    filesystem: MemoryFileSystem, log_lines: list[EventDict], damage: Callable[[bytearray], None]
+) -> None:
+    await with_a_log_start(filesystem)
+    damage(filesystem.files[LOG_STARTS])
+    again = Checkpoints(filesystem, "/data")
+    await again.load()
+    assert again.log_start_offset(KEY) == 12
+    assert [(line["log_level"], line["path"]) for line in log_lines] == [("warning", LOG_STARTS)]
+    await again.write([])
+    assert filesystem.files[LOG_STARTS] == filesystem.files[COPY]
+    assert decode_offsets(bytes(filesystem.files[LOG_STARTS])) == {KEY: 12}
+
+
+@with_each_damage
+async def test_without_a_good_copy_damaged_log_starts_are_refused(
+    filesystem: MemoryFileSystem, damage: Callable[[bytearray], None]
+) -> None:
+    await with_a_log_start(filesystem)
+    for path in (LOG_STARTS, COPY):
+        damage(filesystem.files[path])
+    with pytest.raises(InvalidDirectory, match=f"{LOG_STARTS} is damaged: .* deleted records .* come back"):
+        await Checkpoints(filesystem, "/data").load()
+    for path in (LOG_STARTS, COPY):
+        filesystem.remove(path)
+    again = Checkpoints(filesystem, "/data")
+    await again.load()
+    assert again.log_start_offset(KEY) == 0
+
+
+async def test_log_starts_of_an_earlier_version_get_a_copy(filesystem: MemoryFileSystem) -> None:
+    filesystem.files[LOG_STARTS] = bytearray(b"0\n1\norders 0 12\n")
+    checkpoints = Checkpoints(filesystem, "/data")
+    await checkpoints.load()
+    await checkpoints.write([])
+    assert decode_offsets(bytes(filesystem.files[COPY])) == {KEY: 12}
+
+
+@with_each_damage
+async def test_other_damaged_checkpoints_count_as_empty_with_a_warning(
+    filesystem: MemoryFileSystem, log_lines: list[EventDict], damage: Callable[[bytearray], None]
+) -> None:
+    await Checkpoints(filesystem, "/data").write_cleaned(KEY, 12)
+    path = "/data/cleaner-offset-checkpoint"
+    damage(filesystem.files[path])
+    again = Checkpoints(filesystem, "/data")
+    await again.load()
+    assert again.cleaned_offset(KEY) == 0
+    # Kafka creates an empty file, so nothing shows that it had any content.
+    assert [line["path"] for line in log_lines] == [path] * bool(filesystem.files[path])

@@ -309,12 +309,13 @@ async def test_batch_with_a_lower_offset_is_cut() -> None:
     assert (await open_log(filesystem)).log_end_offset == 3
 
 
-async def test_log_that_ends_below_its_start_begins_there_again() -> None:
+async def test_log_that_ends_below_its_start_begins_there_again(log_lines: list[EventDict]) -> None:
     filesystem = MemoryFileSystem()
     log = await open_log(filesystem)
     append(log, 5)
     reopened = await open_log(filesystem, log_start_offset=40)
     assert (reopened.log_start_offset, reopened.log_end_offset, reopened.high_watermark) == (40, 40, 40)
+    assert "the log ends before its start, and begins anew there" in [line["event"] for line in log_lines]
     assert append(reopened).result().base_offset == 40
     assert base_offsets_read(reopened, 40) == [40]
 
