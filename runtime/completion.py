@@ -4,6 +4,9 @@ Most work here is over before its caller looks: an append is usually in the file
 completion is a plain object. Ask for `done`, register a listener, or await it; a future is made only for a
 coroutine that awaits an open completion. Used on the loop's thread only.
 
+An `ExpectedError` is kept, and raised, without its traceback (`without_frames`). A defect keeps its own, which
+shows its cause in the log.
+
 Product code writes `reply: Completion[int] = Completion()`, because a call of `Completion[int]` goes through
 `typing`, which takes longer than everything else in the life of a completion.
 """
@@ -14,6 +17,7 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
+from barnabas.protocol.errors import without_frames
 from barnabas.runtime.logging import get_logger
 
 log = get_logger("completion")
@@ -56,15 +60,14 @@ class Completion(Generic[T]):
     def failed(error: Exception) -> Completion[U]:  # pyright: ignore[reportInvalidTypeVarUse]
         """A completion that is done, with `error`; the caller's context determines its type."""
         completion: Completion[U] = Completion()
-        completion.done = True
-        completion.error = error
+        completion.fail(error)
         return completion
 
     def result(self) -> T:
         """The value; raises the error. Only to be called once `done`."""
         assert self.done
         if self.error is not None:
-            raise self.error
+            raise without_frames(self.error)
         return self._value  # type: ignore[return-value]  # None only where T includes it
 
     def when_done(self, listener: Callable[[Completion[T]], object]) -> None:
@@ -90,7 +93,7 @@ class Completion(Generic[T]):
     def fail(self, error: Exception) -> None:
         """The work has failed."""
         assert not self.done, "a completion ends once"
-        self.error = error
+        self.error = without_frames(error)
         self.done = True
         if self._listeners is not None:
             self._call_listeners()

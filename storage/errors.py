@@ -6,23 +6,13 @@ after which clients refresh their metadata and try again. Damage that recovery c
 
 from __future__ import annotations
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, ExpectedError
 
 
-class StorageError(Exception):
+class StorageError(ExpectedError):
     """Reading or writing a log failed; `code` is the error code for a response."""
 
     code = ErrorCode.kafka_storage_error
-
-
-def raised_anew(error: StorageError) -> StorageError:
-    """An error of the same type, message and cause, for code that keeps an error and raises it repeatedly.
-
-    An exception collects the frames that it passes, more of them each time it is raised.
-    """
-    fresh = type(error)(*error.args)
-    fresh.__cause__ = error.__cause__
-    return fresh
 
 
 class LogOffline(StorageError):  # noqa: N818  named as the condition

@@ -196,7 +196,7 @@ class RealFile:
             try:
                 _sync_data(self._descriptor)
             except OSError as error:
-                self._sync_error = error
+                self._sync_error = OSError(*error.args)  # without the frames of this one
                 self._drop_cache()
                 raise
 

@@ -19,7 +19,7 @@ from kio.schema.delete_records.v2.response import (
 )
 
 from barnabas.broker.handlers.common.partitions import find_log, find_partition, open_logs
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.primitive import i32, i64, milliseconds
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _find(broker: Broker, topic_name: str, asked: DeleteRecordsPartition) -> Cut
             raise ApiError(ErrorCode.policy_violation)
         return find_log(broker, led), asked.offset
     except ApiError as error:
-        return error
+        return without_frames(error)
 
 
 def _result(index: i32, outcome: Outcome) -> DeleteRecordsPartitionResult:

@@ -29,7 +29,7 @@ from kio.schema.list_offsets.v11.response import (
 from barnabas.broker.handlers.common.partitions import answer_with_logs, find_log, find_partition, open_logs
 from barnabas.broker.network.replies import encoded_at_length
 from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.primitive import i32, i64, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 from barnabas.storage.errors import StorageError
@@ -112,7 +112,7 @@ async def _search_time(broker: Broker, log: PartitionLog, timestamp: int) -> _Fo
             return await log.max_timestamp(broker.time_lookups)
         return await log.offset_for_timestamp(timestamp, broker.time_lookups)
     except StorageError as error:
-        return error
+        return without_frames(error)
 
 
 def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:

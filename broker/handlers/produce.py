@@ -35,7 +35,7 @@ from barnabas.protocol.encode.produce import (
     ProduceTopicResult,
     encode_produce_response,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode, FrameError
+from barnabas.protocol.errors import ApiError, ErrorCode, FrameError, without_frames
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.runtime.completion import AllDone, Completion
@@ -120,7 +120,7 @@ async def _produce_in_transaction(
     try:
         await add_produced_partitions(writes, [(topic.topic, topic.found) for topic in topics])
     except ApiError as error:
-        refusal = error
+        refusal = without_frames(error)
     return _produce(broker, context, request, _with_logs(broker, topics), writes, refusal)
 
 
@@ -209,7 +209,7 @@ def _append(
     try:
         return _PartitionAppend(index, _append_prepared(broker, log, prepared, writes))
     except (ApiError, StorageError) as error:
-        return _PartitionAppend(index, error)
+        return _PartitionAppend(index, without_frames(error))
 
 
 def _append_prepared(

@@ -19,6 +19,7 @@ from barnabas.broker.internal_topics.internal_topics import InternalTopicSpec
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.replay.interfaces import Stored
+from barnabas.protocol.errors import without_frames
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import Deadlines, Expirable
@@ -198,7 +199,7 @@ class CoordinatorTopic:
             self._report(partition, error)
             if _needs_repair(error):
                 self._damages[partition] = str(error)
-            return error
+            return without_frames(error)
         self._reported.pop(partition, None)
         self._damages.pop(partition, None)
         return None

@@ -20,7 +20,7 @@ from barnabas.coordinator.metadata.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 
 
 class InternalTopicSpec(NamedTuple):
@@ -82,7 +82,7 @@ async def ensure_topic(controller: Controller, spec: InternalTopicSpec) -> Topic
         (creation,) = await controller.create_topics([new_topic])
         reason = creation.error
     except ApiError as error:
-        reason = error
+        reason = without_frames(error)
     topic = topics.get(spec.name)
     if topic is None:
         message = f"{spec.name} could not be created: {reason}"

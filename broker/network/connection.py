@@ -33,7 +33,7 @@ from typing import NamedTuple, Protocol, cast
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.handler import Response
-from barnabas.broker.network.outstanding import Ended, Outstanding
+from barnabas.broker.network.outstanding import Ended, Outstanding, error_of
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
@@ -363,26 +363,34 @@ class Connection(asyncio.BufferedProtocol):
     def _on_reply(self, outstanding: Outstanding, pending: PendingAnswer, ended: Ended) -> None:
         self._started_bytes -= outstanding.request_bytes
         self._note_requests()
+        error = error_of(ended)
+        if error is not None:
+            self._on_failure(outstanding, error)
+            return
+        response = ended.result()
+        if self._closed or outstanding.is_dropped:
+            if isinstance(response, EncodedBody):
+                self._owner.give_back(response.reserved_bytes)
+            return
         try:
-            response = ended.result()
-            if self._closed or outstanding.is_dropped:
-                if isinstance(response, EncodedBody):
-                    self._owner.give_back(response.reserved_bytes)
-                return
             answer = self._dispatcher.answer(pending, response)
-            if answer.throttle_ms:
-                self.throttle(answer.throttle_ms)
-            self._set_answer(outstanding, answer)
-        except (asyncio.CancelledError, Withdrawn) as error:
-            if not (self._closed or outstanding.is_dropped):
-                self._fail(error)
-        except FrameError as error:
-            self._drop_from(outstanding)
-            self._refuse(error)
         except Exception as error:
             self._fail(error)
+            return
+        if answer.throttle_ms:
+            self.throttle(answer.throttle_ms)
+        self._set_answer(outstanding, answer)
+        self._release_when_due()
+
+    def _on_failure(self, outstanding: Outstanding, error: BaseException) -> None:
+        if isinstance(error, FrameError):
+            self._drop_from(outstanding)
+            self._refuse(error)
+        elif isinstance(error, asyncio.CancelledError | Withdrawn):
+            if not (self._closed or outstanding.is_dropped):
+                self._fail(error)
         else:
-            self._release_when_due()
+            self._fail(error)
 
     def _hold(self, outstanding: Outstanding, answer: Answer) -> None:
         """Keep an answer until the earlier ones are written."""

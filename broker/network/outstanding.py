@@ -14,6 +14,15 @@ from barnabas.runtime.purgatory import Waiting
 Ended: TypeAlias = asyncio.Future[Response] | Completion[Response]
 
 
+def error_of(ended: Ended) -> BaseException | None:
+    """The error with which a reply has ended, or None. It is not raised: a future keeps its error, and the
+    traceback would hold the future (`without_frames`).
+    """
+    if isinstance(ended, Completion):
+        return ended.error
+    return asyncio.CancelledError() if ended.cancelled() else ended.exception()
+
+
 class Outstanding:
     """A started request whose answer has not been handed to the transport."""
 

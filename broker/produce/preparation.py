@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
 from barnabas.broker.produce.topic_rules import TopicRules, rules_at
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.stepwise import Steps, StepwiseWork
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Preparation:
                 try:
                     partitions[index] = await self._work.run(preparing)
                 except ApiError as error:
-                    partitions[index] = error
+                    partitions[index] = without_frames(error)
 
 
 def _refusal(found: Topic | None) -> Preparing:
@@ -129,4 +129,4 @@ def _begin(
     try:
         return prepare(partition.records, rules, budget, zstd_allowed, transactional_allowed)
     except ApiError as error:
-        return error
+        return without_frames(error)

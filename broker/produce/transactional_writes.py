@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coordinator.transaction.transaction import EPOCH_RAISED_FROM
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class TransactionalWrites:
                 self._transactional_id, producer, partitions, client_version=EPOCH_RAISED_FROM
             )
         except ApiError as error:
-            self._not_added = error
+            self._not_added = without_frames(error)
 
     def check(self, producer: ProducerIdentity, partition: TopicNamePartition) -> None:
         """Raises the ApiError for the client if the partition is not in the transaction at this moment."""
@@ -72,11 +72,11 @@ class TransactionalWrites:
         try:
             takes_part = self._coordinator.takes_part(self._transactional_id, producer, partition)
         except ApiError as error:
-            raise self._told(error) from error
+            raise self._told(error) from None
         if takes_part:
             return
         if self._not_added is not None:
-            raise self._told(self._not_added) from self._not_added
+            raise self._told(without_frames(self._not_added))
         raise self._told(
             ApiError(ErrorCode.transaction_abortable, "The partition is not in the transaction.")
         )

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from math import isfinite
 from typing import Final, NamedTuple
 
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.metadata_records import ClientQuotaRecord, MetadataRecord, QuotaEntityData
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -85,7 +85,7 @@ def decide_alter_client_quotas(
             records.extend(_decide_entity(current.get(alteration.entity, {}), alteration))
             errors.append(None)
         except ApiError as error:
-            errors.append(error)
+            errors.append(without_frames(error))
     return records, errors
 
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from barnabas.coordinator.metadata.image import ConfigResource, MetadataImage, ResourceType
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.metadata_records import ConfigRecord, MetadataRecord
 
 _VALUE_LENGTH_MAX = 32767
@@ -89,7 +89,7 @@ def decide_alter_configs(
             records.extend(_decide_resource(image, request, rules))
             errors.append(None)
         except ApiError as error:
-            errors.append(error)
+            errors.append(without_frames(error))
     return records, errors
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.metadata_records import (
     MetadataRecord,
     RemoveUserScramCredentialRecord,
@@ -80,7 +80,7 @@ def decide_alter_credentials(
             records[change.name] = _decide(current, change)
             errors[change.name] = None
         except ApiError as error:
-            errors[change.name] = error
+            errors[change.name] = without_frames(error)
     return list(records.values()), errors
 
 

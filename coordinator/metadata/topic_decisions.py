@@ -17,7 +17,7 @@ from barnabas.coordinator.metadata.topic_names import (
     collision_key,
     invalid_topic_name,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.metadata_records import MetadataRecord, RemoveTopicRecord, TopicRecord
 
 REQUEST_PARTITIONS_MAX = 10_000
@@ -100,11 +100,11 @@ def decide_create_topics(
     for new_topic in new_topics:
         try:
             if too_many is not None:
-                raise too_many
+                raise without_frames(too_many)
             topic_records = _decide_create_topic(image, new_topic, placement, rules, new_id, keys)
             charge(topic_records.creation.partition_count)
         except ApiError as error:
-            creations.append(TopicCreation(new_topic.name, error=error))
+            creations.append(TopicCreation(new_topic.name, error=without_frames(error)))
             continue
         records.extend(topic_records.records)
         creations.append(topic_records.creation)
@@ -272,7 +272,7 @@ def decide_delete_topics(
             try:
                 charge(len(topic.partitions))
             except ApiError as error:
-                errors.append(error)
+                errors.append(without_frames(error))
                 continue
             records.append(RemoveTopicRecord(topic_id=topic_id))
             errors.append(None)
@@ -293,7 +293,7 @@ def decide_create_partitions(
             topic = _check_more_partitions(image, request, placement.node_id)
             charge(request.total_count - len(topic.partitions))
         except ApiError as error:
-            errors.append(error)
+            errors.append(without_frames(error))
             continue
         records.extend(
             partition_record(topic.topic_id, _new_partition(index, placement))

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.coordinator.replay.interfaces import CoordinatorLog
 from barnabas.coordinator.replay.steps import Operation, Settle, Step, Steps, Write, WriteMarker
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.completion import Completion
 from barnabas.storage.log.appended import Append
 
@@ -154,7 +154,7 @@ class PartitionOperations(Generic[RecordT]):
         try:
             while self._running is running:
                 error = self._replay_appended(outcome)
-                step = next(running.steps) if error is None else running.steps.throw(error)
+                step = next(running.steps) if error is None else running.steps.throw(without_frames(error))
                 outcome, under_way = self._begin(step)
                 if under_way is not None and not under_way.done:
                     under_way.when_done(partial(self._resume, running, outcome))
@@ -182,7 +182,7 @@ class PartitionOperations(Generic[RecordT]):
         try:
             append = self._append(step)
         except Exception as error:
-            return _Outcome(error=error), None
+            return _Outcome(error=without_frames(error)), None
         return _Outcome(_Appended(step, append)), append
 
     def _append(self, step: Write[RecordT] | WriteMarker) -> Append:
@@ -205,7 +205,7 @@ class PartitionOperations(Generic[RecordT]):
         try:
             self._replay_step(appended.step, appended.append.result().base_offset)
         except Exception as error:
-            return error
+            return without_frames(error)
         return None
 
     def _replay_step(self, step: Write[RecordT] | WriteMarker, base_offset: int) -> None:

@@ -6,7 +6,7 @@ from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.stepwise import StepwiseWork
@@ -16,7 +16,7 @@ from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.start_offset import StartSearch
 from barnabas.share.leader.zero_starts import ZeroStarts
-from barnabas.storage.errors import LogOffline, StorageError, raised_anew
+from barnabas.storage.errors import LogOffline, StorageError
 
 
 class LateError(ApiError):
@@ -75,11 +75,11 @@ class FetchSource:
         try:
             self.find_topic(partition)
         except ApiError as error:
-            return error
+            return without_frames(error)
         reason = self._logs.why_unwritable(partition)
         if reason is not None:
             self._logs.reopen(partition)
-            return raised_anew(reason)
+            return without_frames(reason)
         if self._logs.was_replaced(partition):
             message = "The locks on this partition's records have ended: its log failed and was opened anew."
             return ApiError(ErrorCode.invalid_record_state, message)

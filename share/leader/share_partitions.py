@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
@@ -268,7 +268,7 @@ class SharePartitions:
     def _load(self, key: SharePartitionKey, log: PartitionLog) -> SharePartitionLeader | None:
         failed = self._failed_loads.pop(key, None)
         if failed is not None and self.clock.monotonic_ms() < failed.told_until_ms:
-            raise failed.error
+            raise without_frames(failed.error)
         incarnation = self._groups.group_incarnation(key.group_id)
         assert incarnation is not None, f"{key.group_id} is asked for after it was deleted"
         # Asked now: the group's own records may be out of reach when the load ends.
@@ -328,7 +328,7 @@ class SharePartitions:
 def _as_told(key: SharePartitionKey, error: Exception) -> ApiError | StorageError:
     """The error of a failed load, as fetches and other callers get it."""
     if isinstance(error, ApiError | StorageError):
-        return error
+        return without_frames(error)
     logger.error(
         "the state of a share partition could not be loaded",
         group=key.group_id,

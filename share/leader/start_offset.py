@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from barnabas.protocol.errors import without_frames
 from barnabas.runtime.stepwise import StepwiseWork
-from barnabas.storage.errors import StorageError, raised_anew
+from barnabas.storage.errors import StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.offset_lookup import TimedOffset
 
@@ -59,8 +60,8 @@ class StartSearch:
 
     def start_offset(self) -> int | None:
         """The offset, once it is done; None if no record is young enough. Raises StorageError."""
-        try:
-            found = self._task.result()
-        except StorageError as error:
-            raise raised_anew(error) from error
+        error = self._task.exception()
+        if isinstance(error, StorageError):
+            raise without_frames(error)
+        found = self._task.result()
         return None if found is None else max(found[1], self._log.log_start_offset)

@@ -24,7 +24,7 @@ from barnabas.protocol.delivery_state import (
     fits,
     is_final,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.recorded_changes import RecordedChange
@@ -32,7 +32,7 @@ from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.share.topic_store.topic_state_load import TopicStateLoad
-from barnabas.storage.errors import StorageError, raised_anew
+from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
@@ -269,7 +269,7 @@ class TopicStateStore:
         if not isinstance(error, ApiError):
             return error
         if isinstance(error.__cause__, StorageError):
-            return raised_anew(error.__cause__)
+            return without_frames(error.__cause__)
         code = _SEEN_BY_MEMBERS.get(error.code, ErrorCode.unknown_server_error)
         refusal = self._full_disk.refusal()
         if code is ErrorCode.coordinator_not_available and refusal is not None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID, uuid4
 
+from barnabas.protocol.errors import without_frames
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.moment import Moment
@@ -31,7 +32,7 @@ from barnabas.storage.directory.leftovers import (
 )
 from barnabas.storage.directory.meta_properties import MetaProperties, settle_meta_properties
 from barnabas.storage.directory.record_deletion import Cut, Outcome, delete_records
-from barnabas.storage.errors import LogClosed, LogOffline, StorageError, raised_anew
+from barnabas.storage.errors import LogClosed, LogOffline, StorageError
 from barnabas.storage.files.full_disk import PROBE_FILE
 from barnabas.storage.files.open_files import lacks_descriptor
 from barnabas.storage.files.shared_listing import SharedListing
@@ -300,7 +301,7 @@ class LogDirectory:
             refusal = LogOffline(f"{key.directory_name} cannot be opened: {error}")
             refusal.__cause__ = error
             self.offline_logs.add_failed(key, refusal, self.storage.reopen_backoff_ms)
-            raise raised_anew(refusal) from error
+            raise without_frames(refusal) from error
         confirmed_start = min(self._confirmed_starts.pop(key, 0), log.high_watermark)
         if confirmed_start > log.log_start_offset:
             log.delete_records(confirmed_start)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from barnabas.protocol.errors import ApiError
+from barnabas.protocol.errors import ApiError, without_frames
 from barnabas.storage.directory.checkpoints import Checkpoints
 from barnabas.storage.errors import LogOffline, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
@@ -48,7 +48,7 @@ async def _sync_below(log: PartitionLog, before_offset: int) -> Outcome:
         if offset > log.durable_offset:
             await log.flusher.sync()
     except (ApiError, StorageError) as error:
-        return error
+        return without_frames(error)
     return offset
 
 
@@ -59,7 +59,7 @@ def _note(log: PartitionLog, outcome: Outcome, checkpoints: Checkpoints) -> Outc
         # By now the topic may be deleted, or the log may be offline or begin at a higher offset.
         offset = log.start_after_deletion(max(outcome, log.log_start_offset))
     except (ApiError, StorageError) as error:
-        return error
+        return without_frames(error)
     checkpoints.note_log_start(log.topic_partition, min(offset, log.durable_offset))
     return offset
 
@@ -69,7 +69,7 @@ def _not_written(log: PartitionLog, outcome: Outcome, error: OSError) -> Outcome
         return outcome
     failure = LogOffline(f"The log start of {log.topic_partition.directory_name} cannot be written: {error}")
     failure.__cause__ = error
-    return failure
+    return without_frames(failure)
 
 
 def _move(log: PartitionLog, outcome: Outcome) -> Outcome:
@@ -78,4 +78,4 @@ def _move(log: PartitionLog, outcome: Outcome) -> Outcome:
     try:
         return log.delete_records(outcome)
     except (ApiError, StorageError) as error:
-        return error
+        return without_frames(error)

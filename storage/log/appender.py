@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from barnabas.protocol.control_record import ControlType
-from barnabas.protocol.errors import ApiError
+from barnabas.protocol.errors import ApiError, without_frames
 from barnabas.runtime.logging import get_logger
-from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError, raised_anew
+from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
 from barnabas.storage.log_config import TimestampType
@@ -64,7 +64,7 @@ class Appender:
         log = self._log
         refusal = log.offline or self._refused
         if refusal is not None:
-            pending.failed(raised_anew(refusal))
+            pending.failed(without_frames(refusal))
         elif self._queue_bytes + pending.size_bytes > log.storage.append_queue_bytes_max and self._busy:
             pending.failed(AppendQueueFull(f"{log.topic_partition.directory_name}: the disk is too slow."))
         else:

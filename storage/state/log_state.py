@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.metrics import Histogram
-from barnabas.storage.errors import DiskFull, LogOffline, StorageError, raised_anew
+from barnabas.storage.errors import DiskFull, LogOffline, StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem
@@ -76,7 +76,7 @@ class LogState:
     """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
     moves."""
     offline: StorageError | None = None
-    """The error that took the log offline. It is kept; copies of it are raised (`raised_anew`)."""
+    """The error that took the log offline. It is kept; copies of it are raised."""
     unflushed_bytes: int = 0
     """Appended since records were last made durable by a sync or a flush."""
     recovery_scan_bytes: int = 0
@@ -111,7 +111,7 @@ class LogState:
     def check_online(self) -> None:
         """Raises a StorageError with the cause if the log is offline."""
         if self.offline is not None:
-            raise raised_anew(self.offline)
+            raise without_frames(self.offline)
 
     def go_offline(self, cause: Exception) -> StorageError:
         """Fences the log for good: only recovery can find out the content of the disk.
@@ -120,10 +120,11 @@ class LogState:
         """
         self.full_disk.met(cause)
         if self.offline is None:
-            self.offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
-            self.offline.__cause__ = cause
+            offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
+            offline.__cause__ = cause
+            self.offline = without_frames(offline)
             self.offline_logs.add(self.topic_partition)
-        return raised_anew(self.offline)
+        return without_frames(self.offline)
 
     def refusal_if_full(self, cause: Exception) -> DiskFull | None:
         """For the metadata log, which stays online on a full disk (`outlives_full_disk`): the error to raise

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from barnabas.storage.errors import StorageError, raised_anew
+from barnabas.protocol.errors import without_frames
+from barnabas.storage.errors import StorageError
 from barnabas.storage.topic_partition import TopicPartition
 
 
@@ -55,7 +56,7 @@ class OfflineLogs:
         if partition in self._pauses:
             end, error = self._pauses[partition]
             if asyncio.get_running_loop().time() < end:
-                raise raised_anew(error)
+                raise without_frames(error)
             del self._pauses[partition]
 
     def remove(self, partition: TopicPartition) -> None:

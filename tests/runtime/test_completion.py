@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import AllDone, Completion
+from barnabas.runtime.tasks import Tasks
+from tests.runtime.garbage import nothing_left_to_the_collector
 
 
 class RefusedError(Exception):
@@ -214,3 +218,41 @@ def test_several_completions_are_done_when_the_last_one_has_ended() -> None:
 def test_no_completions_are_done_at_once() -> None:
     assert AllDone([]).done
     assert AllDone([Completion.of(1), Completion.failed(RefusedError())]).error is None
+
+
+def _refuse_request(_: int) -> int:
+    raise ApiError(ErrorCode.invalid_request)
+
+
+def _begin_refused(_: int) -> Completion[int]:
+    raise ApiError(ErrorCode.invalid_request)
+
+
+async def _refuse_later() -> int:
+    await asyncio.sleep(0)
+    raise ApiError(ErrorCode.invalid_request)
+
+
+async def test_a_refusal_is_freed_without_the_garbage_collector() -> None:
+    """However it came about, and whoever asked for it."""
+
+    async def ask() -> None:
+        later = Completion[int]()
+        refused = [
+            Completion.of(1).then(_refuse_request),
+            Completion.of(1).then_run(_begin_refused),
+            later.then(_refuse_request),
+            later.then_run(_begin_refused),
+            later.then(_refuse_request).then(_refuse_request),
+            Tasks().run(_refuse_later),
+        ]
+        later.complete(1)
+        for completion in refused:
+            with suppress(ApiError):
+                await completion
+            with suppress(ApiError):
+                completion.result()
+
+    with nothing_left_to_the_collector():
+        await ask()
+        await asyncio.sleep(0)

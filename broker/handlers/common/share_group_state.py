@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
@@ -97,4 +97,4 @@ async def _value_or_error(reply: Completion[ValueT]) -> ValueT | ApiError:
     try:
         return await reply
     except ApiError as error:
-        return error
+        return without_frames(error)

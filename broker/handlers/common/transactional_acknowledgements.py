@@ -78,7 +78,7 @@ def _acknowledge(
     try:
         takes_part = coordinator.takes_part(*transaction, leader.key)
     except ApiError as error:
-        raise _told(error) from error
+        raise _told(error) from None
     if not takes_part:
         raise ApiError(ErrorCode.invalid_txn_state, "The transaction has ended.")
     return leader.transactions.acknowledge(member_id, batches, transaction.producer)

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 from barnabas.broker.http.api.pages import Page, PageQuery, next_keys, number_in
 from barnabas.broker.http.routes import Call, Operation, with_body, with_query, without_parameters
 from barnabas.coordinator.metadata.topic_decisions import DEFAULT, NewTopic
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import StorageError
 
@@ -171,7 +171,7 @@ class TopicRoutes:
         completed = self._broker.internal_topics.completed(new_topic)
         [created] = await self._broker.metadata.create_topics([completed])
         if created.error is not None:
-            raise created.error
+            raise without_frames(created.error)
         log.info("a client of HTTP creates a topic", topic=asked.name, client=call.client)
         return _entry(self._broker.metadata.image.topics_by_name[asked.name])
 
@@ -181,7 +181,7 @@ class TopicRoutes:
             raise ApiError(ErrorCode.topic_deletion_disabled, "delete.topic.enable=false forbids it.")
         [error] = await self._broker.metadata.delete_topics([topic.topic_id])
         if error is not None:
-            raise error
+            raise without_frames(error)
         log.info("a client of HTTP deletes a topic", topic=topic.name, client=call.client)
 
 
