@@ -1,5 +1,8 @@
 """The connections of HTTP: uvicorn's, on the broker's own port, with bounds on their number and idle time.
 
+Health checks have room of their own: connections beyond CONNECTIONS_MAX may ask only for health, once each.
+So clients that hold all connections do not make an orchestrator end the broker.
+
 uvicorn's server is not used: it handles the signals of the process, and wakes up ten times a second.
 """
 
@@ -8,54 +11,83 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from barnabas.broker.http.health import HealthChecks
 from barnabas.broker.network.open_port import Port, PortLost, open_port
 from barnabas.runtime.logging import get_logger
 
 log = get_logger("http")
 
 CONNECTIONS_MAX: Final = 64
-"""A further connection is closed at once."""
+"""A further connection is for a health check only (503 for any other request)."""
+
+HEALTH_CONNECTIONS_MAX: Final = 16
+"""The most connections of health checks. A further one takes the place of the oldest."""
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 """The most bytes of a request line with its headers (431 or 400)."""
 
 SWEEP_SECONDS: Final = 10
-"""A connection that has begun no request, or has not sent all of it, is closed at the second sweep."""
+"""A connection is closed at the second sweep at which it waits for its client: for a request, for the rest of
+one, or for the client to read its answer.
+"""
 
 GRACE_SECONDS: Final = 2.0
 """How long `close` waits for requests to end."""
 
-_BACKLOG: Final = CONNECTIONS_MAX
+_BACKLOG: Final = CONNECTIONS_MAX + HEALTH_CONNECTIONS_MAX
 _REMEDY: Final = "Name another address in http.listener; port 0 selects a free port"
 
 OpenPort = Callable[[str, int, int, str], Awaitable[Port]]
 
 
+class _Progress(NamedTuple):
+    """A connection that waits for its client. As long as this is the same, the client has done nothing."""
+
+    last_request: RequestResponseCycle | None
+    """The last request that the client has begun."""
+    unsent_bytes: int
+    stall_count: int
+    """How often unsent answers have filled the transport's buffer."""
+
+
 class _BoundedConnection(H11Protocol):
-    """Closes itself if there are too many."""
+    """A connection that tells whether it waits for its client."""
+
+    def __init__(
+        self, config: Config, state: ServerState, admit: Callable[[_BoundedConnection], None]
+    ) -> None:
+        """`admit` is called once it is open."""
+        super().__init__(config, state, {})
+        self._admit = admit
+        self._stall_count = 0
 
     @property
-    def last_request(self) -> RequestResponseCycle | None:
-        """The last request that it has begun; None before the first."""
-        return cast("RequestResponseCycle | None", self.cycle)
+    def progress(self) -> _Progress | None:
+        """None while the broker works on an answer."""
+        last = cast("RequestResponseCycle | None", self.cycle)
+        is_idle = last is None or last.response_complete or last.more_body
+        if not (is_idle or self.flow.write_paused):
+            return None
+        return _Progress(last, self.transport.get_write_buffer_size(), self._stall_count)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no request was completely received that is not answered yet."""
-        last = self.last_request
-        return last is None or last.response_complete or last.more_body
+    def serve_only(self, application: ASGIApp) -> None:
+        """Give the requests to this application."""
+        self.app = application  # type: ignore[assignment]  # uvicorn has types of its own for ASGI
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS_MAX:
-            transport.abort()
+        self._admit(self)
+
+    def pause_writing(self) -> None:
+        self._stall_count += 1
+        super().pause_writing()
 
 
 class HttpServer:
@@ -81,8 +113,11 @@ class HttpServer:
         self._open_port = open_port
         self._port: Port | None = None
         self._sweeping: asyncio.TimerHandle | None = None
-        self._idle: dict[_BoundedConnection, RequestResponseCycle | None] = {}
-        """Each connection that was idle at the last sweep, with the last request that it had begun then."""
+        self._health_checks = HealthChecks(application)
+        self._for_health: dict[_BoundedConnection, None] = {}
+        """The connections beyond CONNECTIONS_MAX, in the order of their arrival."""
+        self._waiting: dict[_BoundedConnection, _Progress] = {}
+        """Each connection that waited for its client at the last sweep."""
 
     @property
     def port(self) -> int:
@@ -95,6 +130,20 @@ class HttpServer:
         self._port = await self._open_port(host, port, _BACKLOG, _REMEDY)
         self._port.serve(self._connect, self._port_lost, self._note)
         self._sweep_later()
+
+    def sweep(self) -> None:
+        """Close each connection that has waited for its client since the last sweep. A timer calls this every
+        SWEEP_SECONDS.
+        """
+        waiting = {
+            connection: progress
+            for connection in self._connections()
+            if (progress := connection.progress) is not None
+        }
+        for connection, progress in waiting.items():
+            if self._waiting.get(connection) == progress:
+                connection.transport.abort()
+        self._waiting = waiting
 
     async def close(self) -> None:
         """Accepts no connection, and ends the others when their requests are answered, or are late."""
@@ -116,7 +165,19 @@ class HttpServer:
             connection.transport.abort()
 
     def _connect(self) -> asyncio.BaseProtocol:
-        return _BoundedConnection(self._config, self._state, {})
+        return _BoundedConnection(self._config, self._state, self._admit)
+
+    def _admit(self, connection: _BoundedConnection) -> None:
+        open_connections = self._state.connections
+        self._for_health = {one: None for one in self._for_health if one in open_connections}
+        if len(open_connections) - len(self._for_health) <= CONNECTIONS_MAX:
+            return
+        if len(self._for_health) >= HEALTH_CONNECTIONS_MAX:
+            oldest = next(iter(self._for_health))
+            del self._for_health[oldest]
+            oldest.transport.abort()
+        self._for_health[connection] = None
+        connection.serve_only(self._health_checks)
 
     def _note(self, event: str, reason: str) -> None:
         log.warning(event, reason=reason)
@@ -125,17 +186,11 @@ class HttpServer:
         log.error("HTTP ended, and the broker serves without it: its listener failed")
 
     def _sweep_later(self) -> None:
-        self._sweeping = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+        self._sweeping = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._on_timer)
 
-    def _sweep(self) -> None:
+    def _on_timer(self) -> None:
         self._sweep_later()
-        idle: dict[_BoundedConnection, RequestResponseCycle | None] = {
-            connection: connection.last_request for connection in self._connections() if connection.is_idle
-        }
-        for connection, request in idle.items():
-            if connection in self._idle and self._idle[connection] is request:
-                connection.transport.abort()
-        self._idle = idle
+        self.sweep()
 
     def _connections(self) -> list[_BoundedConnection]:
         return [

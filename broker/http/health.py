@@ -9,16 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.broker.http.problem import Problem, problem_response
 from barnabas.broker.http.routes import Call, Operation, json_response, without_parameters
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+
+
+LIVENESS_PATH: Final = "/healthz"
+READINESS_PATH: Final = "/readyz"
+
+
+class HealthChecks:
+    """The part of an application that answers health checks, for a connection that may ask for nothing else
+    (503). It closes the connection after the answer.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_the_last(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        if scope["path"] in (LIVENESS_PATH, READINESS_PATH):
+            await self._application(scope, receive, send_the_last)
+        else:
+            await problem_response(_TOO_MANY)(scope, receive, send_the_last)
+
+
+_TOO_MANY: Final = Problem(
+    HTTPStatus.SERVICE_UNAVAILABLE, "The server has too many connections. Only health checks are answered."
+)
 
 
 class Alive(Struct):
@@ -54,7 +86,7 @@ class HealthRoutes:
     def operations(self) -> Sequence[Operation]:
         return (
             Operation(
-                path="/healthz",
+                path=LIVENESS_PATH,
                 handler=without_parameters(self._live),
                 name="getLiveness",
                 summary="Whether the process answers",
@@ -62,7 +94,7 @@ class HealthRoutes:
                 answer=Alive,
             ),
             Operation(
-                path="/readyz",
+                path=READINESS_PATH,
                 handler=without_parameters(self._ready),
                 name="getReadiness",
                 summary="Whether the broker can serve clients: 503 if it cannot",

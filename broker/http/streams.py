@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct, json
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from barnabas.broker.http.problem import Problem, problem_of
 from barnabas.protocol.errors import ApiError
@@ -51,13 +52,18 @@ class Streams:
         if self._count >= STREAMS_MAX or self._closing.is_set():
             reason = f"The broker begins no further stream; it has at most {STREAMS_MAX}."
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, reason)
-        first = await look()
-        return StreamingResponse(
-            self._events(first, look, interval_seconds), headers={"Content-Type": EVENT_STREAM_TYPE}
-        )
+        self._count += 1  # before the look, which may wait while other streams begin
+        try:
+            first = await look()
+        except BaseException:
+            self._end()
+            raise
+        return _EventStream(self._events(first, look, interval_seconds), self._end)
+
+    def _end(self) -> None:
+        self._count -= 1
 
     async def _events(self, first: Struct, look: Look, interval_seconds: float) -> AsyncIterator[bytes]:
-        self._count += 1
         try:
             last = json.encode(first)
             yield _event("state", last)
@@ -75,13 +81,25 @@ class Streams:
             yield _event("problem", json.encode(problem.details))
         except (ApiError, StorageError) as error:
             yield _event("problem", json.encode(problem_of(error).details))
-        finally:
-            self._count -= 1
 
     async def _ends_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
         return self._closing.is_set()
+
+
+class _EventStream(StreamingResponse):
+    """Calls `on_end` when it ends, also if the client is gone before the first event."""
+
+    def __init__(self, events: AsyncIterator[bytes], on_end: Callable[[], None]) -> None:
+        super().__init__(events, headers={"Content-Type": EVENT_STREAM_TYPE})
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_end()
 
 
 def _event(name: str, data: bytes) -> bytes:

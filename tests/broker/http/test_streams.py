@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import cast
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from msgspec import Struct
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Message
 
 from barnabas.broker.http import streams
 from barnabas.broker.http.problem import Problem
@@ -77,18 +78,69 @@ async def test_an_error_of_the_first_look_is_an_ordinary_one() -> None:
         await events(Streams(), ApiError(ErrorCode.group_id_not_found), 1)
 
 
+class Client:
+    """A client that reads a stream until it leaves."""
+
+    def __init__(self, response: Response) -> None:
+        self.received: asyncio.Queue[bytes] = asyncio.Queue()
+        self._left = asyncio.Event()
+        self.served = asyncio.ensure_future(response({"type": "http"}, self._receive, self._send))
+
+    async def _receive(self) -> Message:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.body":
+            self.received.put_nowait(message["body"])
+
+    async def leave(self) -> None:
+        self._left.set()
+        await self.served
+
+
+def numbers() -> Looks:
+    return Looks(range(1_000), Streams())
+
+
 async def test_their_number_is_bounded_and_an_ended_one_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "STREAMS_MAX", 1)
-    served, other = Streams(), Streams()
-    response = await served.begin(Looks([1, 2], other).look, 0.001)
-    assert isinstance(response, StreamingResponse)
-    iterator = cast("AsyncGenerator[bytes, None]", response.body_iterator)
-    assert await anext(iterator) == state(1).encode()
+    served = Streams()
+    client = Client(await served.begin(numbers().look, 0.001))
+    assert await client.received.get() == state(0).encode()
     with pytest.raises(Problem) as refused:
-        await served.begin(Looks([1], other).look, 0.001)
+        await served.begin(numbers().look, 0.001)
     assert refused.value.details.status == 503
-    await iterator.aclose()
-    assert isinstance(await served.begin(Looks([1, 2], other).look, 0.001), StreamingResponse)
+    await client.leave()
+    await Client(await served.begin(numbers().look, 0.001)).leave()
+
+
+async def test_a_client_that_leaves_before_the_first_event_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "STREAMS_MAX", 1)
+    served = Streams()
+    for _ in range(3):
+        client = Client(await served.begin(numbers().look, 0.001))
+        await client.leave()
+
+
+async def test_streams_whose_first_look_waits_count_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "STREAMS_MAX", 1)
+    served, opened = Streams(), asyncio.Event()
+
+    async def look() -> Number:
+        await opened.wait()
+        raise ApiError(ErrorCode.group_id_not_found)
+
+    first = asyncio.ensure_future(served.begin(look, 0.001))
+    await asyncio.sleep(0)
+    with pytest.raises(Problem):
+        await served.begin(numbers().look, 0.001)
+    opened.set()
+    with pytest.raises(ApiError):
+        await first
+    assert await served.begin(numbers().look, 0.001), "the failed one has made room"
 
 
 async def test_a_closed_server_begins_no_stream() -> None:
