@@ -138,6 +138,8 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
         session.lock_duration_ms = request.lock_duration_ms
     if request.repeats_requests:
         session.repeats_requests = True
+    if request.wants_runs:
+        session.wants_runs = True
     acknowledged = share_request.acknowledge(named.acknowledged, session.lock_duration_ms)
     answer = share_request.finish(found, acknowledged)
     return _Fetch(broker, context, request, found, answer).start()
@@ -387,17 +389,20 @@ async def _topic_results(
             )
             result = acknowledged.pop(partition, None)
             if named or result is not None:
-                by_topic.setdefault(partition.topic_id, []).append(
-                    _partition_result(partition, got, result or SUCCESS)
-                )
+                partition_result = _partition_result(session, partition, got, result or SUCCESS)
+                by_topic.setdefault(partition.topic_id, []).append(partition_result)
         await turns.took(_STEPS_PER_PARTITION * len(some))
     for partition, result in acknowledged.items():
-        by_topic.setdefault(partition.topic_id, []).append(_partition_result(partition, NO_RECORDS, result))
+        partition_result = _partition_result(session, partition, NO_RECORDS, result)
+        by_topic.setdefault(partition.topic_id, []).append(partition_result)
     return [ShareFetchTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
 
 
 def _partition_result(
-    partition: TopicIdPartition, got: PartitionFetch, acknowledged: tuple[int, str | None]
+    session: ShareSession,
+    partition: TopicIdPartition,
+    got: PartitionFetch,
+    acknowledged: tuple[int, str | None],
 ) -> ShareFetchPartitionResult:
     return ShareFetchPartitionResult(
         partition.partition,
@@ -406,4 +411,5 @@ def _partition_result(
         *acknowledged,
         got.handout.buffers,
         got.handout.acquired,
+        runs=got.handout.runs if session.wants_runs else None,
     )

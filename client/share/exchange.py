@@ -179,6 +179,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
             forgotten_topics=forgotten_topics(step.forgotten),
             lock_duration_ms=settings.record_lock_duration_ms if opens else None,
             repeats_requests=opens,
+            wants_runs=opens,
         )
         self._send(body, lots)
 
@@ -344,6 +345,9 @@ class ShareExchange(Generic[KeyT, ValueT]):
         self._ledger.acquire(read.records)
         self._ledger.acknowledge_unheld(partition, read.gaps, AcknowledgeType.GAP)
         self._ledger.acknowledge_unheld(partition, read.unreadable, reading.reader.verdict)
+        if reading.reader.verdict is AcknowledgeType.RELEASE:
+            for record in read.refused:
+                self._ledger.take_back_behind(record)
         reading.intake.add(read.records)
 
     def _take_error(

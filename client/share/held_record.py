@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
@@ -18,12 +18,15 @@ class RecordState(Enum):
     """The lock has ended: the broker delivers the record again, to any member."""
     RELEASED = auto()
     """Released by the consumer, which was closed while the reader still held the record."""
+    TAKEN_BACK = auto()
+    """An earlier record of its run is delivered again: the broker delivers this one behind it."""
 
 
 _FATES: Final = {
     RecordState.SETTLED: "The record was acknowledged before.",
     RecordState.LOST: "The lock had ended.",
     RecordState.RELEASED: "The consumer was closed, which released the record.",
+    RecordState.TAKEN_BACK: "An earlier record of its key is delivered again before it.",
 }
 
 
@@ -37,6 +40,21 @@ class Renewal:
         self.message: str | None = None
 
 
+class Run(NamedTuple):
+    """Records of a partition in their order. When the broker delivers one of them again, it takes back the
+    later ones (`share.order.key.in.flight.max`).
+    """
+
+    key: int
+    """The hash of their keys, or `ONE_RUN`."""
+    delivery_count_limit: int
+    """A record with so many deliveries is given up instead of delivered again."""
+
+
+ONE_RUN: Final = -1
+"""The key of a run with all held records of the partition."""
+
+
 class HeldRecord:
     """One acquired record. Times are those of the event loop, in milliseconds."""
 
@@ -46,6 +64,7 @@ class HeldRecord:
         "lock_deadline_ms",
         "offset",
         "renewal",
+        "run",
         "state",
         "topic_id_partition",
     )
@@ -57,6 +76,7 @@ class HeldRecord:
         delivery_count: int,
         acquired_at_ms: int,
         lock_deadline_ms: int,
+        run: Run | None = None,
     ) -> None:
         self.topic_id_partition = topic_id_partition
         self.offset = offset
@@ -64,9 +84,20 @@ class HeldRecord:
         """Deliveries of this record so far, including this one."""
         self.acquired_at_ms = acquired_at_ms
         self.lock_deadline_ms = lock_deadline_ms
+        self.run = run
         self.state = RecordState.HELD
         self.renewal: Renewal | None = None
         """The renewal that is outstanding, or that the broker refused for this record alone."""
+
+    def takes_back(self, other: HeldRecord) -> bool:
+        """Whether the broker takes `other` back, of the same partition, if this record is not processed."""
+        run = self.run
+        return (
+            run is not None
+            and run == other.run
+            and self.offset < other.offset
+            and self.delivery_count < run.delivery_count_limit
+        )
 
 
 def fate_of(record: HeldRecord) -> str:

@@ -93,12 +93,15 @@ class Ledger:
         part: TransactionPart | None = None,
     ) -> None:
         """Acknowledge a held record: accept, release or reject it, perhaps in a transaction. A release
-        outside of transactions may ask for a delay.
+        outside of transactions may ask for a delay. It ends the locks of the records that are taken back with
+        this one.
         """
         assert record.state is RecordState.HELD, record.state
         record.state = RecordState.SETTLED
         verdict = Acknowledgement(acknowledge_type, record, delay_ms)
         self._queue(record.topic_id_partition, record.offset, verdict, part)
+        if acknowledge_type is AcknowledgeType.RELEASE:
+            self.take_back_behind(record)
 
     def renew(self, record: HeldRecord) -> Renewal:
         """Ask to renew the lock of a held record, or join a renewal that is already outstanding.
@@ -120,6 +123,17 @@ class Ledger:
         for offset in offsets:
             self._queue(partition, offset, Acknowledgement(acknowledge_type, None))
 
+    def take_back_behind(self, record: HeldRecord) -> None:
+        """This record is not processed: drop the records that the broker takes back with it. It needs no
+        acknowledgement of theirs.
+        """
+        if record.run is None:
+            return
+        for other in list(self._held.get(record.topic_id_partition, {}).values()):
+            if other.state is RecordState.HELD and record.takes_back(other):
+                other.state = RecordState.TAKEN_BACK
+                self._forget(other)
+
     def renew_due(self, now_ms: int, lock_ms: int, hold_ms_max: int) -> None:
         """Renew the locks that are due; see `Renewals`."""
         for record in self._renewals.due(self._records(), now_ms, lock_ms, hold_ms_max):
@@ -131,6 +145,7 @@ class Ledger:
             if record.state is RecordState.HELD and record.lock_deadline_ms <= now_ms:
                 record.state = RecordState.LOST
                 self._forget(record)
+                self.take_back_behind(record)
 
     def release_all(self, now_ms: int) -> None:
         """Release all held records that were not acknowledged; these releases are reported to no reader.

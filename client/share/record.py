@@ -23,7 +23,7 @@ from typing import Final, Generic, NamedTuple, Protocol, Self
 from barnabas.client.errors import AcknowledgeError, MisuseError
 from barnabas.client.record_content import Content, Headers, KeyT, ValueT
 from barnabas.client.share.acknowledgements import AcknowledgeType
-from barnabas.client.share.held_record import HeldRecord, RecordState
+from barnabas.client.share.held_record import HeldRecord, RecordState, Run
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.identity import TopicIdPartition
 
@@ -84,8 +84,9 @@ class ClaimedRecord(HeldRecord):
         acquired_at_ms: int,
         lock_deadline_ms: int,
         holder: Holder,
+        run: Run | None = None,
     ) -> None:
-        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms)
+        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms, run)
         self._holder = holder
 
     @property
@@ -109,8 +110,11 @@ class ShareRecord(ClaimedRecord, Generic[KeyT, ValueT]):
         lock_deadline_ms: int,
         content: Content[KeyT, ValueT],
         holder: Holder,
+        run: Run | None = None,
     ) -> None:
-        super().__init__(topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms, holder)
+        super().__init__(
+            topic_id_partition, offset, delivery_count, acquired_at_ms, lock_deadline_ms, holder, run
+        )
         self.topic = topic
         self._content = content
 

@@ -8,11 +8,14 @@ from typing import Generic, NamedTuple
 from barnabas.client.record_content import Content, Deserializers, KeyT, ValueT
 from barnabas.client.share.acknowledgements import AcknowledgeType
 from barnabas.client.share.acquired_records import DeliveredRecord, read_acquired
+from barnabas.client.share.held_record import ONE_RUN, HeldRecord, Run
 from barnabas.client.share.options import Unreadable
 from barnabas.client.share.record import Holder, ShareRecord
 from barnabas.protocol.counted import counted
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult
+from barnabas.protocol.extended.runs import RunKind, Runs
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.record_keys import key_hash
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,8 @@ class ReadRecords(NamedTuple, Generic[KeyT, ValueT]):
     records: list[ShareRecord[KeyT, ValueT]]
     gaps: list[int]
     unreadable: list[int]
+    refused: list[HeldRecord]
+    """Those of the unreadable records that a deserializer has refused."""
 
 
 class RecordReader(Generic[KeyT, ValueT]):
@@ -52,20 +57,23 @@ class RecordReader(Generic[KeyT, ValueT]):
     ) -> ReadRecords[KeyT, ValueT]:
         """One partition's records. Each unreadable batch and each unreadable record is logged in one line."""
         acquired = read_acquired(result.records, result.acquired)
-        read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [])
+        read = ReadRecords[KeyT, ValueT]([], acquired.gaps, [], [])
         for batch in acquired.unreadable:
             read.unreadable.extend(batch.offsets)
             self._log(delivery, counted(len(batch.offsets), "record"), batch.reason)
         for delivered in acquired.records:
+            run = _run_of(delivered.record.key, result.runs)
             try:
-                read.records.append(self._make(delivered, delivery, holder))
+                read.records.append(self._make(delivered, delivery, holder, run))
             except Exception as error:
-                read.unreadable.append(delivered.record.offset)
+                offset, delivery_count = delivered.record.offset, delivered.delivery_count
+                read.unreadable.append(offset)
+                read.refused.append(HeldRecord(delivery.partition, offset, delivery_count, 0, 0, run))
                 self._log(delivery, f"the record at {delivered.record.offset}", repr(error))
         return read
 
     def _make(
-        self, delivered: DeliveredRecord, delivery: Delivery, holder: Holder
+        self, delivered: DeliveredRecord, delivery: Delivery, holder: Holder, run: Run | None
     ) -> ShareRecord[KeyT, ValueT]:
         record = delivered.record
         content = Content(
@@ -84,6 +92,7 @@ class RecordReader(Generic[KeyT, ValueT]):
             received_at_ms + delivery.lock_ms,
             content,
             holder,
+            run,
         )
 
     def _log(self, delivery: Delivery, unreadable: str, reason: str) -> None:
@@ -95,3 +104,13 @@ class RecordReader(Generic[KeyT, ValueT]):
             "rejected" if self._unreadable == "reject" else "released",
             reason,
         )
+
+
+def _run_of(key: bytes | None, runs: Runs | None) -> Run | None:
+    """The run of a record with this key, if it is in one."""
+    if runs is None:
+        return None
+    kind, delivery_count_limit = runs
+    if kind is RunKind.ALL:
+        return Run(ONE_RUN, delivery_count_limit)
+    return None if key is None else Run(key_hash(key), delivery_count_limit)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.encode.share_fetch import ShareFetchPartitionResult, ShareFetchTopicResult
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.extended.runs import RUNS_TAG, unpack_runs
 from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 
@@ -75,7 +76,7 @@ def _read_partition(reader: FlexibleReader) -> ShareFetchPartitionResult:
     size_bytes = max(reader.length(), 0)
     records = (reader.take(size_bytes),) if size_bytes else ()
     acquired = reader.array(_read_acquired)
-    reader.tagged_fields()
+    runs = reader.tags().get(RUNS_TAG)
     return ShareFetchPartitionResult(
         index,
         error_code,
@@ -86,6 +87,7 @@ def _read_partition(reader: FlexibleReader) -> ShareFetchPartitionResult:
         acquired,
         leader_id,
         leader_epoch,
+        None if runs is None else unpack_runs(runs),
     )
 
 

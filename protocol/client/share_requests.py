@@ -19,6 +19,7 @@ from barnabas.protocol.decode.share_fetch import (
     LOCK_DURATION_TAG,
     MODE_VERSION,
     REPEATS_TAG,
+    WANTS_RUNS_TAG,
     WITHOUT_RECORDS_TAG,
     ShareFetchBody,
 )
@@ -58,6 +59,8 @@ def _fetch_tags(body: ShareFetchBody) -> list[tuple[int, bytes]]:
         tags.append((LOCK_DURATION_TAG, INT32.pack(body.lock_duration_ms)))
     if body.repeats_requests:
         tags.append((REPEATS_TAG, b""))
+    if body.wants_runs:
+        tags.append((WANTS_RUNS_TAG, b""))
     if body.without_records:
         tags.append((WITHOUT_RECORDS_TAG, b""))
     return tags

@@ -1,8 +1,8 @@
-"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and two fields of Barnabas.
+"""ShareFetch requests (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222), and tagged fields of Barnabas.
 
-A client that reads the records elsewhere sends an empty tagged field, and gets only their offsets. Another
-tag has the duration of the member's locks. Apache Kafka skips both, because it skips all unknown tags; so
-does this decoder. The combination of the fields is not checked.
+A client that reads the records elsewhere sends an empty tagged field, and gets only their offsets. Other tags
+have the duration of the member's locks, and the client's abilities. Apache Kafka skips them, because it skips
+all unknown tags; so does this decoder. The combination of the fields is not checked.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ MODE_VERSION: Final = 2
 
 LOCK_DURATION_TAG: Final = 10_000
 REPEATS_TAG: Final = 10_001
+WANTS_RUNS_TAG: Final = 10_002
 WITHOUT_RECORDS_TAG: Final = 0x6262
-"""Both are far from Kafka's tags, which count up from 0."""
+"""All are far from Kafka's tags, which count up from 0."""
 
 _NUMBERS: Final = struct.Struct(">iiiiiib?")
 """The fields from the session's epoch to the renewal flag."""
@@ -55,6 +56,8 @@ class ShareFetchBody(NamedTuple):
     """The duration of this member's locks from now on; None leaves it unchanged."""
     repeats_requests: bool = False
     """Whether the client repeats requests of this session after a lost connection (decision 26)."""
+    wants_runs: bool = False
+    """Whether the responses of this session tell the runs of records; see `extended.runs`."""
     encoded_topics: bytes = b""
     """See `acknowledgements.encoded_since`; not for encoders."""
 
@@ -73,7 +76,18 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
     start = reader.position
     topics, forgotten_topics = read_ack_topics(reader), reader.array(_read_forgotten_topic)
     encoded_topics = encoded_since(reader, start)
-    fields = (group_id, member_id, *numbers, topics, forgotten_topics, False, None, False, encoded_topics)
+    fields = (
+        group_id,
+        member_id,
+        *numbers,
+        topics,
+        forgotten_topics,
+        False,
+        None,
+        False,
+        False,
+        encoded_topics,
+    )
     body = ShareFetchBody._make(fields)
     tags = reader.tags()
     return _with_tags(body, tags) if tags else body
@@ -87,6 +101,7 @@ def _with_tags(body: ShareFetchBody, tags: Mapping[int, Buffer]) -> ShareFetchBo
         without_records=WITHOUT_RECORDS_TAG in tags,
         lock_duration_ms=None if duration is None else _INT32.unpack(duration)[0],
         repeats_requests=REPEATS_TAG in tags,
+        wants_runs=WANTS_RUNS_TAG in tags,
     )
 
 

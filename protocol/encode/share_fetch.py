@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from barnabas.protocol.extended.runs import RUNS_TAG, Runs, pack_runs
 from barnabas.protocol.message_parts import (
     NO_TAGS,
     NodeEndpoint,
@@ -20,6 +21,7 @@ from barnabas.protocol.message_parts import (
     compact_endpoints,
     compact_string,
     size_bytes,
+    tagged_fields,
 )
 from barnabas.protocol.varint import Buffer
 
@@ -51,6 +53,7 @@ class ShareFetchPartitionResult(NamedTuple):
     acquired: Sequence[tuple[int, int, int]]
     leader_id: int = 0
     leader_epoch: int = 0
+    runs: Runs | None = None
 
 
 class ShareFetchTopicResult(NamedTuple):
@@ -84,7 +87,8 @@ def encode_share_fetch_response(
                 buffers += partition.records
                 part = bytearray()
             part += _acquired(partition.acquired)
-            part += NO_TAGS
+            runs = partition.runs
+            part += NO_TAGS if runs is None else tagged_fields([(RUNS_TAG, pack_runs(runs))])
         part += NO_TAGS
     part += compact_endpoints(node_endpoints)
     part += NO_TAGS
@@ -93,7 +97,7 @@ def encode_share_fetch_response(
 
 
 def _before_records(partition: ShareFetchPartitionResult) -> bytes:
-    index, error, message, acknowledge_error, acknowledge_message, records, _, leader_id, leader_epoch = (
+    index, error, message, acknowledge_error, acknowledge_message, records, _, leader_id, leader_epoch, _ = (
         partition
     )
     length = compact_count(size_bytes(records))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
+from barnabas.protocol.extended.runs import Runs
 from barnabas.protocol.varint import Buffer
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.handout import Handout
@@ -19,6 +20,7 @@ def hand_out(
     counts: PartitionCounts,
     *,
     is_scattered: bool,
+    runs: Runs | None,
 ) -> Handout:
     """`acquired` has at least one range. `is_scattered`: records between the ranges may not be delivered."""
     buffers: list[Buffer] = []
@@ -29,7 +31,7 @@ def hand_out(
         for slice_ in read:
             buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
     record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
-    return Handout(acquired, buffers, sum(map(len, buffers)), record_count)
+    return Handout(acquired, buffers, sum(map(len, buffers)), record_count, runs=runs)
 
 
 _first, _last = itemgetter(0), itemgetter(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from barnabas.protocol.extended.runs import Runs
 from barnabas.protocol.varint import Buffer
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 
@@ -36,6 +37,8 @@ class Handout(NamedTuple):
     """Whether the next fetch may get records immediately, although this one gets none: all that it found have
     been archived, or it has looked at as many as one fetch may.
     """
+    runs: Runs | None = None
+    """Which of these records are taken back together, if any."""
 
 
 NOTHING = Handout((), [], 0, 0)

@@ -252,7 +252,8 @@ class SharePartitionLeader:
         if not acquisition.acquired:
             return NOTHING._replace(more_may_follow=acquisition.more_may_follow)
         kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
-        return hand_out(acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered)
+        runs = self.core.runs(demand.limits)
+        return hand_out(acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
 
     def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
@@ -305,7 +306,8 @@ class SharePartitionLeader:
             return NOTHING
         kept = without_batches(read, unreadable_batches(self.log, read))
         is_scattered = self.core.keys_until is not None or self.limits().timing is not NO_TIMING
-        return hand_out(held, kept, self.counts, is_scattered=is_scattered)
+        runs = self.core.runs(self.limits())
+        return hand_out(held, kept, self.counts, is_scattered=is_scattered, runs=runs)
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""

@@ -10,11 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from barnabas.protocol.committed_ranges import merged
+from barnabas.protocol.extended.runs import RunKind, Runs
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
+from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.limits import ShareLimits
 
 Span = tuple[int, int]
+
+
+def runs_of(order: KeyOrder | None, limits: ShareLimits) -> Runs | None:
+    """Which held records are taken back together; None if each is held alone."""
+    if order is None or not _has_runs(order):
+        return None
+    kind = RunKind.KEYS if order.alone is None else RunKind.ALL
+    return Runs(kind, limits.delivery_count_max)
 
 
 def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
@@ -25,7 +36,7 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
     released record that is gone from the log takes none back.
     """
     order = in_flight.key_order
-    if order is None or (order.run_max == 1 and order.alone is None):
+    if order is None or not _has_runs(order):
         return []
     found: list[Span] = []
     for first_offset, last_offset in released:
@@ -47,7 +58,7 @@ def left_behind(in_flight: InFlight, unchanged: Iterable[Span]) -> list[Span]:
     before which a record of their key has become available meanwhile.
     """
     order = in_flight.key_order
-    if order is None or (order.run_max == 1 and order.alone is None):
+    if order is None or not _has_runs(order):
         return []
     available: list[Span] = []
     for first_offset, last_offset in unchanged:
@@ -86,6 +97,10 @@ def give_back(in_flight: InFlight, run: InFlightRun) -> None:
     """A held run becomes available, without its last delivery."""
     run.delivery_count -= 1
     in_flight.free(run, AVAILABLE)
+
+
+def _has_runs(order: KeyOrder) -> bool:
+    return order.run_max > 1 or order.alone is not None
 
 
 def _held(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[Span]:

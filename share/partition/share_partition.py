@@ -19,6 +19,7 @@ from barnabas.protocol.delivery_state import (
     StateRange,
 )
 from barnabas.protocol.extended.release_delays import ReleaseDelay
+from barnabas.protocol.extended.runs import Runs
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition, ordered_acquisition
@@ -38,7 +39,7 @@ from barnabas.share.partition.inspection import InspectedRange, InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.locks import expire_locks, release_member
-from barnabas.share.partition.overtaken import left_behind, made_available, overtaken, take_back
+from barnabas.share.partition.overtaken import left_behind, made_available, overtaken, runs_of, take_back
 from barnabas.share.partition.pending_acknowledgements import (
     TransactionEnd,
     decide_end,
@@ -131,6 +132,10 @@ class SharePartition:
         """
         order = self._in_flight.key_order
         return None if order is None else order.known_until
+
+    def runs(self, limits: ShareLimits) -> Runs | None:
+        """Which held records are taken back together, see `overtaken`; None if each is held alone."""
+        return runs_of(self._in_flight.key_order, limits)
 
     @property
     def looked_until(self) -> int:

@@ -45,6 +45,7 @@ class ShareSession:
         "lock_duration_ms",
         "repeats_requests",
         "share_session_epoch",
+        "wants_runs",
     )
 
     def __init__(
@@ -63,6 +64,8 @@ class ShareSession:
         """The duration of the member's locks, if it has asked for one; else the group's value holds."""
         self.repeats_requests = False
         """Whether the client repeats a request after a lost connection, so that answers are kept for it."""
+        self.wants_runs = False
+        """Whether the responses tell the runs of records; see `protocol.extended.runs`."""
 
     def __len__(self) -> int:
         return len(self._owes_answer)
