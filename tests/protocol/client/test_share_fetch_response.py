@@ -17,6 +17,7 @@ from barnabas.protocol.encode.share_fetch import (
 )
 from barnabas.protocol.encode.throttle import with_throttle_time
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.extended.runs import RunKind, Runs, unpack_runs
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 from tests.protocol.result_strategies import endpoints, error_codes, messages, numbers
 
@@ -31,6 +32,7 @@ PARTITIONS = st.builds(
     st.lists(st.tuples(numbers(63), numbers(63), numbers(15)), max_size=200),
     numbers(31),
     numbers(31),
+    st.none() | st.builds(Runs, st.sampled_from(RunKind), numbers(15)),
 )
 REPLIES = st.builds(
     ShareFetchReply,
@@ -74,6 +76,16 @@ def test_records_are_a_view_of_the_frame() -> None:
     (records,) = decode_share_fetch_response(2, body, 0).topics[0].partitions[0].records
     assert isinstance(records, memoryview)
     assert records.obj is body
+
+
+def test_an_unknown_kind_of_runs_is_ignored() -> None:
+    assert unpack_runs(b"\1\0\5") == Runs(RunKind.KEYS, 5)
+    assert unpack_runs(b"\3\0\5") is None
+
+
+def test_a_description_of_runs_of_another_size_is_refused() -> None:
+    with pytest.raises(FrameError):
+        unpack_runs(b"\1\0")
 
 
 @given(st.data())

@@ -51,6 +51,7 @@ FORGOTTEN = st.lists(st.tuples(st.uuids(), st.lists(INT32S, max_size=3)), max_si
         st.booleans(),
         st.none() | INT32S,
         st.booleans(),
+        st.booleans(),
         st.just(b""),
     )
 )
