@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from barnabas.client.share.held_record import HeldRecord
+from barnabas.client.share.held_record import HeldRecord, RecordState
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
 from barnabas.protocol.errors import ErrorCode
@@ -133,6 +133,15 @@ class Lot:
     def has_delays(self) -> bool:
         """Whether a release asks for a delay, which the broker may not allow."""
         return any(acknowledgement.delay_ms for acknowledgement in self.acknowledgements.values())
+
+    def take_back_behind(self, record: HeldRecord) -> None:
+        """This lot releases the record: the broker counts later records of its run as released, too, and not
+        as accepted or rejected.
+        """
+        for acknowledge_type, other, _ in self.acknowledgements.values():
+            is_final = acknowledge_type in (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+            if other is not None and is_final and record.takes_back(other):
+                other.state = RecordState.TAKEN_BACK
 
     def wait(self, barrier: Barrier) -> None:
         """Let a barrier wait for this lot."""

@@ -99,9 +99,11 @@ class Ledger:
         assert record.state is RecordState.HELD, record.state
         record.state = RecordState.SETTLED
         verdict = Acknowledgement(acknowledge_type, record, delay_ms)
-        self._queue(record.topic_id_partition, record.offset, verdict, part)
+        lot = self._queue(record.topic_id_partition, record.offset, verdict, part)
         if acknowledge_type is AcknowledgeType.RELEASE:
             self.take_back_behind(record)
+            if part is None:
+                lot.take_back_behind(record)
 
     def renew(self, record: HeldRecord) -> Renewal:
         """Ask to renew the lock of a held record, or join a renewal that is already outstanding.
@@ -271,17 +273,20 @@ class Ledger:
         offset: int,
         acknowledgement: Acknowledgement,
         part: TransactionPart | None = None,
-    ) -> None:
+    ) -> Lot:
+        """Returns the lot with the acknowledgement."""
         renews = acknowledgement.acknowledge_type is AcknowledgeType.RENEW
         is_first = not self._queued
         lots = self._queued.setdefault(partition, deque())
         last = lots[-1] if lots else None
         is_alike = last is not None and last.renews == renews and last.part is part
         if last is None or not is_alike or last.is_closed or offset in last.acknowledgements:
-            lots.append(Lot(partition, {}, renews=renews, part=part))
-        lots[-1].acknowledgements[offset] = acknowledgement
+            last = Lot(partition, {}, renews=renews, part=part)
+            lots.append(last)
+        last.acknowledgements[offset] = acknowledgement
         if is_first or renews:
             self._on_pending()
+        return last
 
     def _is_worth_halving(self, lot: Lot, code: ErrorCode) -> bool:
         """Whether one record may be the reason why the broker has refused all of them."""
@@ -297,7 +302,7 @@ class Ledger:
 
     def _drop_ended(self, lot: Lot, now_ms: int) -> None:
         """Remove acknowledgements that would be refused, and renewals of records no longer held."""
-        ended: list[int] = []
+        ended: dict[str, list[int]] = {}
         for offset, (acknowledge_type, record, _) in list(lot.acknowledgements.items()):
             if record is None or not _has_ended(record, acknowledge_type, now_ms):
                 continue
@@ -305,9 +310,10 @@ class Ledger:
             if acknowledge_type is AcknowledgeType.RENEW:
                 self._renewals.refuse((record,), ErrorCode.invalid_record_state, fate_of(record))
             else:
-                ended.append(offset)
+                ended.setdefault(fate_of(record), []).append(offset)
                 self._forget(record)
-        self._confirm(lot, ended, ErrorCode.invalid_record_state, "The lock had ended.")
+        for message, offsets in ended.items():
+            self._confirm(lot, offsets, ErrorCode.invalid_record_state, message)
 
     def _complete_renewals(
         self, lot: Lot, code: ErrorCode, message: str | None, lock_deadline_ms: int
@@ -354,7 +360,7 @@ def _has_ended(record: HeldRecord, acknowledge_type: AcknowledgeType, now_ms: in
         record.state = RecordState.LOST
     if acknowledge_type is AcknowledgeType.RENEW:
         return record.state is not RecordState.HELD
-    return record.state is RecordState.LOST
+    return record.state in (RecordState.LOST, RecordState.TAKEN_BACK)
 
 
 def _offsets_of_records(lot: Lot) -> list[int]:

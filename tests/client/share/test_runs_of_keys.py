@@ -71,6 +71,24 @@ async def test_a_record_in_the_hands_of_the_reader_is_not_held_any_more(world: W
 
 
 @virtually
+async def test_an_acceptance_in_the_request_that_releases_an_earlier_record_has_failed(world: World) -> None:
+    """The broker counts the record as released. The reader must not believe that it is done."""
+    await keyed(world, "a0", "a1", "a2", "b0")
+    await world.group(order="key", order_key_in_flight_max=RUN)
+    async with world.consumer() as consumer:
+        first, second, third, other = await take(consumer, 4)
+        third.release()
+        second.accept()
+        other.accept()
+        first.release()
+        assert await accepted(consumer, 3) == ["a0 2", "a1 1", "a2 1"]
+    ((offsets, error),) = refused(world)
+    assert offsets == [1]
+    assert "An earlier record of its key is delivered again" in str(error)
+    assert await world.lag() == 0
+
+
+@virtually
 async def test_the_others_of_a_run_stay_held_if_the_released_one_was_delivered_for_the_last_time(
     world: World,
 ) -> None:
