@@ -148,7 +148,7 @@ def _print(printer: Printer, group_id: str, moved: Mapping[TopicPartition, Moved
             "partition": partition.partition,
             "before": change.before,
             "offset": change.after,
-            "lag": change.bounds.end_offset - change.after,
+            "lag": change.bounds.lag_from(change.after),
         }
         for partition, change in moved.items()
     ]

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from barnabas.cli.group_ranges.report import GroupReport, PartitionReport, Sharer
 from barnabas.cli.target import Target
+from barnabas.client.admin.group_positions import Bounds
 from barnabas.client.cluster.coordinators import Coordinators
-from barnabas.client.cluster.topics import LATEST, Topics
+from barnabas.client.cluster.topics import EARLIEST, LATEST, Topics
 from barnabas.protocol.client.individual_apis import DESCRIBE_SHARERS, FETCH_RANGES
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.errors import ErrorCode
@@ -92,13 +93,14 @@ async def _report(
     for partition, sharer in _sharers(described):
         sharers[partition].append(sharer)
     partitions = [partition for partition in {*committed, *sharers} if partition.topic_id in names]
+    starts = await topics.offsets(partitions, EARLIEST)
     ends = await topics.offsets(partitions, LATEST)
     reports = [
         PartitionReport(
             names[partition.topic_id],
             partition.partition,
             committed[partition].offset if partition in committed else None,
-            ends[partition] or 0,
+            Bounds(starts[partition] or 0, ends[partition] or 0),
             committed[partition].ranges if partition in committed else (),
             sorted(sharers[partition], key=lambda sharer: sharer.hashes),
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.cli.printing import Printer, Row
+from barnabas.client.admin.group_positions import Bounds
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.record_keys.hash_range import HashRange
 
@@ -46,13 +47,13 @@ class Sharer(NamedTuple):
 
 
 class PartitionReport(NamedTuple):
-    """One partition. Offsets named committed and end are exclusive."""
+    """One partition. The committed offset is exclusive."""
 
     topic: str
     partition: int
     committed_offset: int | None
     """None if the group has committed none."""
-    end_offset: int
+    bounds: Bounds
     ranges: Sequence[OffsetRange]
     """The ranges beyond the committed offset, ascending."""
     sharers: Sequence[Sharer]
@@ -65,8 +66,8 @@ class PartitionReport(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """The offsets from the committed one to the end, as Kafka's tools count them."""
-        return None if self.committed_offset is None else max(self.end_offset - self.committed_offset, 0)
+        """The offsets from the committed one to the end, those in ranges included."""
+        return None if self.committed_offset is None else self.bounds.lag_from(self.committed_offset)
 
 
 class GroupReport(NamedTuple):
@@ -113,7 +114,7 @@ def _partition_row(partition: PartitionReport) -> Row:
         "partition": partition.partition,
         "stable_offset": partition.stable_offset,
         "committed_offset": partition.committed_offset,
-        "end_offset": partition.end_offset,
+        "end_offset": partition.bounds.end_offset,
         "lag": partition.lag,
         "range_count": len(partition.ranges),
         "sharer_count": len(partition.sharers),

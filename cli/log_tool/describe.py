@@ -23,7 +23,7 @@ from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
-from barnabas.storage.format.share_image import UNDECIDED_OFFSET
+from barnabas.storage.format.share_image import UNDECIDED_OFFSET, ShareStateImage
 from barnabas.storage.segments.damage import Damage
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
@@ -189,9 +189,8 @@ def _print_heading(partition: PartitionFiles, row: dict[str, Value], printer: Pr
 
 
 def _print_groups(history: ShareHistory, partition_row: Row, printer: Printer) -> None:
-    high_watermark = _number(partition_row["high_watermark"])
     rows = [
-        _group_row(partition_row, group_id, group, high_watermark)
+        _group_row(partition_row, group_id, group)
         for group_id, group in sorted(history.groups.items())
         if group.image is not None
     ]
@@ -204,13 +203,10 @@ def _print_groups(history: ShareHistory, partition_row: Row, printer: Printer) -
             printer.text(f"    {row['group_id']}: {as_words({'type': 'range', **state})}")
 
 
-def _group_row(
-    partition_row: Row, group_id: str, group: GroupHistory, high_watermark: int
-) -> dict[str, Value]:
+def _group_row(partition_row: Row, group_id: str, group: GroupHistory) -> dict[str, Value]:
     image = group.image
     assert image is not None, group_id
     is_decided = image.start_offset != UNDECIDED_OFFSET
-    waiting = image.control_runs.data_count(image.start_offset, high_watermark - 1)
     return {
         "type": "group",
         "topic": partition_row["topic"],
@@ -219,7 +215,7 @@ def _group_row(
         "deleted": image.deleted,
         "spso": image.start_offset,
         "speo": image.end_offset,
-        "lag": waiting - image.delivery_complete_count if is_decided and not image.deleted else None,
+        "lag": _lag(image, partition_row) if is_decided and not image.deleted else None,
         "delivery_complete_count": image.delivery_complete_count,
         "in_flight_count": len(image.ranges),
         "in_flight": _in_flight(group),
@@ -230,6 +226,14 @@ def _group_row(
         "incarnation": image.group_incarnation,
         "control_bytes": group.control_bytes,
     }
+
+
+def _lag(image: ShareStateImage, partition_row: Row) -> int:
+    """The records in the log that are not final. A leader goes on at the log start if that is later."""
+    led = image.copy()
+    led.move_start(_number(partition_row["log_start_offset"]))
+    last_offset = _number(partition_row["high_watermark"]) - 1
+    return led.control_runs.data_count(led.start_offset, last_offset) - led.delivery_complete_count
 
 
 def _in_flight(group: GroupHistory) -> list[dict[str, Value]]:

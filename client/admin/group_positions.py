@@ -7,6 +7,7 @@ A group must be empty when its positions are changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from kio.schema.alter_share_group_offsets.v0.request import (
@@ -42,7 +43,7 @@ class GroupPosition(NamedTuple):
     end_offset: int | None
     """The end of the log."""
     lag: int | None
-    """The records that are not done."""
+    """The records in the log that are not done."""
 
 
 class Bounds(NamedTuple):
@@ -50,6 +51,10 @@ class Bounds(NamedTuple):
 
     start_offset: int
     end_offset: int
+
+    def lag_from(self, offset: int) -> int:
+        """The lag of a reader at this position. Below the log start there is nothing left to read."""
+        return max(self.end_offset - max(offset, self.start_offset), 0)
 
 
 async def fetch_group_positions(
@@ -61,17 +66,19 @@ async def fetch_group_positions(
     """
     if group_type == SHARE:
         positions = await fetch_positions(connection.coordinators, group_id)
-        ends = await _end_offsets(connection, positions)
+        bounds = await _bounds_of_present(connection, positions)
         return {
-            partition: GroupPosition(position.start_offset, ends.get(partition), position.lag)
+            partition: GroupPosition(
+                position.start_offset,
+                bounds[partition].end_offset if partition in bounds else None,
+                position.lag,
+            )
             for partition, position in sorted(positions.items())
         }
     committed = await fetch_group_offsets(connection.coordinators, GroupMetadata(group_id), None)
-    ends = await _end_offsets(connection, committed)
+    bounds = await _bounds_of_present(connection, committed)
     return {
-        partition: GroupPosition(
-            position.offset, ends.get(partition), _lag(position.offset, ends.get(partition))
-        )
+        partition: _position(position.offset, bounds.get(partition))
         for partition, position in sorted(committed.items())
     }
 
@@ -122,22 +129,21 @@ async def _by_id(
     }
 
 
-async def _end_offsets(
+async def _bounds_of_present(
     connection: AdminConnection, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The ends of the logs that exist."""
-    ends: dict[TopicPartition, int] = {}
+) -> dict[TopicPartition, Bounds]:
+    """The bounds of the logs that exist."""
+    bounds: dict[TopicPartition, Bounds] = {}
     for topic, indexes in indexes_by_topic(partitions).items():
-        try:
-            bounds = await fetch_bounds(connection, [TopicPartition(topic, index) for index in indexes])
-        except UnknownTopicError:
-            continue
-        ends.update((partition, bound.end_offset) for partition, bound in bounds.items())
-    return ends
+        with suppress(UnknownTopicError):
+            bounds |= await fetch_bounds(connection, [TopicPartition(topic, index) for index in indexes])
+    return bounds
 
 
-def _lag(offset: int, end_offset: int | None) -> int | None:
-    return None if end_offset is None else max(end_offset - offset, 0)
+def _position(offset: int, bounds: Bounds | None) -> GroupPosition:
+    if bounds is None:
+        return GroupPosition(offset, None, None)
+    return GroupPosition(offset, bounds.end_offset, bounds.lag_from(offset))
 
 
 async def _set_start_offsets(

@@ -6,7 +6,7 @@ without consumers is the one whose lag matters most.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -25,6 +25,10 @@ class _AtTheEnd(NamedTuple):
     start_offset: int
     high_watermark: int
     lag: int
+    unfinished: Sequence[tuple[int, int]]
+    """The records that were delivered and are not final, as ascending ranges, both ends inclusive."""
+    next_offset: int
+    """The first record that was not delivered."""
 
 
 class IdleLags:
@@ -57,7 +61,14 @@ class IdleLags:
         """The leader goes from memory, because it is idle."""
         if not self.is_full and leader.core.is_initialised:
             log = leader.log
-            state = _AtTheEnd(log, leader.core.spso, log.high_watermark, leader.lag())
+            state = _AtTheEnd(
+                log,
+                leader.core.spso,
+                log.high_watermark,
+                leader.lag(),
+                leader.core.unfinished_ranges(),
+                leader.core.speo,
+            )
             self._by_partition.setdefault(leader.key.topic_id_partition, {})[leader.group_id] = state
             self._count += 1
 
@@ -75,8 +86,10 @@ class IdleLags:
 
 
 def _lag_now(state: _AtTheEnd) -> int:
-    log = state.log
-    lag = state.lag + log.control_runs.data_count(state.high_watermark, log.high_watermark - 1)
+    """The log may have moved on without a leader, at both ends."""
+    log, data_count = state.log, state.log.control_runs.data_count
+    last_offset = log.high_watermark - 1
     if log.log_start_offset <= state.start_offset:
-        return lag
-    return min(lag, log.control_runs.data_count(log.log_start_offset, log.high_watermark - 1))
+        return state.lag + data_count(state.high_watermark, last_offset)
+    ranges = [*state.unfinished, (state.next_offset, last_offset)]
+    return sum(data_count(max(first, log.log_start_offset), min(last, last_offset)) for first, last in ranges)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import starmap
 
 from barnabas.protocol.delivery_state import Condition, Due, RecordState, StateRange
 from barnabas.share.partition.available_ranges import AvailableRanges
@@ -282,12 +283,13 @@ class InFlight:
 
     def live_count_below(self, offset: int) -> int:
         """Records below an offset that are not final."""
-        count = 0
-        for _, run in self.runs_between(self.spso, offset - 1):
+        return sum(starmap(self.control_runs.data_count, self.live_ranges(offset)))
+
+    def live_ranges(self, end_offset: int) -> Iterator[tuple[int, int]]:
+        """The records below an offset that are not final, as ascending ranges, both ends inclusive."""
+        for _, run in self.runs_between(self.spso, end_offset - 1):
             if _is_live(run):
-                first_offset, last_offset = max(run.first_offset, self.spso), min(run.last_offset, offset - 1)
-                count += self.control_runs.data_count(first_offset, last_offset)
-        return count
+                yield max(run.first_offset, self.spso), min(run.last_offset, end_offset - 1)
 
     def _delayed_count_of(self, batch: InFlightBatch) -> int:
         delayed = [run for run in batch.runs if run.is_delayed]

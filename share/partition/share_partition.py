@@ -164,6 +164,12 @@ class SharePartition:
         waiting = self._in_flight.control_runs.data_count(self.spso, end_offset - 1)
         return waiting - self.delivery_complete_count
 
+    def unfinished_ranges(self) -> list[tuple[int, int]]:
+        """The records from the SPSO to the SPEO that are not final, as ascending ranges, both ends inclusive.
+        Control records may lie in them.
+        """
+        return list(self._in_flight.live_ranges(self.speo))
+
     def held_locks(self) -> Iterator[HeldLock]:
         """See `held_locks.held_locks`."""
         return held_locks(self._in_flight)

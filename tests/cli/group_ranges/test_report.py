@@ -7,6 +7,7 @@ import json
 
 from barnabas.cli.group_ranges.report import GroupReport, PartitionReport, Sharer, print_report
 from barnabas.cli.printing import Printer
+from barnabas.client.admin.group_positions import Bounds
 from barnabas.protocol.committed_ranges import OffsetRange
 from barnabas.protocol.record_keys.hash_range import ALL_HASHES, even_ranges
 
@@ -19,12 +20,13 @@ REPORT = GroupReport(
             "orders",
             0,
             43,
-            60,
+            Bounds(0, 60),
             [OffsetRange(45, 47), OffsetRange(50, 50)],
             [Sharer("m-1", "app", "/10.0.0.7", LOW), Sharer("m-2", "another-app", "/10.0.0.8", HIGH)],
         ),
-        PartitionReport("orders", 1, None, 7, [], [Sharer("m-3", "app", "/10.0.0.9", ALL_HASHES)]),
-        PartitionReport("returns", 10, 5, 4, [], []),
+        PartitionReport("orders", 1, None, Bounds(0, 7), [], [Sharer("m-3", "app", "/10.0.0.9", ALL_HASHES)]),
+        PartitionReport("returns", 10, 5, Bounds(0, 4), [], []),
+        PartitionReport("returns", 11, 5, Bounds(90, 100), [], []),
     ],
 )
 
@@ -42,6 +44,7 @@ def test_tables_have_the_offsets_and_the_sharers() -> None:
         "  orders   0          42      43         60   17   2       2",
         "  orders   1          -       -          7    -    0       1",
         "  returns  10         4       5          4    0    0       0",
+        "  returns  11         4       5          100  10   0       0",
         "",
         "  TOPIC   PARTITION  FIRST HASH  LAST HASH   MEMBER  CLIENT       HOST",
         "  orders  0          0           1073741823  m-1     app          /10.0.0.7",
@@ -51,7 +54,7 @@ def test_tables_have_the_offsets_and_the_sharers() -> None:
 
 
 def test_the_ranges_are_a_further_table_on_request() -> None:
-    assert printed(with_ranges=True)[10:] == [
+    assert printed(with_ranges=True)[11:] == [
         "",
         "  TOPIC   PARTITION  FIRST OFFSET  LAST OFFSET",
         "  orders  0          45            47",
@@ -60,12 +63,12 @@ def test_the_ranges_are_a_further_table_on_request() -> None:
 
 
 def test_empty_tables_are_left_out() -> None:
-    report = REPORT._replace(partitions=REPORT.partitions[2:])
+    report = REPORT._replace(partitions=REPORT.partitions[2:3])
     assert len(printed(report, with_ranges=True)) == 3
 
 
 def test_json_has_a_line_for_the_group_and_one_for_each_partition_with_everything() -> None:
-    group, first, second, third = map(json.loads, printed(as_json=True))
+    group, first, second, third, _ = map(json.loads, printed(as_json=True))
     assert group == {"type": "group", "group": "billing", "state": "Stable"}
     assert first == {
         "type": "partition",

@@ -1,6 +1,12 @@
 from pathlib import Path
 
+import pytest
+
+from barnabas.storage.directory.log_directory import LogDirectory
+from barnabas.storage.filesystem import RealFileSystem
+from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, batch_positions, spoil, write
+from tests.storage.log_building import NOW_MS, TOPIC_ID
 
 
 def test_a_log_is_described_with_its_offsets(log_command: LogCommand, log_path: Path) -> None:
@@ -52,6 +58,20 @@ def test_share_groups_are_described_with_their_records_in_flight(
         name: group[name] for name in ("checkpoint_offset", "chain_length", "state_epoch", "incarnation")
     }
     assert chain == {"checkpoint_offset": 8, "chain_length": 3, "state_epoch": 1, "incarnation": 7}
+
+
+@pytest.mark.parametrize(("log_start_offset", "lag"), [(7, 3), (10, 2), (11, 1), (12, 0)])
+async def test_records_below_the_log_start_are_no_lag(
+    log_command: LogCommand, log_path: Path, log_start_offset: int, lag: int
+) -> None:
+    directory = await LogDirectory.open(
+        RealFileSystem(), str(log_path.parent), node_id=1, wall_ms=lambda: NOW_MS
+    )
+    log = await directory.log("orders", 0, TOPIC_ID, LogConfig(segment_bytes=800))
+    log.delete_records(log_start_offset)
+    await directory.close()
+    (group,) = [row for row in log_command.rows("describe", log_path) if row["type"] == "group"]
+    assert (group["spso"], group["lag"]) == (7, lag)
 
 
 async def test_batches_without_index_entries_are_read_from_the_log(

@@ -242,6 +242,17 @@ async def test_offsets_that_an_administrator_commits_make_a_group(world: World) 
 
 
 @virtually
+async def test_records_below_the_log_start_are_no_lag(world: World) -> None:
+    await topic_of(world, "a", "b", "c", "d")
+    async with administrator() as admin:
+        await set_group_positions(admin, "reports", CONSUMER, {FIRST: 1})
+        await set_group_positions(admin, GROUP, SHARE, {FIRST: 1})
+        await world.delete_records(TOPIC, 3)
+        assert await fetch_group_positions(admin, "reports", CONSUMER) == {FIRST: GroupPosition(1, 4, 1)}
+        assert await fetch_group_positions(admin, GROUP, SHARE) == {FIRST: GroupPosition(3, 4, 1)}
+
+
+@virtually
 async def test_the_position_in_a_deleted_topic_has_no_end(world: World) -> None:
     await topic_of(world, "a")
     async with administrator() as admin:

@@ -39,10 +39,13 @@ async def test_the_lag_of_an_idle_group_grows_with_the_log(store: str) -> None:
         assert lag(group) == 7
 
 
-async def test_the_lag_shrinks_with_deleted_records() -> None:
+@pytest.mark.parametrize(("log_start_offset", "expected"), [(0, 3), (1, 3), (2, 2), (3, 1), (4, 1), (5, 0)])
+async def test_records_below_the_log_start_are_no_lag(log_start_offset: int, expected: int) -> None:
     async with idle_group() as group:
-        await group.http.lab.delete_records("t", 4)
-        assert lag(group) == 1
+        await group.http.lab.delete_records("t", log_start_offset)
+        assert lag(group) == expected
+        await group.http.lab.produce(group.partition.topic_id, 4)
+        assert lag(group) == expected + 4
 
 
 async def test_a_loaded_leader_takes_its_place() -> None:
