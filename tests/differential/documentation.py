@@ -26,12 +26,19 @@ _OLDER: Final = """\
 """
 
 
+_TOOLS: Final = """\
+`barnabas groups` and `barnabas ranges` count the lag of a group from the log start, if its committed offset
+lies below that. Apache Kafka's `kafka-consumer-groups` also counts the records that retention or DeleteRecords
+has removed. With the committed offset 10, and a log that begins at 1,000 and ends at 1,005, the lag is 5 here
+and 995 there.
+"""
+
+
 def rendered() -> str:
     """The page."""
     older = ["## Apache Kafka 4.3.1", "", _OLDER, *_table(OLDER_KAFKA), ""]
-    return "\n".join(
-        [_HEAD, *_table(RULES), "", *older, "## Lists without a defined order", "", *_orders(), ""]
-    )
+    orders = ["## Lists without a defined order", "", *_orders(), ""]
+    return "\n".join([_HEAD, *_table(RULES), "", *older, *orders, "## Tools", "", _TOOLS])
 
 
 def _table(rules: Iterable[Rule]) -> Iterator[str]:
