@@ -30,7 +30,7 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
 }
 """The kit's settings: offsets without gaps, no fsync, idle connections stay open, small internal topics."""
 
-ASSERT_SECONDS: Final = 5.0
+ASSERT_SECONDS: Final = 60.0
 """How long an assertion waits by default, because clients write and acknowledge in the background."""
 
 _LOOK_PAUSE_SECONDS: Final = 0.02

@@ -26,12 +26,3 @@ def eventually(attempt: Callable[[], Result], *, awaited: str, deadline_seconds:
         error.add_note(f"while waiting until {awaited}; last seen: {result!r}")
         raise
     return result
-
-
-def repeatedly(attempt: Callable[[], object], *, seconds: float) -> None:
-    """Call `attempt`, which takes a moment itself, for a span of time, to show that a condition holds all the
-    time.
-    """
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        attempt()

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(BarnabasExtension.class)
 final class BillingTest {
     private static final Duration LOCK = Duration.ofSeconds(30);
-    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    private static final Duration PATIENCE = Duration.ofMinutes(10);
     private static final Billing.Payments PAYMENTS = (id, cents) -> {};
 
     private final List<Runnable> ends = new ArrayList<>();
