@@ -30,6 +30,6 @@ class Deserializers(NamedTuple, Generic[KeyT, ValueT]):
     value: Callable[[Bytes], ValueT]
 
 
-def as_it_is(data: Bytes) -> Bytes:
+def unchanged(data: Bytes) -> Bytes:
     """The deserializer of a consumer that has none."""
     return data

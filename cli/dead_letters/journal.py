@@ -115,7 +115,7 @@ async def _create(session: Session, name: str) -> None:
         if result.error_code is not ErrorCode.topic_already_exists:
             _check(result.error_code, f"the topic {name}: {result.error_message}")
 
-    await _patiently(session, step)
+    await _with_retries(session, step)
 
 
 async def _cleanup_policy(session: Session, name: str) -> str | None:
@@ -129,10 +129,10 @@ async def _cleanup_policy(session: Session, name: str) -> str | None:
         _check(result.error_code, f"the settings of {name}")
         return next((config.value for config in result.configs if config.name == _POLICY), None)
 
-    return await _patiently(session, step)
+    return await _with_retries(session, step)
 
 
-async def _patiently(session: Session, step: Callable[[], Awaitable[_Answer]]) -> _Answer:
+async def _with_retries(session: Session, step: Callable[[], Awaitable[_Answer]]) -> _Answer:
     """The result of `step`, which is called again while it raises `BrokerUnavailableError`."""
     patience = session.retries.patience()
     while True:

@@ -58,7 +58,7 @@ class AdminConnection(AsyncClient):
 
     async def ask(self, api: ClientApi[_Request, _Response], request: _Request) -> _Response:
         """The response of any broker. Raises `BrokerUnavailableError` and `SecurityError`."""
-        return await self.patiently(lambda: self.cluster.ask(api, request))
+        return await self.with_retries(lambda: self.cluster.ask(api, request))
 
     async def ask_broker(
         self, node_id: int, api: ClientApi[_Request, _Response], request: _Request
@@ -76,13 +76,13 @@ class AdminConnection(AsyncClient):
             finally:
                 connection.close()
 
-        return await self.patiently(step)
+        return await self.with_retries(step)
 
     async def ask_all(self, api: ClientApi[_Request, _Response], request: _Request) -> list[_Response]:
         """The responses of all brokers, in the order of their ids."""
         return [await self.ask_broker(node_id, api, request) for node_id in sorted(self.cluster.view.brokers)]
 
-    async def patiently(self, step: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def with_retries(self, step: Callable[[], Awaitable[_Result]]) -> _Result:
         """The result of `step`, which is called again while it raises `BrokerUnavailableError`."""
         patience = self.retries.patience()
         while True:

@@ -69,7 +69,7 @@ class GroupDescription(NamedTuple):
 
 async def list_groups(connection: AdminConnection) -> list[ListedGroup]:
     """The groups of all brokers, sorted by id. Raises `BrokerError` and `BrokerUnavailableError`."""
-    responses = await connection.patiently(
+    responses = await connection.with_retries(
         lambda: connection.ask_all(LIST_GROUPS, ListGroupsRequest(states_filter=(), types_filter=()))
     )
     found: list[ListedGroup] = []

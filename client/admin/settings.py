@@ -98,7 +98,7 @@ async def describe_settings(connection: AdminConnection, resource: Resource) -> 
         _check(resource, result.error_code, result.error_message)
         return sorted(map(_setting, result.configs))
 
-    return await connection.patiently(step)
+    return await connection.with_retries(step)
 
 
 async def alter_settings(
@@ -126,7 +126,7 @@ async def alter_settings(
         (result,) = (await _ask(connection, resource, INCREMENTAL_ALTER_CONFIGS, request)).responses
         _check(resource, result.error_code, result.error_message)
 
-    await connection.patiently(step)
+    await connection.with_retries(step)
 
 
 async def describe_after(

@@ -68,7 +68,7 @@ async def describe_topics(
             raise UnknownTopicError(unknown)
         return sorted(map(_described, response.topics))
 
-    return await connection.patiently(step)
+    return await connection.with_retries(step)
 
 
 async def create_topic(
@@ -102,7 +102,7 @@ async def create_topic(
         check_code(result.error_code, result.error_message)
         return result.num_partitions
 
-    return await connection.patiently(step)
+    return await connection.with_retries(step)
 
 
 async def add_partitions(connection: AdminConnection, name: str, partition_count: int) -> None:
@@ -119,7 +119,7 @@ async def add_partitions(connection: AdminConnection, name: str, partition_count
             raise UnknownTopicError([name])
         check_code(result.error_code, result.error_message)
 
-    await connection.patiently(step)
+    await connection.with_retries(step)
 
 
 async def delete_topic(connection: AdminConnection, name: str) -> None:
@@ -133,7 +133,7 @@ async def delete_topic(connection: AdminConnection, name: str) -> None:
             raise UnknownTopicError([name])
         check_code(result.error_code, result.error_message)
 
-    await connection.patiently(step)
+    await connection.with_retries(step)
 
 
 def _described(topic: MetadataResponseTopic) -> TopicDescription:

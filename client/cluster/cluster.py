@@ -72,7 +72,7 @@ class Cluster:
         connection = await self._any_connection()
         return await connection.ask(api, request)
 
-    async def speaks(self, api: ClientApi[_Request, _Response]) -> bool:
+    async def supports(self, api: ClientApi[_Request, _Response]) -> bool:
         """Whether a broker supports an API in a version known to this client; raises the errors of `ask`."""
         connection = await self._any_connection()
         try:

@@ -53,7 +53,7 @@ class Leaders:
                 self._connections[node_id] = connection
             return connection
 
-    def doubt(
+    def mark_stale(
         self,
         partition: TopicIdPartition,
         leader: Leader | None = None,

@@ -162,7 +162,7 @@ class Topics:
                 response = await connection.ask(LIST_OFFSETS, request)
             except BrokerUnavailableError:
                 for partition in partitions:
-                    self._leaders.doubt(partition)
+                    self._leaders.mark_stale(partition)
                 raise
             self._take_offsets(response, partitions, offsets)
 
@@ -203,7 +203,7 @@ class Topics:
                         answer.error_code, f"the offsets of {topic.name}-{partition.partition}"
                     )
                 refused.append(answer.error_code)
-                self._leaders.doubt(partition)
+                self._leaders.mark_stale(partition)
         if refused:
             raise BrokerUnavailableError(f"The offsets are unavailable at the moment: {_named(refused)}.")
 

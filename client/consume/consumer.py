@@ -25,7 +25,7 @@ from barnabas.client.errors import ConsumerClosedError, MisuseError
 from barnabas.client.group.group_consumer import GroupConsumer, named, topic_names
 from barnabas.client.group.offsets import CommittedOffset, GroupMetadata, with_metadata
 from barnabas.client.group.ranges import TakenRanges
-from barnabas.client.record_content import Bytes, Deserializers, KeyT, ValueT, as_it_is
+from barnabas.client.record_content import Bytes, Deserializers, KeyT, ValueT, unchanged
 from barnabas.client.topic_partition import TopicPartition
 
 _OnlyValueT = TypeVar("_OnlyValueT")
@@ -106,7 +106,7 @@ class Consumer(
         if key_deserializer is not None or value_deserializer is not None:
             self._deserializers = cast(
                 "Deserializers[KeyT, ValueT]",
-                Deserializers(key_deserializer or as_it_is, value_deserializer or as_it_is),
+                Deserializers(key_deserializer or unchanged, value_deserializer or unchanged),
             )
 
     async def close(self, *, timeout_ms: int | None = None) -> None:

@@ -3,9 +3,9 @@
     state         meaning                                            leaves it by
     UNSUBSCRIBED  no topics: leaves if it was a member, then silent  `subscribe`
     JOINING       epoch 0 is sent, with everything                   an answer
-    MEMBER        the coordinator's epoch is sent, with changes      an answer, `unsubscribe`, `go_away`
-    FENCED        the coordinator does not know it: silent           `join_again`, without its partitions
-    AWAY          the application is slow: leaves, then silent       `join_again`, with the next poll
+    MEMBER        the coordinator's epoch is sent, with changes      an answer, `unsubscribe`, `suspend`
+    FENCED        the coordinator does not know it: silent           `rejoin`, without its partitions
+    AWAY          the application is slow: leaves, then silent       `rejoin`, with the next poll
     LEFT          the consumer is closed                             -
     FAILED        the error is lasting; see `error`                  -
 
@@ -123,7 +123,7 @@ class ConsumerMembership:
 
     @property
     def is_out(self) -> bool:
-        """Whether its partitions are lost, and it waits for `join_again`."""
+        """Whether its partitions are lost, and it waits for `rejoin`."""
         return self.state in {ConsumerState.FENCED, ConsumerState.AWAY}
 
     def subscribe(self, subscription: Subscription) -> None:
@@ -136,14 +136,14 @@ class ConsumerMembership:
         elif self.state is ConsumerState.UNSUBSCRIBED:
             self._join()
 
-    def go_away(self) -> bool:
-        """Leave the group until `join_again`. Returns False if it has left before."""
+    def suspend(self) -> bool:
+        """Leave the group until `rejoin`. Returns False if it has left before."""
         if self.state not in _ACTIVE:
             return False
         self._go(ConsumerState.AWAY)
         return True
 
-    def join_again(self) -> None:
+    def rejoin(self) -> None:
         """Join after the partitions were lost."""
         if self.is_out:
             self._join()

@@ -21,7 +21,7 @@ from barnabas.client.consume.assignment import AssignedPartition, Assignment
 from barnabas.client.consume.consumer_options import ConsumerSettings
 from barnabas.client.consume.fetch_buffer import FetchBuffer
 from barnabas.client.consume.fetched_slice import FetchedSlice
-from barnabas.client.consume.sieve import Sieve
+from barnabas.client.consume.record_filter import RecordFilter
 from barnabas.client.consume.topic_reader import whole_batches
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.network.connection import Connection
@@ -219,11 +219,13 @@ class FetchLeader(Generic[KeyT, ValueT]):
     ) -> None:
         is_committed = self._settings.isolation is Isolation.READ_COMMITTED
         aborted = (result.aborted or ()) if is_committed else None
-        sieve: Sieve | None = None
+        record_filter: RecordFilter | None = None
         if state.individual is not None:
             assert state.fetch_offset is not None, "only a partition with a position is fetched"
-            sieve = Sieve(state.individual, state.fetch_offset, is_complete=result.looked_until is None)
-        slice_ = FetchedSlice(state.name, records, aborted, self._fetching.deserializers, sieve)
+            record_filter = RecordFilter(
+                state.individual, state.fetch_offset, is_complete=result.looked_until is None
+            )
+        slice_ = FetchedSlice(state.name, records, aborted, self._fetching.deserializers, record_filter)
         state.fetch_offset = next_offset
         self._fetching.buffer.add(state, slice_)
 

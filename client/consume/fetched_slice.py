@@ -1,7 +1,7 @@
 """The batches of one partition in one fetch, decoded batch by batch as the application polls.
 
 Left out are control batches, batches of aborted transactions (KIP-98), and records before the position, which
-a batch may also hold. With individual commits, a sieve leaves out records that are committed, or that belong
+a batch may also hold. With individual commits, a filter leaves out records that are committed, or that belong
 to other members. A record that cannot be read ends the slice with an error, after the records before it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, cast
 
 from barnabas.client.consume.consumer_record import ConsumerRecord, IndividualRecord
-from barnabas.client.consume.sieve import Sieve
+from barnabas.client.consume.record_filter import RecordFilter
 from barnabas.client.errors import UnreadableRecordError
 from barnabas.client.record_content import Deserializers, KeyT, ValueT
 from barnabas.client.topic_partition import TopicPartition
@@ -39,8 +39,8 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         "_headers",
         "_name",
         "_next_offset",
+        "_record_filter",
         "_records",
-        "_sieve",
         "end_offset",
         "is_exhausted",
         "size_bytes",
@@ -52,10 +52,10 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         records: memoryview,
         aborted: Sequence[tuple[int, int]] | None,
         deserializers: Deserializers[KeyT, ValueT] | None,
-        sieve: Sieve | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
         """`records` are whole batches. `aborted` are the (producer id, first offset) of aborted transactions,
-        None if their records are wanted. Without deserializers, keys and values are bytes. The sieve is for
+        None if their records are wanted. Without deserializers, keys and values are bytes. The filter is for
         individual commits."""
         self.size_bytes = len(records)
         self.is_exhausted = False
@@ -65,7 +65,7 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         self._records = records
         self._aborted = None if aborted is None else AbortedTransactions.from_fetch(aborted)
         self._deserializers = deserializers
-        self._sieve = sieve
+        self._record_filter = record_filter
         self._headers = iterate_headers(records)
         self._decoded: list[ConsumerRecord[KeyT, ValueT]] = []
         """The rest of the current batch, the next record last."""
@@ -115,8 +115,8 @@ class FetchedSlice(Generic[KeyT, ValueT]):
     def _load(self, at: int, header: BatchHeader, position: int) -> int:
         """Decode a batch. Returns the position before its first record, or after it if it has none."""
         self._next_offset = max(header.base_offset, position)
-        if self._sieve is not None:
-            self._sieve.see_batch(header)
+        if self._record_filter is not None:
+            self._record_filter.begin_batch(header)
         is_skipped = self._is_left_out(at, header) or header.last_offset < position
         self._decoded = [] if is_skipped else self._decode(at, header, position)
         self._decoded.reverse()
@@ -125,8 +125,8 @@ class FetchedSlice(Generic[KeyT, ValueT]):
 
     def _is_left_out(self, at: int, header: BatchHeader) -> bool:
         is_left_out = self._is_control(at, header) or self._is_aborted(header)
-        if is_left_out and self._sieve is not None:
-            self._sieve.skip(header)
+        if is_left_out and self._record_filter is not None:
+            self._record_filter.skip(header)
         return is_left_out
 
     def _is_control(self, at: int, header: BatchHeader) -> bool:
@@ -146,13 +146,13 @@ class FetchedSlice(Generic[KeyT, ValueT]):
 
     def _decode(self, at: int, header: BatchHeader, position: int) -> list[ConsumerRecord[KeyT, ValueT]]:
         fields: Iterator[RecordFields] = iterate_fields(self._records, at)
-        sieve = self._sieve
-        if sieve is not None:
-            fields = sieve.sift(header, fields)
+        record_filter = self._record_filter
+        if record_filter is not None:
+            fields = record_filter.select(header, fields)
         decoded = self._decode_fields(fields, position)
-        if sieve is not None:
+        if record_filter is not None:
             for record in decoded:
-                cast("IndividualRecord[KeyT, ValueT]", record).holder = sieve.holder
+                cast("IndividualRecord[KeyT, ValueT]", record).holder = record_filter.holder
         return decoded
 
     def _decode_fields(
@@ -161,7 +161,7 @@ class FetchedSlice(Generic[KeyT, ValueT]):
         topic, partition = self._name
         shape = cast(
             "type[ConsumerRecord[KeyT, ValueT]]",
-            ConsumerRecord if self._sieve is None else IndividualRecord,
+            ConsumerRecord if self._record_filter is None else IndividualRecord,
         )
         if self._deserializers is None:
             new = _new_record

@@ -284,7 +284,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
             await self.commits.commit_quietly(self.assignment.to_commit(partitions))
 
     async def _check_broker(self) -> None:
-        if self._settings.allow_individual_commit and not await self.cluster.speaks(HEARTBEAT_OF_SHARER):
+        if self._settings.allow_individual_commit and not await self.cluster.supports(HEARTBEAT_OF_SHARER):
             raise UnsupportedBrokerError(
                 ErrorCode.unsupported_version,
                 "The broker does not have the feature individual.commit, which is an extension by Barnabas. "
@@ -308,7 +308,7 @@ class ConsumerParts(GroupParts[ConsumerRecord[KeyT, ValueT]], Generic[KeyT, Valu
 
     def _leave_for_now(self) -> bool:
         self._is_quiet = False
-        leaves = self.membership.go_away()
+        leaves = self.membership.suspend()
         self._heartbeats.hurry()
         return leaves
 

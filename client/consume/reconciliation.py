@@ -112,7 +112,7 @@ class Reconciliation(Generic[KeyT, ValueT]):
             while self.is_due:
                 if self._membership.is_out:
                     await self._lose()
-                    self._membership.join_again()
+                    self._membership.rejoin()
                     self._parts.on_progress()
                 else:
                     await self._reconcile()

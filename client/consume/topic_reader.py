@@ -160,7 +160,7 @@ class TopicReader:
         try:
             result = _result(await answer)
         except BrokerUnavailableError as error:
-            self._leaders.doubt(partition)
+            self._leaders.mark_stale(partition)
             await patience.pause(error)
             return None
         code = error_code(result.error_code)
@@ -197,7 +197,7 @@ class TopicReader:
         if not code.retriable:
             raise broker_error(code, f"{self._name(partition)}-{partition.partition} cannot be read")
         leader = _result(reply).current_leader
-        self._leaders.doubt(partition, None if leader is None else Leader(*leader), reply.node_endpoints)
+        self._leaders.mark_stale(partition, None if leader is None else Leader(*leader), reply.node_endpoints)
         name = self._name(partition)
         await patience.pause(
             BrokerUnavailableError(f"{name}-{partition.partition} cannot be read at the moment: {code.name}.")

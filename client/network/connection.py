@@ -47,7 +47,7 @@ FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
 REQUESTS_MAX: Final = 16
 """Outstanding requests on one connection; each user of a connection has at most two."""
 
-AUTHENTICATE_AGAIN_AT: Final = 0.8
+REAUTHENTICATION_FRACTION: Final = 0.8
 """The share of a session's lifetime after which the connection authenticates again; the rest is for requests
 that wait at the broker."""
 
@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"{self.address} does not let {self._security.username} in: {error}"
             ) from error
         if lifetime_ms > 0:
-            pause = lifetime_ms / _MS_PER_SECOND * AUTHENTICATE_AGAIN_AT
+            pause = lifetime_ms / _MS_PER_SECOND * REAUTHENTICATION_FRACTION
             self._renewal = self._loop.call_later(pause, self._begin_renewal)
 
     def _begin_renewal(self) -> None:

@@ -113,7 +113,7 @@ class BatchDelivery:
             await patience.pause(error, give_up_ms=TOPIC_GONE_MS)
             return None
         except BrokerUnavailableError as error:
-            self._leaders.doubt(partition)
+            self._leaders.mark_stale(partition)
             await patience.pause(error)
             return None
         result = _result(reply)
@@ -123,7 +123,7 @@ class BatchDelivery:
         if not code.retriable:
             raise ProduceError(code, topic, partition.partition, _reason(result, body))
         leader = None if result.current_leader is None else Leader(*result.current_leader)
-        self._leaders.doubt(partition, leader, reply.node_endpoints)
+        self._leaders.mark_stale(partition, leader, reply.node_endpoints)
         where = f"{topic}-{partition.partition}"
         await patience.pause(
             BrokerUnavailableError(f"{where} accepts no records at the moment: {code.name}.")

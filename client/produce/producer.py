@@ -144,7 +144,7 @@ class Producer(AsyncClient):
         found = await self._topics.find(topic)
         encoded_headers = _encoded(headers)
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + len(encoded_headers)
-        await sender.room.take(size_bytes)
+        await sender.buffer_pool.acquire(size_bytes)
         try:
             if self._turn.is_over():
                 await asyncio.sleep(0)
@@ -160,7 +160,7 @@ class Producer(AsyncClient):
                 is_keyless=key is None and partition is None,
             )
         except BaseException:
-            sender.room.give_back(size_bytes)
+            sender.buffer_pool.release(size_bytes)
             raise
 
     async def send_and_wait(
@@ -194,7 +194,7 @@ class Producer(AsyncClient):
         """The counters of this producer; the guide lists their names."""
         sender = self._entered()
         return {
-            "buffered-bytes": sender.room.used_bytes,
+            "buffered-bytes": sender.buffer_pool.used_bytes,
             "record-send-total": 0,
             "record-error-total": 0,
             "batch-send-total": 0,

@@ -15,10 +15,10 @@ from typing import Final
 
 from barnabas.client.errors import ProduceError
 from barnabas.client.produce.batch_delivery import BATCHES_MAX, BatchDelivery
+from barnabas.client.produce.buffer_pool import BufferPool
 from barnabas.client.produce.partitioner import KeylessTurns
 from barnabas.client.produce.producer_options import ProducerSettings
 from barnabas.client.produce.record_queue import RecordBatch, RecordMetadata, RecordQueue
-from barnabas.client.produce.room import Room
 from barnabas.protocol.counted import counted
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
@@ -51,7 +51,7 @@ class RecordSender:
 
         `on_failure` is called with the error of a batch.
         """
-        self.room = Room(settings.buffer_bytes)
+        self.buffer_pool = BufferPool(settings.buffer_bytes)
         self.counts: Counter[str] = Counter()
         self.needs_new_id = False
         """Whether the producer id can be used no more."""
@@ -193,9 +193,9 @@ class RecordSender:
         self.counts["record-send-total"] += len(batch)
         self.counts["batch-send-total"] += 1
         batch.succeed(queue.topic, index, appended)
-        self.room.give_back(batch.reserved_bytes)
+        self.buffer_pool.release(batch.reserved_bytes)
 
     def _finish(self, batch: RecordBatch, error: Exception) -> None:
         self.counts["record-error-total"] += len(batch)
         batch.fail(error)
-        self.room.give_back(batch.reserved_bytes)
+        self.buffer_pool.release(batch.reserved_bytes)

@@ -20,11 +20,11 @@ from barnabas.protocol.primitive import GroupId, ProducerId, TopicName, Transact
 _NO_OFFSET: Final = -1
 
 
-def lots(
+def chunks(
     ranges: Mapping[TopicPartition, Sequence[OffsetRange]],
 ) -> Iterator[dict[TopicPartition, list[OffsetRange]]]:
-    """The ranges in lots of at most REQUEST_RANGES_MAX, in their order."""
-    lot: dict[TopicPartition, list[OffsetRange]] = {}
+    """The ranges in chunks of at most REQUEST_RANGES_MAX, in their order."""
+    chunk: dict[TopicPartition, list[OffsetRange]] = {}
     room = REQUEST_RANGES_MAX
     for partition, offset_range in (
         (partition, offset_range)
@@ -32,12 +32,12 @@ def lots(
         for offset_range in of_partition
     ):
         if not room:
-            yield lot
-            lot, room = {}, REQUEST_RANGES_MAX
-        lot.setdefault(TopicPartition(*partition), []).append(offset_range)
+            yield chunk
+            chunk, room = {}, REQUEST_RANGES_MAX
+        chunk.setdefault(TopicPartition(*partition), []).append(offset_range)
         room -= 1
-    if lot:
-        yield lot
+    if chunk:
+        yield chunk
 
 
 def ranges_request(
@@ -45,9 +45,9 @@ def ranges_request(
     producer_id: int,
     producer_epoch: int,
     group: GroupMetadata,
-    lot: Mapping[TopicPartition, Sequence[OffsetRange]],
+    chunk: Mapping[TopicPartition, Sequence[OffsetRange]],
 ) -> TxnOffsetCommitRequest:
-    """The request for one lot."""
+    """The request for one chunk."""
     return TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=GroupId(group.group_id),
@@ -59,9 +59,9 @@ def ranges_request(
         topics=tuple(
             TxnOffsetCommitRequestTopic(
                 name=TopicName(topic),
-                partitions=tuple(_partition(index, lot[TopicPartition(topic, index)]) for index in indexes),
+                partitions=tuple(_partition(index, chunk[TopicPartition(topic, index)]) for index in indexes),
             )
-            for topic, indexes in indexes_by_topic(lot).items()
+            for topic, indexes in indexes_by_topic(chunk).items()
         ),
     )
 

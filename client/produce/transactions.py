@@ -34,7 +34,7 @@ from barnabas.client.cluster.cluster import TRANSACTION, Cluster
 from barnabas.client.cluster.coordinators import Coordinators
 from barnabas.client.errors import BrokerUnavailableError, broker_error, error_code
 from barnabas.client.group.offsets import CommittedOffset, GroupMetadata
-from barnabas.client.produce.transaction_ranges import lots, ranges_request
+from barnabas.client.produce.transaction_ranges import chunks, ranges_request
 from barnabas.client.topic_partition import TopicPartition, indexes_by_topic
 from barnabas.client.waiting.patience import Retries
 from barnabas.protocol.client.individual_apis import COMMIT_RANGES_IN_TRANSACTION
@@ -95,9 +95,9 @@ class Transactions:
         self.coordinators.close()
         self._waiting.close()
 
-    async def are_spoken(self) -> bool:
+    async def are_supported(self) -> bool:
         """Whether the brokers support transactions. Raises `BrokerUnavailableError` if none answers."""
-        return await self._cluster.speaks(END_TXN)
+        return await self._cluster.supports(END_TXN)
 
     async def begin(self, transactional_id: str, timeout_ms: int, current: Writer | None = None) -> Writer:
         """Start a new epoch of the id. Aborts the open transaction, if there is one.
@@ -187,8 +187,8 @@ class Transactions:
         offset. It raises TRANSACTION_ABORTABLE if they do not before the end of the transaction's timeout.
         """
         await self._add_group(writer, group)
-        for lot in lots(ranges):
-            request = ranges_request(_id(writer), writer.producer_id, writer.producer_epoch, group, lot)
+        for chunk in chunks(ranges):
+            request = ranges_request(_id(writer), writer.producer_id, writer.producer_epoch, group, chunk)
             await self._waiting.ask(
                 group.group_id, COMMIT_RANGES_IN_TRANSACTION, request, _worst_offset, wait_ms=timeout_ms
             )

@@ -24,9 +24,9 @@ from barnabas.client.network.connection import Connection
 from barnabas.client.record_content import KeyT, ValueT
 from barnabas.client.share.acknowledgements import AcknowledgeType, Lot, ack_batches, release_delays
 from barnabas.client.share.callback_guard import CallbackGuard
-from barnabas.client.share.intake import Intake
 from barnabas.client.share.ledger import Ledger
 from barnabas.client.share.options import Settings
+from barnabas.client.share.prefetch_queue import PrefetchQueue
 from barnabas.client.share.record import Holder, Outcome
 from barnabas.client.share.record_reader import Delivery, RecordReader
 from barnabas.client.share.session import (
@@ -39,7 +39,7 @@ from barnabas.client.share.session import (
     ack_topics,
     forgotten_topics,
 )
-from barnabas.client.share.session_errors import check_response, passing_code
+from barnabas.client.share.session_errors import check_response, temporary_code
 from barnabas.protocol.client.consumer_apis import ACKNOWLEDGE_IN_TRANSACTION, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.client.share_acknowledge_response import ShareAcknowledgeReply
 from barnabas.protocol.client.share_fetch_response import ShareFetchReply
@@ -76,7 +76,7 @@ class ShareReading(Generic[KeyT, ValueT]):
     settings: Settings
     cluster: Cluster
     reader: RecordReader[KeyT, ValueT]
-    intake: Intake[KeyT, ValueT]
+    queue: PrefetchQueue[KeyT, ValueT]
     guard: CallbackGuard
     """Keeps `on_outcome` from acknowledging records."""
     on_outcome: Callable[[Outcome], None]
@@ -348,7 +348,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         if reading.reader.verdict is AcknowledgeType.RELEASE:
             for record in read.refused:
                 self._ledger.take_back_behind(record)
-        reading.intake.add(read.records)
+        reading.queue.add(read.records)
 
     def _take_error(
         self,
@@ -356,7 +356,7 @@ class ShareExchange(Generic[KeyT, ValueT]):
         result: ShareFetchPartitionResult,
         endpoints: Sequence[NodeEndpoint],
     ) -> None:
-        code = passing_code(result.error_code, result.error_message)
+        code = temporary_code(result.error_code, result.error_message)
         log.debug("A fetch of %s failed: %s %s", partition, code.name, result.error_message or "")
         if code in _LEADER_CHANGED:
             self._note_leader(partition, result, endpoints)

@@ -95,7 +95,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         self._ledger.lose(partition, ErrorCode.not_leader_or_follower)
 
     def look_again(self) -> None:
-        """The intake may have room for records."""
+        """The queue may have room for records."""
         self._news.set()
 
     async def flush(self) -> None:
@@ -220,7 +220,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
         finally:
             exchange.close()
             self._ledger.lose_all(ErrorCode.network_exception, repeated=self._lots_to_repeat())
-            self._reading.intake.pass_turn(self._node_id)
+            self._reading.queue.pass_turn(self._node_id)
 
     def _lots_to_repeat(self) -> list[Lot]:
         return [lot for request in self._unanswered for lot in request.lots]
@@ -285,9 +285,9 @@ class ShareLeader(Generic[KeyT, ValueT]):
         if exchange.fetches:
             return 0
         if not self._wanted or now_ms < self._fetch_not_before_ms:
-            self._reading.intake.pass_turn(self._node_id)
+            self._reading.queue.pass_turn(self._node_id)
             return 0
-        return self._reading.intake.wanted_count(self._node_id)
+        return self._reading.queue.wanted_count(self._node_id)
 
     def _acknowledgement_is_due(
         self, exchange: ShareExchange[KeyT, ValueT], now_ms: int, *, will_fetch: bool
@@ -346,7 +346,7 @@ class ShareLeader(Generic[KeyT, ValueT]):
             self._fetch_not_before_ms = self._now_ms() + self._fetch_backoff.next_ms()
         else:
             self._fetch_backoff.reset()
-        self._reading.intake.pass_turn(self._node_id)
+        self._reading.queue.pass_turn(self._node_id)
 
     def _note_pending(self) -> None:
         if self._pending_since_ms is None:

@@ -293,7 +293,7 @@ class Ledger:
         if len(lot.acknowledgements) == 1:
             return False
         if code is ErrorCode.invalid_record_state:
-            return not (lot.renews and self._renewals.are_switched_off)
+            return not (lot.renews and self._renewals.are_disabled)
         return code is ErrorCode.invalid_request and lot.has_delays
 
     def _requeue(self, partition: TopicIdPartition, lots: Sequence[Lot]) -> None:

@@ -3,7 +3,7 @@
     state      meaning                                           an answer leads to
     JOINING    epoch 0 is sent, with the topics                  MEMBER, or FAILED
     MEMBER     the epoch from the coordinator is sent            MEMBER, or JOINING if the member is unknown
-    AWAY       epoch -1 is sent, then nothing until `come_back`  AWAY
+    AWAY       epoch -1 is sent, then nothing until `rejoin`  AWAY
     LEFT       epoch -1 was sent, and nothing more will be sent  -
     FAILED     the error is lasting; see `error`                 -
 
@@ -75,7 +75,7 @@ class Membership:
 
     @property
     def is_away(self) -> bool:
-        """Whether it has left until `come_back`."""
+        """Whether it has left until `rejoin`."""
         return self.state is MembershipState.AWAY
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -83,8 +83,8 @@ class Membership:
         self.topics = tuple(dict.fromkeys(topics))
         self._topics_are_known = False
 
-    def go_away(self) -> bool:
-        """Leave the group with the next heartbeat, until `come_back`. Returns False if it has left before."""
+    def suspend(self) -> bool:
+        """Leave the group with the next heartbeat, until `rejoin`. Returns False if it has left before."""
         if self.state not in {MembershipState.JOINING, MembershipState.MEMBER}:
             return False
         self._leave_is_due = self._may_be_known
@@ -93,11 +93,11 @@ class Membership:
         self.assignment = frozenset()
         return True
 
-    def come_back(self) -> None:
-        """Join again after `go_away`; does nothing in other states."""
+    def rejoin(self) -> None:
+        """Join again after `suspend`; does nothing in other states."""
         if self.state is MembershipState.AWAY:
             self._life += 1
-            self._join_again(at_once=True)
+            self._rejoin(at_once=True)
 
     def note_unanswered(self) -> None:
         """Does nothing: a share group's heartbeats may be repeated as they are."""
@@ -167,7 +167,7 @@ class Membership:
     def _refused(self, code: ErrorCode, message: str | None) -> Step:
         was_member = self.state is MembershipState.MEMBER
         if code in REJOIN_CODES or (code is ErrorCode.group_id_not_found and was_member):
-            return self._join_again(at_once=was_member)
+            return self._rejoin(at_once=was_member)
         step = step_after_error(code)
         if step.move is not Next.STOP:
             return step
@@ -176,7 +176,7 @@ class Membership:
         self.error = joining_error(code, message)
         return step
 
-    def _join_again(self, *, at_once: bool) -> Step:
+    def _rejoin(self, *, at_once: bool) -> Step:
         """A member that is refused while joining waits, because it would otherwise loop."""
         self.state = MembershipState.JOINING
         self.member_epoch = JOIN_EPOCH

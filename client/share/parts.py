@@ -1,6 +1,6 @@
 """The parts of a share consumer: construction, start and close.
 
-    intake <- leader -> exchange -> connection        one leader for each broker that leads
+    queue <- leader -> exchange -> connection        one leader for each broker that leads
                 `-> ledger   |-> session
                              `-> record_reader -> record
     leaders                                           each partition's leader, a task for each
@@ -26,11 +26,11 @@ from barnabas.client.group.share_positions import fetch_end_offsets, fetch_start
 from barnabas.client.record_content import Deserializers, KeyT, ValueT
 from barnabas.client.share.callback_guard import CallbackGuard
 from barnabas.client.share.exchange import ShareReading
-from barnabas.client.share.intake import Intake
 from barnabas.client.share.leader import ShareLeader
 from barnabas.client.share.leaders import ShareLeaders
 from barnabas.client.share.membership import Membership
 from barnabas.client.share.options import Settings
+from barnabas.client.share.prefetch_queue import PrefetchQueue
 from barnabas.client.share.record import Outcome, ShareRecord
 from barnabas.client.share.record_reader import RecordReader
 from barnabas.client.topic_partition import TopicPartition
@@ -53,14 +53,14 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
         self._settings = settings
         self.guard = CallbackGuard("on_outcome")
         self.leaders = ShareLeaders[KeyT, ValueT](self.cluster, self._tasks.start, self._new_leader)
-        self.intake = Intake[KeyT, ValueT](settings, self.leaders.look_again)
+        self.queue = PrefetchQueue[KeyT, ValueT](settings, self.leaders.look_again)
         self._reading = ShareReading(
             group_id=identity.group_id,
             member_id=identity.member_id,
             settings=settings,
             cluster=self.cluster,
             reader=RecordReader(deserializers, settings.unreadable),
-            intake=self.intake,
+            queue=self.queue,
             guard=self.guard,
             on_outcome=self._note_outcome,
             on_stale_metadata=self.leaders.note_stale_metadata,
@@ -83,10 +83,10 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Read other topics from now on. Raises `ConsumerClosedError` after a stop."""
-        if self.intake.has_ended:
+        if self.queue.has_ended:
             raise ConsumerClosedError("The consumer reads no further records.")
         self._membership.subscribe(topics)
-        self._membership.come_back()
+        self._membership.rejoin()
         self.heartbeats.hurry()
         self._check_topics(topics)
 
@@ -99,7 +99,7 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
     def stop(self) -> None:
         """Leave the group for good. Readers get no further record, and may acknowledge those they hold."""
         self._leave_for_now()
-        self.intake.stop()
+        self.queue.stop()
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -132,47 +132,47 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     def _begin_poll(self) -> None:
         self.accept_delivered()
-        if self.intake.has_ended:
+        if self.queue.has_ended:
             return  # `_take` raises the reason
         if not self._membership.topics:
             raise MisuseError("The consumer is subscribed to no topic.")
         if self._membership.is_away:
-            self._membership.come_back()
+            self._membership.rejoin()
             self.heartbeats.hurry()
 
     def _take(self, count_max: int) -> list[ShareRecord[KeyT, ValueT]]:
-        records = self.intake.take(count_max)
+        records = self.queue.take(count_max)
         self._counts["records-consumed-total"] += len(records)
         if self._settings.is_implicit:
             self._delivered += records
         return records
 
     async def _wait(self, count_max: int) -> None:
-        await self.intake.wait(count_max)
+        await self.queue.wait(count_max)
 
     def _wake_readers(self) -> None:
-        self.intake.wake_readers()
+        self.queue.wake_readers()
 
     def _leave_for_now(self) -> bool:
         """Waiting records go back at once; records that the application holds stay locked for it."""
-        leaves = self._membership.go_away()
+        leaves = self._membership.suspend()
         self.leaders.assign(self._membership.assignment)
-        for record in self.intake.drop():
+        for record in self.queue.drop():
             record.release_unread()
         self.heartbeats.hurry()
         return leaves
 
     async def _leave(self) -> None:
-        self.intake.end()
+        self.queue.end()
         await self.leaders.finish()
         await self._tasks.cancel(self._background)
         await self.heartbeats.leave()
 
     def _end(self, error: BaseException) -> None:
-        self.intake.end(error)
+        self.queue.end(error)
 
     def _close_connections(self) -> None:
-        self.intake.end()
+        self.queue.end()
         self._coordinators.close()
         self._leader_requests.close()
         self.heartbeats.drop_connection()
@@ -182,7 +182,7 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
             "assigned-partitions": len(self._membership.assignment),
             "heartbeat-total": self.heartbeats.count,
             "records-held": sum(leader.held_count for leader in self.leaders),
-            "records-waiting": self.intake.count,
+            "records-waiting": self.queue.count,
             "records-consumed-total": 0,
             "acknowledgements-send-total": 0,
             "acknowledgements-error-total": 0,
@@ -212,4 +212,4 @@ class ShareParts(GroupParts[ShareRecord[KeyT, ValueT]], Generic[KeyT, ValueT]):
                 self._settings.on_outcome(outcome)
         except Exception as error:
             log.exception("on_outcome failed; the consumer ends")
-            self.intake.end(error)
+            self.queue.end(error)

@@ -35,7 +35,7 @@ class Renewals:
         self._refused_count = 0
 
     @property
-    def are_switched_off(self) -> bool:
+    def are_disabled(self) -> bool:
         """Whether the refusals so far mean that the group has renewal switched off."""
         return self._refused_count >= RENEWALS_REFUSED_MAX
 
@@ -51,7 +51,7 @@ class Renewals:
             and now_ms - record.acquired_at_ms < hold_ms_max
             and record.renewal is None
         )
-        return islice(due, 1) if self.are_switched_off else due
+        return islice(due, 1) if self.are_disabled else due
 
     def grant(self, records: Iterable[HeldRecord], lock_deadline_ms: int) -> None:
         """The broker has renewed the locks of these records."""

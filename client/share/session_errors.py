@@ -29,12 +29,12 @@ class SessionLostError(Exception):
 
 def check_response(number: int, message: str | None) -> None:
     """Raises if the whole response is an error: `BrokerError` for a lasting one, else `SessionLostError`."""
-    code = passing_code(number, message)
+    code = temporary_code(number, message)
     if code is not ErrorCode.none:
         raise SessionLostError(code, message)
 
 
-def passing_code(number: int, message: str | None) -> ErrorCode:
+def temporary_code(number: int, message: str | None) -> ErrorCode:
     """The code of a partition's temporary error; raises `BrokerError` for a lasting one."""
     code = error_code(number)
     if code in _LASTING:

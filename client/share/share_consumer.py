@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from barnabas.client.errors import AcknowledgeError, MisuseError
 from barnabas.client.group.group_consumer import GroupConsumer, topic_names
-from barnabas.client.record_content import Bytes, Deserializers, KeyT, ValueT, as_it_is
+from barnabas.client.record_content import Bytes, Deserializers, KeyT, ValueT, unchanged
 from barnabas.client.share.options import ShareConsumerOptions, settings_of
 from barnabas.client.share.parts import ShareParts
 from barnabas.client.share.record import ShareRecord
@@ -86,7 +86,7 @@ class ShareConsumer(
         self._topics = topic_names(topics)
         self._deserializers = cast(
             "Deserializers[KeyT, ValueT]",
-            Deserializers(key_deserializer or as_it_is, value_deserializer or as_it_is),
+            Deserializers(key_deserializer or unchanged, value_deserializer or unchanged),
         )
 
     async def close(self, *, timeout_ms: int | None = None) -> None:

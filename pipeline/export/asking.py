@@ -31,7 +31,7 @@ _Response = TypeVar("_Response")
 _Answer = TypeVar("_Answer")
 
 
-async def patiently(step: Callable[[], Awaitable[_Answer]]) -> _Answer:
+async def with_retries(step: Callable[[], Awaitable[_Answer]]) -> _Answer:
     """The result of `step`, called again while it raises `BrokerUnavailableError`, up to `GIVE_UP_MS`."""
     patience = Retries(give_up_ms=GIVE_UP_MS).patience()
     while True:

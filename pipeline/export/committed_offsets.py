@@ -37,7 +37,7 @@ async def read_committed(cluster: Cluster, group_id: str, topics: Iterable[Topic
             for (topic, partition), offset in sorted((await fetch_group_offsets(coordinators, group)).items())
             if topic in ids
         }
-        if not committed or not await cluster.speaks(FETCH_RANGES):
+        if not committed or not await cluster.supports(FETCH_RANGES):
             return list(committed.values())
         ranges = await fetch_group_ranges(coordinators, group, committed)
     return [

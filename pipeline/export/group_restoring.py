@@ -11,7 +11,7 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.leaders import Leaders
 from barnabas.client.errors import BrokerError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import commit, commit_ranges
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, WantedState
 from barnabas.pipeline.export.manifest import (
@@ -157,7 +157,7 @@ class GroupRestorer:
         if not wanted:
             return []
         partition = TopicIdPartition(UUID(self._topics[position.topic].topic_id), position.partition)
-        limits = await patiently(lambda: self._limits(group, partition))
+        limits = await with_retries(lambda: self._limits(group, partition))
         inexact = await self._replay(group.group_id, partition, limits, wanted, record_count)
         notes: list[str] = []
         if inexact.new_count:
@@ -195,7 +195,7 @@ class GroupRestorer:
         wanted: Sequence[WantedState],
         record_count: int,
     ) -> Inexact:
-        connection = await patiently(lambda: self._leaders.connection(partition))
+        connection = await with_retries(lambda: self._leaders.connection(partition))
         try:
             return await InFlightReplay(connection, group_id, partition, limits).run(wanted, record_count)
         except BrokerError as error:

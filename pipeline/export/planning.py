@@ -16,7 +16,7 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import metadata_request
 from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic, Topics
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import read_committed
 from barnabas.pipeline.export.directory import slice_path
 from barnabas.pipeline.export.log_records import check_cluster
@@ -66,7 +66,7 @@ async def plan_export(request: ExportRequest) -> Manifest:
     cluster = request.servers.cluster()
     topics = Topics(cluster)
     try:
-        metadata = await patiently(lambda: cluster.ask(METADATA, metadata_request(())))
+        metadata = await with_retries(lambda: cluster.ask(METADATA, metadata_request(())))
         check_cluster(request.data_directories, metadata.cluster_id or "")
         found = await topics.find(request.topics)
         settings = await read_settings(cluster, Kind.TOPIC, request.topics)

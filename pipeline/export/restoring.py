@@ -21,7 +21,7 @@ from uuid import UUID
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import metadata_request
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.group_restoring import GroupRestorer
 from barnabas.pipeline.export.manifest import FILE_NAME, ExportedTopic, Manifest, decode_manifest
@@ -182,7 +182,7 @@ async def _plan(
     cluster = request.servers.cluster()
     targets = _targets(cluster, request)
     try:
-        metadata = await patiently(lambda: cluster.ask(METADATA, metadata_request(())))
+        metadata = await with_retries(lambda: cluster.ask(METADATA, metadata_request(())))
         cluster_id = metadata.cluster_id or ""
         known = _read_state(directory, cluster_id)
         if known.progress == COMPLETE:

@@ -19,7 +19,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerError
-from barnabas.pipeline.export.asking import check, patiently
+from barnabas.pipeline.export.asking import check, with_retries
 from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from barnabas.protocol.primitive import i8
 
@@ -46,7 +46,7 @@ async def read_settings(cluster: Cluster, kind: Kind, names: Sequence[str]) -> d
     found: dict[str, dict[str, str]] = {}
     for start in range(0, len(names), NAMES_MAX):
         some = names[start : start + NAMES_MAX]
-        found |= await patiently(partial(_read, cluster, kind, some))
+        found |= await with_retries(partial(_read, cluster, kind, some))
     return found
 
 
@@ -80,7 +80,7 @@ async def apply_settings(
     if not settings:
         return {}
     try:
-        await patiently(lambda: _apply(cluster, kind, name, settings))
+        await with_retries(lambda: _apply(cluster, kind, name, settings))
     except BrokerError as error:
         if len(settings) == 1:
             ((setting, value),) = settings.items()

@@ -37,7 +37,7 @@ from barnabas.pipeline.export.asking import (
     ask_coordinator,
     check,
     find_share_coordinators,
-    patiently,
+    with_retries,
 )
 from barnabas.pipeline.export.manifest import (
     ACCEPTED,
@@ -76,11 +76,11 @@ class _Start(NamedTuple):
 
 async def list_groups(cluster: Cluster, types: tuple[str, ...]) -> list[str]:
     """The ids of all groups of these types, sorted: each broker lists those that it coordinates."""
-    await patiently(lambda: cluster.refresh(()))
+    await with_retries(lambda: cluster.refresh(()))
     found: set[str] = set()
     for address in cluster.view.brokers.values():
         request = ListGroupsRequest(types_filter=types)
-        response = await patiently(partial(ask_at, cluster, address, LIST_GROUPS, request))
+        response = await with_retries(partial(ask_at, cluster, address, LIST_GROUPS, request))
         check(response.error_code, None)
         found |= {group.group_id for group in response.groups}
     return sorted(found)
@@ -92,7 +92,7 @@ async def read_positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, 
     Partitions from which the group never fetched have no position. Raises `BrokerError`.
     """
     # A repetition repeats both requests, because the leader epoch may have changed.
-    return await patiently(partial(_positions, cluster, group_id, topics))
+    return await with_retries(partial(_positions, cluster, group_id, topics))
 
 
 async def _positions(cluster: Cluster, group_id: str, topics: Mapping[UUID, str]) -> list[SharePosition]:
@@ -125,7 +125,7 @@ async def alter_start_offsets(cluster: Cluster, group_id: str, starts: Mapping[t
         for name, partitions in by_topic.items()
     )
     request = AlterShareGroupOffsetsRequest(group_id=GroupId(group_id), topics=topics)
-    await patiently(lambda: _alter(cluster, group_id, request))
+    await with_retries(lambda: _alter(cluster, group_id, request))
 
 
 async def _alter(cluster: Cluster, group_id: str, request: AlterShareGroupOffsetsRequest) -> None:
@@ -159,7 +159,7 @@ async def _read_states(
     cluster: Cluster, starts: Mapping[SharePartitionKey, _Start]
 ) -> dict[SharePartitionKey, PartitionResult]:
     """The share coordinators' state of these share-partitions; without those that they don't report."""
-    if not starts or not await cluster.speaks(READ_SHARE_GROUP_STATE):
+    if not starts or not await cluster.supports(READ_SHARE_GROUP_STATE):
         return {}
     found: dict[SharePartitionKey, PartitionResult] = {}
     keys = list(starts)

@@ -17,7 +17,7 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.topics import EARLIEST, LATEST, Topic, Topics
 from barnabas.client.errors import UnknownTopicError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import check, patiently
+from barnabas.pipeline.export.asking import check, with_retries
 from barnabas.pipeline.export.manifest import ExportedTopic
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
@@ -83,8 +83,8 @@ class TargetTopics:
         if not planned.is_ours:
             return planned, []
         if planned.topic_id is None:
-            await patiently(lambda: self._create(exported))
-        found = await patiently(lambda: self._appeared(exported.name))
+            await with_retries(lambda: self._create(exported))
+        found = await with_retries(lambda: self._appeared(exported.name))
         own = (await read_settings(self._cluster, Kind.TOPIC, [exported.name]))[exported.name]
         early = {
             name: value

@@ -16,7 +16,7 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.topics import EARLIEST, Topic, Topics
 from barnabas.client.errors import GroupNotFoundError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import patiently
+from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import read_committed
 from barnabas.pipeline.export.manifest import Manifest
 from barnabas.pipeline.export.restore_state import RestoredTopic
@@ -116,7 +116,7 @@ async def _passed(
 ) -> dict[_Place, int]:
     """The offsets that the group has reached in the target; empty for a group that is not there."""
     if not is_share:
-        committed = await patiently(lambda: read_committed(cluster, group_id, topics.values()))
+        committed = await with_retries(lambda: read_committed(cluster, group_id, topics.values()))
         return {(position.topic, position.partition): position.offset for position in committed}
     names: dict[UUID, str] = {topic.topic_id: topic.name for topic in topics.values()}
     try:

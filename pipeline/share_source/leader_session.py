@@ -15,7 +15,7 @@ from barnabas.client.cluster.metadata import Leader
 from barnabas.client.errors import error_code
 from barnabas.client.network.connection import Connection
 from barnabas.client.share.acknowledgements import AcknowledgeType
-from barnabas.client.share.session_errors import check_response, passing_code
+from barnabas.client.share.session_errors import check_response, temporary_code
 from barnabas.pipeline.share_requests import AckBatches, ShareRequests
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.protocol.client.consumer_apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
@@ -89,7 +89,7 @@ class LeaderSession:
                 if result.acquired:
                     fetched.acquired[partition] = [AcquiredRange(*bounds) for bounds in result.acquired]
                 if result.error_code:
-                    code = passing_code(result.error_code, result.error_message)
+                    code = temporary_code(result.error_code, result.error_message)
                     leader = Leader(result.leader_id, result.leader_epoch)
                     fetched.refusals.append(Refusal(partition, code, leader, reply.node_endpoints))
         return fetched

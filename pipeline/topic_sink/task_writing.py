@@ -140,7 +140,7 @@ class TaskWriting:
         once = self._options.once
         if once in (Once.HEADER, Once.OFF):
             return once
-        has_transactions = await self._transactions.are_spoken()
+        has_transactions = await self._transactions.are_supported()
         if once is Once.TRANSACTIONS and not has_transactions:
             raise PipelineError(
                 "exactlyOnce=transactions: the brokers have none; header works with any, auto picks it."

@@ -142,7 +142,7 @@ def test_a_fenced_member_is_silent_until_its_partitions_are_lost(code: ErrorCode
     assert membership.is_out
     assert membership.request() is None
     assert membership.owned == owned(0), "the application still has to be told"
-    membership.join_again()
+    membership.rejoin()
     assert sent(membership).member_epoch == 0
     assert membership.owned == frozenset()
 
@@ -183,20 +183,20 @@ def test_a_member_that_goes_away_says_so_and_waits_to_be_called(instance_id: str
     membership = new_member(instance_id)
     sent(membership)
     membership.handle(answer(1, [0]))
-    membership.go_away()
+    membership.suspend()
     leaving = sent(membership)
     assert (leaving.member_epoch, leaving.instance_id) == (epoch, instance_id)
     assert membership.handle(answer(epoch)) == Step(Next.WAIT, None)
     assert membership.request() is None
-    membership.join_again()
+    membership.rejoin()
     assert sent(membership).member_epoch == 0
 
 
 def test_an_answer_from_an_earlier_membership_does_not_count() -> None:
     membership = joined(0)
     sent(membership)
-    membership.go_away()
-    membership.join_again()
+    membership.suspend()
+    membership.rejoin()
     assert membership.handle(answer(9, [0, 1])) == Step(Next.AT_ONCE)
     assert membership.state is ConsumerState.JOINING
     assert membership.assignment == frozenset()
@@ -255,9 +255,9 @@ def test_the_coordinator_always_learns_which_partitions_the_member_has(
         if event == "reconcile" and membership.is_member:
             membership.acknowledge(membership.assignment)
         elif event == "lose":
-            membership.join_again()
+            membership.rejoin()
         elif event == "away":
-            membership.go_away()
+            membership.suspend()
         request = membership.request()
         if request is None:
             assert membership.is_out

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.client.consume.fetched_slice import FetchedSlice
 from barnabas.client.consume.individual_progress import IndividualProgress
-from barnabas.client.consume.sieve import Sieve
+from barnabas.client.consume.record_filter import RecordFilter
 from barnabas.client.topic_partition import TopicPartition
 from barnabas.protocol.committed_ranges import CommittedRanges, OffsetRange
 from barnabas.protocol.identity import ProducerIdentity
@@ -204,9 +204,9 @@ def test_sharers_together_deliver_each_record_once_and_commit_every_offset(
         own = {one for one, key in log.keys.items() if hashes.has_record(key_hash(key), one)}
         progress = IndividualProgress(hashes, lambda: None)
         position = progress.begin(CommittedRanges(-1, ranges))
-        sieve = Sieve(progress, position, is_complete=progress.sees_all)
+        record_filter = RecordFilter(progress, position, is_complete=progress.sees_all)
         name = TopicPartition("t", 0)
-        fetched = FetchedSlice[object, object](name, memoryview(log.batches), None, None, sieve)
+        fetched = FetchedSlice[object, object](name, memoryview(log.batches), None, None, record_filter)
         while not fetched.is_exhausted:
             records, position = fetched.take(position, data.draw(st.integers(1, 4)))
             progress.deliver(records, position)

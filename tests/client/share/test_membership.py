@@ -215,19 +215,19 @@ def test_a_member_with_a_lasting_error_still_sends_a_leave() -> None:
 
 def test_a_member_that_goes_away_leaves_and_joins_again_when_it_comes_back() -> None:
     membership = joined(0, 1)
-    membership.go_away()
+    membership.suspend()
     assert membership.assignment == frozenset()
     assert sent(membership).member_epoch == -1
     assert membership.handle(answer(-1)) == Step(Next.WAIT, None)
     assert membership.request() is None
-    membership.come_back()
+    membership.rejoin()
     assert sent(membership).member_epoch == 0
 
 
 def test_an_answer_from_before_a_member_went_away_does_not_count() -> None:
     membership = Membership("group", "member", ["orders"])
     membership.request()
-    membership.go_away()
+    membership.suspend()
     assert membership.handle(answer(6, [0])) == Step(Next.AT_ONCE)
     assert membership.assignment == frozenset()
     assert sent(membership).member_epoch == -1
@@ -235,9 +235,9 @@ def test_an_answer_from_before_a_member_went_away_does_not_count() -> None:
 
 def test_the_answer_to_a_leave_does_not_count_after_the_member_came_back() -> None:
     membership = joined(0)
-    membership.go_away()
+    membership.suspend()
     assert sent(membership).member_epoch == -1
-    membership.come_back()
+    membership.rejoin()
     assert membership.handle(answer(-1)) == Step(Next.AT_ONCE)
     assert membership.state is MembershipState.JOINING
     assert sent(membership).member_epoch == 0

@@ -36,9 +36,9 @@ def due(renewals: Renewals, records: list[HeldRecord], now_ms: int = HALF_MS) ->
 def switched_off() -> Renewals:
     renewals = Renewals()
     for record in asked(RENEWALS_REFUSED_MAX):
-        assert not renewals.are_switched_off
+        assert not renewals.are_disabled
         renewals.refuse_alone(record, None)
-    assert renewals.are_switched_off
+    assert renewals.are_disabled
     return renewals
 
 
@@ -81,7 +81,7 @@ def test_other_refusals_do_not_count_as_switched_off(code: ErrorCode) -> None:
     renewals, records = Renewals(), asked(2 * RENEWALS_REFUSED_MAX)
     for record in records:
         renewals.refuse([record], code, None)
-    assert not renewals.are_switched_off
+    assert not renewals.are_disabled
     assert due(renewals, records) == records
 
 

@@ -46,7 +46,7 @@ def test_refusals_of_brokers_are_reported(cluster: Cluster) -> None:
 
 def test_brokers_without_transactions_get_the_header(cluster: Cluster) -> None:
     """There is no such broker here: its response is simulated."""
-    with patch.object(Transactions, "are_spoken", return_value=False):
+    with patch.object(Transactions, "are_supported", return_value=False):
         assert write(cluster, cluster.topic(), b"a").writer is None
         with pytest.raises(PipelineError, match="exactlyOnce=transactions: the brokers have none"):
             write(cluster, cluster.topic(), b"a", exactlyOnce="transactions")

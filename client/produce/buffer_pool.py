@@ -8,7 +8,7 @@ from collections import deque
 from barnabas.client.errors import MisuseError
 
 
-class Room:
+class BufferPool:
     """`size_bytes` of memory."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -20,7 +20,7 @@ class Room:
     def used_bytes(self) -> int:
         return self._used_bytes
 
-    async def take(self, size_bytes: int) -> None:
+    async def acquire(self, size_bytes: int) -> None:
         """Wait until there is room, behind the earlier requests. Raises `MisuseError` for more than all."""
         if size_bytes > self._size_bytes:
             raise MisuseError(
@@ -35,16 +35,16 @@ class Room:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.give_back(size_bytes)
+                self.release(size_bytes)
             else:
-                self._let_in()
+                self._admit()
             raise
 
-    def give_back(self, size_bytes: int) -> None:
+    def release(self, size_bytes: int) -> None:
         self._used_bytes -= size_bytes
-        self._let_in()
+        self._admit()
 
-    def _let_in(self) -> None:
+    def _admit(self) -> None:
         while self._waiting:
             size_bytes, turn = self._waiting[0]
             if turn.done():

@@ -13,7 +13,7 @@ from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import RecordFields
 
 
-class Sieve:
+class RecordFilter:
     """For the batches of one fetch, in their order."""
 
     __slots__ = ("_is_complete", "_next_offset", "_progress")
@@ -29,7 +29,7 @@ class Sieve:
         """Knows which records the application processes."""
         return self._progress
 
-    def see_batch(self, header: BatchHeader) -> None:
+    def begin_batch(self, header: BatchHeader) -> None:
         """Call it for each batch first."""
         if self._is_complete:
             self._progress.note_empty(self._next_offset, header.base_offset - 1)
@@ -39,7 +39,7 @@ class Sieve:
         """No consumer delivers this batch."""
         self._progress.note_empty(header.base_offset, header.last_offset)
 
-    def sift(self, header: BatchHeader, records: Iterable[RecordFields]) -> Iterator[RecordFields]:
+    def select(self, header: BatchHeader, records: Iterable[RecordFields]) -> Iterator[RecordFields]:
         """The records of a batch that the member delivers."""
         progress = self._progress
         expected = header.base_offset

@@ -1,6 +1,6 @@
 """The queue between fetches and readers: records wait here for a reader, and readers for records.
 
-The intake decides how many records the leaders may fetch. Bounds: a fetch starts when fewer than
+The queue decides how many records the leaders may fetch. Bounds: a fetch starts when fewer than
 `prefetch_records` wait here, or when none wait and a reader does. It asks for at most `max_records`; in
 record_limit mode it asks for enough to fill the prefetch twice, and the leaders take turns, one at a time.
 
@@ -25,7 +25,7 @@ from barnabas.client.share.record import ShareRecord
 _MS_PER_SECOND: Final = 1000
 
 
-class Intake(Generic[KeyT, ValueT]):
+class PrefetchQueue(Generic[KeyT, ValueT]):
     """The records of all leaders in the order of their arrival."""
 
     def __init__(self, settings: Settings, on_room: Callable[[], None]) -> None:
@@ -111,7 +111,7 @@ class Intake(Generic[KeyT, ValueT]):
         return taken
 
     async def wait(self, count_max: int) -> None:
-        """Return when records have arrived or the intake has ended.
+        """Return when records have arrived or the queue has ended.
 
         `count_max` is how many records the reader would accept.
         """
@@ -128,7 +128,7 @@ class Intake(Generic[KeyT, ValueT]):
     # The consumer calls this.
 
     def end(self, reason: BaseException | None = None) -> None:
-        """End the intake and drop the waiting records; without a `reason`, the consumer was closed."""
+        """End the queue and drop the waiting records; without a `reason`, the consumer was closed."""
         if self._end is None:
             self._end = reason or ConsumerClosedError("The consumer is closed.")
         self._is_stopping = False
