@@ -15,7 +15,7 @@ from barnabas.cli.target import Target
 _MARKS: Final = {Result.OK: "ok     ", Result.WARNING: "warning", Result.FAILURE: "FAILURE"}
 
 
-async def examine(
+async def run_checks(
     target: Target, printer: Printer, listener: tuple[str, int] | None, directory: str | None
 ) -> bool:
     """Whether nothing failed. The listener and the directory are those of a broker on this machine, or None.

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run_client(
     try:
         target = target_of(options)
     except ValueError as error:
-        return complain(f"{error}.", ExitCode.USAGE)
+        return report_error(f"{error}.", ExitCode.USAGE)
     # The client logs errors that it also raises; each is printed once.
     logging.getLogger("barnabas.client").addHandler(logging.NullHandler())
     try:
@@ -81,15 +81,15 @@ def run_client(
     except CancelledError:
         return ExitCode.STOPPED
     except ConsumerError as error:
-        return _complain_of(error, unsupported)
+        return _report_client_error(error, unsupported)
     except NotFoundError as error:
-        return complain(_sentence(str(error)), ExitCode.NOT_FOUND)
+        return report_error(_sentence(str(error)), ExitCode.NOT_FOUND)
     except RefusedError as error:
-        return complain(_sentence(str(error)), ExitCode.REFUSED)
+        return report_error(_sentence(str(error)), ExitCode.REFUSED)
     except KeyboardInterrupt:
         return ExitCode.STOPPED
     except BrokenPipeError:
-        return stop_for_lost_reader()
+        return exit_on_broken_pipe()
 
 
 async def _stoppable(work: Coroutine[Any, Any, int]) -> int:
@@ -104,7 +104,7 @@ async def _stoppable(work: Coroutine[Any, Any, int]) -> int:
     return await work
 
 
-def stop_for_lost_reader() -> int:
+def exit_on_broken_pipe() -> int:
     """The program that reads the output has ended; returns the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at its end
     return ExitCode.STOPPED
@@ -152,7 +152,7 @@ def _security(path: str | None, origin: str) -> Security:
         raise ValueError(f"{origin}: {str(error).removesuffix('.')}") from error
 
 
-def _complain_of(error: ConsumerError, unsupported: str) -> int:
+def _report_client_error(error: ConsumerError, unsupported: str) -> int:
     from barnabas.client.errors import (
         AcknowledgeError,
         BrokerError,
@@ -169,19 +169,19 @@ def _complain_of(error: ConsumerError, unsupported: str) -> int:
     match error:
         case UnsupportedBrokerError():
             message = _sentence(error.message or error.code.name.upper())
-            return complain(f"{message} {unsupported}".rstrip(), ExitCode.REFUSED)
+            return report_error(f"{message} {unsupported}".rstrip(), ExitCode.REFUSED)
         case BrokerError():
-            return complain(_sentence(_refusal(error)), ExitCode.REFUSED)
+            return report_error(_sentence(_refusal(error)), ExitCode.REFUSED)
         case ProduceError() | AcknowledgeError():
-            return complain(_sentence(str(error)), ExitCode.REFUSED)
+            return report_error(_sentence(str(error)), ExitCode.REFUSED)
         case BrokerUnavailableError() | SecurityError():
-            return complain(_sentence(str(error)), ExitCode.NOT_CONNECTED)
+            return report_error(_sentence(str(error)), ExitCode.NOT_CONNECTED)
         case UnknownTopicError() | TopicGoneError() | RecordsGoneError():
-            return complain(_sentence(str(error)), ExitCode.NOT_FOUND)
+            return report_error(_sentence(str(error)), ExitCode.NOT_FOUND)
         case MisuseError():
-            return complain(_sentence(str(error)), ExitCode.USAGE)
+            return report_error(_sentence(str(error)), ExitCode.USAGE)
         case _:
-            return complain(_sentence(str(error)), ExitCode.FAILED)
+            return report_error(_sentence(str(error)), ExitCode.FAILED)
 
 
 def _refusal(error: BrokerError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.argument_types import duration_ms, number_from, time_ms, topic_partition
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         start, kept = _start(options), _filter(options)
         _check_group(options)
     except ValueError as error:
-        return complain(f"{error}.", ExitCode.USAGE)
+        return report_error(f"{error}.", ExitCode.USAGE)
     return run_client(options, lambda target, printer: _consume(options, start, kept, target, printer))
 
 

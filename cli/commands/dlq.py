@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         selection = _selection(options)
     except ValueError as error:
-        return complain(f"{error}.", ExitCode.USAGE)
+        return report_error(f"{error}.", ExitCode.USAGE)
     return run_client(
         options, lambda target, printer: _ACTIONS[options.action](options, selection, target, printer)
     )
@@ -83,9 +83,9 @@ async def _redrive(
 
     batch_letters = BATCH_LETTERS if options.batch is None else options.batch
     if batch_letters > BATCH_LETTERS_MAX:
-        return complain(f"--batch is at most {BATCH_LETTERS_MAX}.", ExitCode.USAGE)
+        return report_error(f"--batch is at most {BATCH_LETTERS_MAX}.", ExitCode.USAGE)
     if options.to == options.topic:
-        return complain("--to is the dead letter topic itself; name another one.", ExitCode.USAGE)
+        return report_error("--to is the dead letter topic itself; name another one.", ExitCode.USAGE)
     plan = Plan(selection, options.to, batch_letters, options.again)
     ending = await redrive(_place(options, target), plan, printer, options.rate, dry_run=options.dry_run)
     if ending.is_stopped:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         config = load_configuration(options, options.listen)
     except ConfigError as error:
-        return complain(str(error), ExitCode.USAGE)
+        return report_error(str(error), ExitCode.USAGE)
     host, port = config.listeners[0].host, config.listeners[0].port
     if options.bootstrap is None and port != 0:
         options.bootstrap = f"{_reachable(host)}:{port}"
@@ -61,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
 async def _examine(
     target: Target, printer: Printer, listener: tuple[str, int] | None, directory: str | None
 ) -> int:
-    from barnabas.cli.checks.report import examine
+    from barnabas.cli.checks.report import run_checks
 
-    is_well = await examine(target, printer, listener, directory)
+    is_well = await run_checks(target, printer, listener, directory)
     return ExitCode.DONE if is_well else ExitCode.FAILED
 
 

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _explain(options: argparse.Namespace, target: Target, printer: Printer) -> int:
-    from barnabas.cli.record_history.telling import Subject, explain, explain_from_directory
+    from barnabas.cli.record_history.explanation import Subject, explain, explain_from_directory
 
     subject = Subject(options.group, options.topic, options.partition, options.offset)
     if options.data_dir is None:

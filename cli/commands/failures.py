@@ -6,7 +6,7 @@ import sys
 from barnabas.cli.exit_codes import ExitCode
 
 
-def complain(message: str, exit_code: int, log_format: str = "console") -> int:
+def report_error(message: str, exit_code: int, log_format: str = "console") -> int:
     """Print an error on standard error, as text or JSON; returns `exit_code`."""
     if log_format == "json":
         from barnabas.runtime.logging import get_logger
@@ -17,7 +17,7 @@ def complain(message: str, exit_code: int, log_format: str = "console") -> int:
     return exit_code
 
 
-def complain_in_directory(error: OSError, directory: str, failed: str, log_format: str = "console") -> int:
+def report_directory_error(error: OSError, directory: str, failed: str, log_format: str = "console") -> int:
     """Report an error of the system, if possible with a remedy for the data directory; returns the exit code.
 
     `failed` is the beginning of the message without a remedy, such as "Cannot serve".
@@ -25,13 +25,13 @@ def complain_in_directory(error: OSError, directory: str, failed: str, log_forma
     from barnabas.cli.process.directory_errors import explain, reason
 
     message = explain(error, directory) or f"{failed}: {reason(error)}."
-    return complain(message, ExitCode.FAILED, log_format)
+    return report_error(message, ExitCode.FAILED, log_format)
 
 
 def refuse_command_line(message: str) -> int:
     """Report a wrong command line as JSON; returns the exit code."""
     configure_logging(argparse.Namespace(log_format="json", log_level="info"))
-    return complain(message, ExitCode.USAGE, "json")
+    return report_error(message, ExitCode.USAGE, "json")
 
 
 def configure_logging(options: argparse.Namespace) -> None:

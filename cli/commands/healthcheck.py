@@ -7,7 +7,7 @@ new process.
 import argparse
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 
@@ -30,16 +30,16 @@ def run(options: argparse.Namespace) -> int:
     try:
         host, port = _first_listener(options) if options.address is None else parse_address(options.address)
     except (ConfigError, ListenerError) as error:
-        return complain(f"{str(error).removesuffix('.')}.", ExitCode.USAGE)
+        return report_error(f"{str(error).removesuffix('.')}.", ExitCode.USAGE)
     try:
         failed = check_health(host, port)
     except OSError as error:
-        return complain(
+        return report_error(
             f"No broker answers at {host}:{port} ({error.strerror or error}). Start it, or name its address.",
             ExitCode.FAILED,
         )
     if failed:
-        return complain(
+        return report_error(
             f"The broker at {host}:{port} cannot write to {', '.join(failed)}: "
             "the disk is full or fails. The broker's log has the cause.",
             ExitCode.FAILED,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from barnabas.cli.commands.configuration import add_settings, load_configuration
 from barnabas.cli.commands.failures import (
-    complain,
-    complain_in_directory,
+    report_directory_error,
+    report_error,
 )
 from barnabas.cli.exit_codes import ExitCode
 
@@ -40,14 +40,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         config = load_configuration(options, None)
     except ConfigError as error:
-        return complain(str(error), ExitCode.USAGE)
+        return report_error(str(error), ExitCode.USAGE)
     source, target = Path(options.source), Path(config.log_directory)
     try:
         imported = import_directory(source, target, config, SystemClock().wall_ms, link=options.link)
     except StorageError as error:
-        return complain(str(error), ExitCode.FAILED)
+        return report_error(str(error), ExitCode.FAILED)
     except OSError as error:
-        return complain_in_directory(error, config.log_directory, "Cannot import")
+        return report_directory_error(error, config.log_directory, "Cannot import")
     for left_out in imported.left_out:
         print(f"barnabas: left out: {left_out}", file=sys.stderr)
     if imported.scram_user_count:

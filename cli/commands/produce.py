@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.argument_types import number_from
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ async def _produce(options: argparse.Namespace, target: Target, printer: Printer
 
     separator = None if options.key_separator is None else os.fsencode(options.key_separator)
     if separator == b"":
-        return complain("--key-separator is empty.", ExitCode.USAGE)
+        return report_error("--key-separator is empty.", ExitCode.USAGE)
     form = Form(options.from_json, separator, options.whole)
     paths = options.files or [STANDARD_INPUT]
     total = len(paths) if options.whole else None
@@ -89,11 +89,11 @@ async def _produce(options: argparse.Namespace, target: Target, printer: Printer
             total=total,
         )
     except InputError as error:
-        return complain(f"{str(error)[0].upper()}{str(error)[1:]}.", ExitCode.FAILED)
+        return report_error(f"{str(error)[0].upper()}{str(error)[1:]}.", ExitCode.FAILED)
     except OSError as error:
         if error.filename is None:
             raise
-        return complain(f"{error.filename} cannot be read: {error.strerror}.", ExitCode.FAILED)
+        return report_error(f"{error.filename} cannot be read: {error.strerror}.", ExitCode.FAILED)
     return ExitCode.DONE
 
 

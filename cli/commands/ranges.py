@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _print_ranges(options: argparse.Namespace, target: "Target", printer: "Printer") -> int:
-    from barnabas.cli.group_ranges.asking import ask
+    from barnabas.cli.group_ranges.query import ask
     from barnabas.cli.group_ranges.report import print_report
     from barnabas.cli.target import NotFoundError
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
 from barnabas.cli.commands.failures import (
-    complain,
-    complain_in_directory,
     configure_logging,
+    report_directory_error,
+    report_error,
 )
 from barnabas.cli.exit_codes import ExitCode
 
@@ -69,12 +69,12 @@ def run(options: argparse.Namespace) -> int:
             check_ready_file(options.ready_file)
         except OSError as error:
             message = f"--ready-file cannot be written: {reason(error)}."
-            return complain(message, ExitCode.FAILED, options.log_format)
+            return report_error(message, ExitCode.FAILED, options.log_format)
     try:
         config = load_configuration(options, options.listen)
     except ConfigError as error:
         remove_old_ready_file(options.ready_file)
-        return complain(str(error), ExitCode.USAGE, options.log_format)
+        return report_error(str(error), ExitCode.USAGE, options.log_format)
     for warning in config.warnings:
         get_logger("config").warning(warning)
     return _serve(config, options)
@@ -91,7 +91,7 @@ def _serve(config: "BrokerConfig", options: argparse.Namespace) -> int:
     try:
         serve(config, ServeOptions(options.log_format, options.ready_file, options.allow_kafka_directory))
     except (PortLost, StorageError, StopFailed) as error:
-        return complain(str(error), ExitCode.FAILED, options.log_format)
+        return report_error(str(error), ExitCode.FAILED, options.log_format)
     except OSError as error:
-        return complain_in_directory(error, config.log_directory, "Cannot serve", options.log_format)
+        return report_directory_error(error, config.log_directory, "Cannot serve", options.log_format)
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.argument_types import duration_ms, number_from
 from barnabas.cli.commands.connecting import add_connection, add_json, run_client
-from barnabas.cli.commands.failures import complain
+from barnabas.cli.commands.failures import report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -70,12 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.policy is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return complain(
+            return report_error(
                 "Without a terminal, the records need a policy: --accept, --release or --reject.",
                 ExitCode.USAGE,
             )
         if options.json or options.max or options.idle:
-            return complain("--json, --max and --idle need --accept, --release or --reject.", ExitCode.USAGE)
+            return report_error(
+                "--json, --max and --idle need --accept, --release or --reject.", ExitCode.USAGE
+            )
     return run_client(options, lambda target, printer: _share(options, target, printer))
 
 
@@ -84,7 +86,7 @@ async def _share(options: argparse.Namespace, target: Target, printer: Printer) 
 
     reading = Reading(options.group, options.topics, options.lock)
     if options.policy is None:
-        from barnabas.cli.record_streams.deciding import decide
+        from barnabas.cli.record_streams.interactive import decide
 
         await decide(target, printer, sys.stdin, reading)
         return ExitCode.DONE

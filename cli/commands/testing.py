@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.commands.configuration import add_listen, add_settings, load_configuration
-from barnabas.cli.commands.failures import complain, configure_logging
+from barnabas.cli.commands.failures import configure_logging, report_error
 from barnabas.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -58,16 +58,16 @@ def run(options: argparse.Namespace) -> int:
             f"{TOKEN_VARIABLE} must have {TOKEN_LENGTH_MIN} characters or more. This command is for "
             "barnabas.testing; barnabas serve runs a broker."
         )
-        return complain(message, ExitCode.USAGE, options.log_format)
+        return report_error(message, ExitCode.USAGE, options.log_format)
     from barnabas.broker.config.listener import ListenerError, parse_address
 
     try:
         config = load_configuration(options, options.listen)
         host, port = parse_address(options.control)
     except ConfigError as error:
-        return complain(str(error), ExitCode.USAGE, options.log_format)
+        return report_error(str(error), ExitCode.USAGE, options.log_format)
     except ListenerError as error:
-        return complain(f"--control: {error}.", ExitCode.USAGE, options.log_format)
+        return report_error(f"--control: {error}.", ExitCode.USAGE, options.log_format)
     return _serve(config, token, (host, port), options.log_format)
 
 
@@ -82,7 +82,7 @@ def _serve(config: "BrokerConfig", token: str, control: tuple[str, int], log_for
     try:
         serve_for_tests(config, token, ControlAddress(*control))
     except InputError as error:
-        return complain(str(error), ExitCode.USAGE, log_format)
+        return report_error(str(error), ExitCode.USAGE, log_format)
     except (OSError, PortLost, StorageError) as error:
-        return complain(f"Cannot serve: {error}", ExitCode.FAILED, log_format)
+        return report_error(f"Cannot serve: {error}", ExitCode.FAILED, log_format)
     return 0

@@ -22,7 +22,7 @@ from barnabas.cli.dead_letters.letter_log import LetterLog
 from barnabas.cli.dead_letters.redriven_offsets import JournalRecord, RedrivenOffsets
 from barnabas.cli.dead_letters.selection import Selection
 from barnabas.cli.dead_letters.source_records import SourceRecords
-from barnabas.cli.dead_letters.stopping import StopWish
+from barnabas.cli.dead_letters.stopping import StopRequest
 from barnabas.cli.dead_letters.throttle import Throttle
 from barnabas.client.cluster.topics import Topic
 from barnabas.client.errors import BrokerError, ConsumerError, ProduceError, TransactionAbortedError
@@ -186,7 +186,7 @@ class Redriving:
         self._writer = writer
         self._on_not_redriven = on_not_redriven
 
-    async def run(self, throttle: Throttle, stop: StopWish, on_batch: Callable[[], None]) -> None:
+    async def run(self, throttle: Throttle, stop: StopRequest, on_batch: Callable[[], None]) -> None:
         """Re-drive the letters up to the end of the topic; `on_batch` is called after each batch.
 
         Raises `BatchError`, `OvertakenError`, other `ConsumerError`s, and `CancelledError` after a signal.

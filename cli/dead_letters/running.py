@@ -16,7 +16,7 @@ from barnabas.cli.dead_letters.redriving import NotRedriven, Plan, Redriving, Ta
 from barnabas.cli.dead_letters.selection import Selection
 from barnabas.cli.dead_letters.session import CLIENT_ID, Session, connected
 from barnabas.cli.dead_letters.source_records import SourceRecords
-from barnabas.cli.dead_letters.stopping import stop_wish
+from barnabas.cli.dead_letters.stopping import stop_request
 from barnabas.cli.dead_letters.throttle import Throttle
 from barnabas.cli.printing import Printer, Row
 from barnabas.cli.progress import Steps, progress
@@ -78,7 +78,7 @@ async def redrive(
     `ConsumerError`.
     """
     tally = Tally()
-    with stop_wish() as stop:
+    with stop_request() as stop:
         async with connected(place.addresses, place.security) as session:
             letters = await LetterLog.open(session, place.topic_name)
             try:

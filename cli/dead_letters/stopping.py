@@ -8,8 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class StopWish:
-    """The wish of signals that the current task ends."""
+class StopRequest:
+    """The request of signals that the current task ends."""
 
     def __init__(self, task: asyncio.Task[object]) -> None:
         self.is_asked = False
@@ -35,18 +35,18 @@ class StopWish:
 
 
 @contextmanager
-def stop_wish() -> Generator[StopWish]:
-    """While the block runs, signals go to the wish. A cancelled block ends without an error."""
+def stop_request() -> Generator[StopRequest]:
+    """While the block runs, signals go to the request. A cancelled block ends without an error."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None, "called in a task"
-    wish = StopWish(task)
+    request = StopRequest(task)
     signals = (signal.SIGINT, signal.SIGTERM)
     for signal_number in signals:
-        loop.add_signal_handler(signal_number, wish.note)
+        loop.add_signal_handler(signal_number, request.note)
     try:
-        yield wish
+        yield request
     except asyncio.CancelledError:
-        if not wish.is_asked:
+        if not request.is_asked:
             raise
     finally:
         for signal_number in signals:

@@ -1,4 +1,4 @@
 """The ranges that a group has committed individually and the members that share its partitions.
 
-`asking` asks a running broker, as a client does. `report` prints the answer.
+`query` asks a running broker, as a client does. `report` prints the answer.
 """

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from barnabas.cli.log_tool.files import read_if_there
 from barnabas.cli.log_tool.findings import Finding
-from barnabas.cli.log_tool.log_so_far import LogSoFar
 from barnabas.cli.log_tool.places import CHECKPOINT_FILES, PartitionFiles
+from barnabas.cli.log_tool.verification import LogVerification
 from barnabas.coordinator.metadata.snapshot import SNAPSHOT_SUFFIX as METADATA_SNAPSHOT_SUFFIX
 from barnabas.coordinator.metadata.snapshot import decode_snapshot, parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
@@ -57,7 +57,7 @@ def check_leader_epochs(partition: PartitionFiles) -> tuple[LeaderEpochs | None,
     return epochs, []
 
 
-def check_partition_files(log: LogSoFar, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
+def check_partition_files(log: LogVerification, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
     """The findings in the files beside the segments of a log that was read. Raises OSError.
 
     `topic_ids` are those of the metadata, by name; empty if they are unknown.
@@ -104,7 +104,7 @@ def _check_producer_snapshot(path: Path, name: str) -> Iterator[Finding]:
         yield Finding(name, str(error))
 
 
-def _check_share_snapshot(log: LogSoFar, path: Path, name: str) -> Iterator[Finding]:
+def _check_share_snapshot(log: LogVerification, path: Path, name: str) -> Iterator[Finding]:
     """The snapshot is only a hint, but a valid one with wrong offsets is a problem."""
     try:
         snapshot = decode_share_snapshot(path.read_bytes())
@@ -118,7 +118,7 @@ def _check_share_snapshot(log: LogSoFar, path: Path, name: str) -> Iterator[Find
     yield from _compare_heads(snapshot.checkpoint_offsets, _heads_below(log, snapshot.end_offset), name)
 
 
-def _heads_below(log: LogSoFar, end_offset: int) -> dict[str, int]:
+def _heads_below(log: LogVerification, end_offset: int) -> dict[str, int]:
     heads: dict[str, int] = {}
     for found in log.controls:
         record = found.control.record
@@ -142,7 +142,7 @@ def _compare_heads(told: Mapping[str, int], heads: Mapping[str, int], name: str)
 # The metadata log.
 
 
-def _check_metadata_snapshots(log: LogSoFar) -> Iterator[Finding]:
+def _check_metadata_snapshots(log: LogVerification) -> Iterator[Finding]:
     ids = sorted(
         filter(None, map(parse_snapshot_name, log.partition.names)), key=lambda snapshot_id: snapshot_id.age
     )
@@ -193,7 +193,7 @@ def _check_topics(records: list[MetadataRecord], name: str) -> Iterator[Finding]
 # The data directory.
 
 
-def check_data_directory(path: Path, logs: Mapping[tuple[str, int], LogSoFar]) -> Iterator[Finding]:
+def check_data_directory(path: Path, logs: Mapping[tuple[str, int], LogVerification]) -> Iterator[Finding]:
     """The findings in the files of the data directory, compared with its logs. Raises OSError."""
     for name in CHECKPOINT_FILES:
         data = read_if_there(path / name)
@@ -216,7 +216,9 @@ def check_data_directory(path: Path, logs: Mapping[tuple[str, int], LogSoFar]) -
         yield Finding(META_PROPERTIES_FILE, str(error))
 
 
-def _check_offset(name: str, key: tuple[str, int], offset: int, log: LogSoFar | None) -> Iterator[Finding]:
+def _check_offset(
+    name: str, key: tuple[str, int], offset: int, log: LogVerification | None
+) -> Iterator[Finding]:
     partition = f"{key[0]}-{key[1]}"
     if log is None:
         yield Finding(name, f"it names {partition}, which is not there", is_problem=False)

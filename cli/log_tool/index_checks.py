@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from barnabas.cli.log_tool.control_records import ControlRecord
 from barnabas.cli.log_tool.findings import Finding
-from barnabas.cli.log_tool.log_so_far import SegmentInLog
 from barnabas.cli.log_tool.segments import Indexes
+from barnabas.cli.log_tool.verification import SegmentPlace
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.segments.damage import Damage
 from barnabas.storage.segments.segment import OFFSET_INDEX_SUFFIX, SHARE_INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -22,18 +22,18 @@ from barnabas.storage.share.share_state import read_control_batch
 class OffsetEntries:
     """The offset index: each entry must name the batch at its position."""
 
-    def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
+    def __init__(self, place: SegmentPlace, indexes: Indexes) -> None:
         self._place = place
         self._is_ascending = indexes.offsets.is_ascending()
         self._entries = list(indexes.offsets.entries()) if self._is_ascending else []
         self._next = 0
 
-    def pass_over(self, damage: Damage) -> None:
+    def skip(self, damage: Damage) -> None:
         """Nothing can be said of entries that point into damage."""
         while self._next < len(self._entries) and self._entries[self._next][1] < damage.end:
             self._next += 1
 
-    def see(self, batch: ScannedBatch) -> Iterator[Finding]:
+    def check(self, batch: ScannedBatch) -> Iterator[Finding]:
         """The next good batch."""
         end = batch.position + len(batch.data)
         while self._next < len(self._entries) and self._entries[self._next][1] < end:
@@ -42,7 +42,7 @@ class OffsetEntries:
             if entry != (batch.header.last_offset, batch.position):
                 yield self._finding(*entry, "where there is no such batch")
 
-    def rest(self) -> Iterator[Finding]:
+    def finish(self) -> Iterator[Finding]:
         """The end of the segment."""
         if not self._is_ascending:
             yield self._place.in_index(OFFSET_INDEX_SUFFIX, None, "its entries aren't ascending")
@@ -57,13 +57,13 @@ class OffsetEntries:
 class TimeEntries:
     """The time index: no record up to an entry's offset may be later than the entry's time."""
 
-    def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
+    def __init__(self, place: SegmentPlace, indexes: Indexes) -> None:
         self._place = place
         self._entries = list(indexes.times.entries())
         self._next = 0
         self._max_timestamp_ms = -1
 
-    def see(self, batch: ScannedBatch) -> Iterator[Finding]:
+    def check(self, batch: ScannedBatch) -> Iterator[Finding]:
         """The next good batch that isn't share state."""
         self._max_timestamp_ms = max(self._max_timestamp_ms, batch.header.max_timestamp_ms)
         while self._next < len(self._entries) and self._entries[self._next][1] <= batch.header.last_offset:
@@ -76,7 +76,7 @@ class TimeEntries:
                     f"its time is {timestamp_ms}, but a record before it has {self._max_timestamp_ms}",
                 )
 
-    def rest(self) -> Iterator[Finding]:
+    def finish(self) -> Iterator[Finding]:
         """The end of the segment."""
         for before, after in zip(self._entries, self._entries[1:], strict=False):
             if after[0] <= before[0] or after[1] < before[1]:
@@ -87,18 +87,18 @@ class TimeEntries:
 class ShareEntries:
     """The share index: an entry for each batch of share state, and for nothing else."""
 
-    def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
+    def __init__(self, place: SegmentPlace, indexes: Indexes) -> None:
         self._place = place
         self._entries = _entries_of(indexes.shares)
         self._next = 0
         self._is_there = SHARE_INDEX_SUFFIX in indexes.found
 
-    def pass_over(self, damage: Damage) -> None:
+    def skip(self, damage: Damage) -> None:
         """Nothing can be said of entries that point into damage."""
         while self._next < len(self._entries) and self._entries[self._next].position < damage.end:
             self._next += 1
 
-    def see(self, batch: ScannedBatch, control: ControlRecord | None) -> Iterator[Finding]:
+    def check(self, batch: ScannedBatch, control: ControlRecord | None) -> Iterator[Finding]:
         """The next good batch; `control` if it is share state."""
         found: ShareIndexEntry | None = None
         while self._next < len(self._entries) and self._entries[self._next].position < batch.position + len(
@@ -122,7 +122,7 @@ class ShareEntries:
             message = f"the entry for position {batch.position} has {_differences(found, expected)}"
             yield self._place.in_index(SHARE_INDEX_SUFFIX, offset, message)
 
-    def rest(self) -> Iterator[Finding]:
+    def finish(self) -> Iterator[Finding]:
         """The end of the segment."""
         for entry in self._entries[self._next :]:
             yield self._stray(entry)

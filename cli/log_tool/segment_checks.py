@@ -8,10 +8,10 @@ from barnabas.cli.log_tool.control_records import ControlRecord, read_control_re
 from barnabas.cli.log_tool.files import opened
 from barnabas.cli.log_tool.findings import Finding
 from barnabas.cli.log_tool.index_checks import OffsetEntries, ShareEntries, TimeEntries
-from barnabas.cli.log_tool.log_so_far import FoundControl, LogSoFar, SegmentInLog
 from barnabas.cli.log_tool.places import SegmentFiles
 from barnabas.cli.log_tool.segments import read_indexes, scan
 from barnabas.cli.log_tool.transaction_checks import TransactionEntries
+from barnabas.cli.log_tool.verification import FoundControl, LogVerification, SegmentPlace
 from barnabas.protocol.counted import counted
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
@@ -22,15 +22,15 @@ from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 
 
-def check_segment(segment: SegmentFiles, log: LogSoFar) -> Iterator[Finding]:
+def check_segment(segment: SegmentFiles, log: LogVerification) -> Iterator[Finding]:
     """The findings in a segment, which follows the segments that `log` has read. Raises OSError."""
-    yield from _SegmentCheck(SegmentInLog(segment, log)).run()
+    yield from _SegmentCheck(SegmentPlace(segment, log)).run()
 
 
 class _SegmentCheck:
     """The check of one segment, with its indexes."""
 
-    def __init__(self, place: SegmentInLog) -> None:
+    def __init__(self, place: SegmentPlace) -> None:
         self._place = place
         self._log = place.log
         self._indexes = read_indexes(place.segment)
@@ -58,15 +58,15 @@ class _SegmentCheck:
                 yield from self._check_batch(scanned)
         if damage is not None:
             yield damage
-        yield from self._offset_entries.rest()
-        yield from self._time_entries.rest()
-        yield from self._share_entries.rest()
-        yield from self._transaction_entries.rest()
+        yield from self._offset_entries.finish()
+        yield from self._time_entries.finish()
+        yield from self._share_entries.finish()
+        yield from self._transaction_entries.finish()
 
     def _damage(self, damage: Damage, file_bytes: int) -> Finding:
         self._log.is_behind_damage = self._log.had_damage = True
-        self._offset_entries.pass_over(damage)
-        self._share_entries.pass_over(damage)
+        self._offset_entries.skip(damage)
+        self._share_entries.skip(damage)
         offset, size_bytes = self._log.next_offset, damage.end - damage.position
         if self._place.is_last and damage.end == file_bytes and not self._place.is_settled(offset):
             message = (
@@ -94,10 +94,10 @@ class _SegmentCheck:
             log.controls.append(FoundControl(self._place.name, position, control))
         else:
             log.last_data_offset = header.last_offset
-            yield from self._time_entries.see(batch)
+            yield from self._time_entries.check(batch)
             yield from self._check_transaction(batch)
-        yield from self._share_entries.see(batch, control)
-        yield from self._offset_entries.see(batch)
+        yield from self._share_entries.check(batch, control)
+        yield from self._offset_entries.check(batch)
         if log.with_records:
             for message in _wrong_in_records(batch):
                 yield self._place.at(position, header.base_offset, message)
@@ -106,7 +106,7 @@ class _SegmentCheck:
 
     def _check_transaction(self, batch: ScannedBatch) -> Iterator[Finding]:
         try:
-            yield from self._transaction_entries.see(batch)
+            yield from self._transaction_entries.check(batch)
         except RecordFormatError as error:
             yield self._place.at(batch.position, batch.header.base_offset, str(error))
 

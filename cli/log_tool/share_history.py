@@ -96,7 +96,7 @@ def _take_delta(group: GroupHistory, offset: int, delta: ShareDelta) -> Iterator
     if image is None:
         group.orphans.append(offset)
         return
-    problem = _why_not_next(image, delta)
+    problem = _sequence_error(image, delta)
     if problem is not None:
         group.image = None
         yield problem
@@ -106,7 +106,7 @@ def _take_delta(group: GroupHistory, offset: int, delta: ShareDelta) -> Iterator
     yield from _lost(before, image)
 
 
-def _why_not_next(image: ShareStateImage, delta: ShareDelta) -> str | None:
+def _sequence_error(image: ShareStateImage, delta: ShareDelta) -> str | None:
     if image.deleted:
         return "it follows the tombstone of its group"
     if delta.group_incarnation != image.group_incarnation:

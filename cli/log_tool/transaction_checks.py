@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.cli.log_tool.findings import Finding
-from barnabas.cli.log_tool.log_so_far import SegmentInLog
 from barnabas.cli.log_tool.segments import Indexes
+from barnabas.cli.log_tool.verification import SegmentPlace
 from barnabas.protocol.transaction_marker import read_marker_batch
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.transaction_index import ENTRY_BYTES, AbortedTransaction, TransactionIndex
@@ -21,7 +21,7 @@ from barnabas.storage.segments.segment_scan import ScannedBatch
 class TransactionEntries:
     """The transaction index: an entry for each abort marker that ended something, and for nothing else."""
 
-    def __init__(self, place: SegmentInLog, indexes: Indexes) -> None:
+    def __init__(self, place: SegmentPlace, indexes: Indexes) -> None:
         self._place = place
         self._data = indexes.transactions
         self._index: TransactionIndex | None = None
@@ -33,7 +33,7 @@ class TransactionEntries:
             return
         self._entries = {entry.last_offset: entry for entry in self._index.entries_from(0)}
 
-    def see(self, batch: ScannedBatch) -> Iterator[Finding]:
+    def check(self, batch: ScannedBatch) -> Iterator[Finding]:
         """The next good batch. Raises RecordFormatError for a marker that cannot be read."""
         _, header, data = batch
         if header.producer_id < 0 or not header.is_transactional:
@@ -46,7 +46,7 @@ class TransactionEntries:
         if aborted is not None:
             yield from self._compare(entry, aborted)
 
-    def rest(self) -> Iterator[Finding]:
+    def finish(self) -> Iterator[Finding]:
         """The end of the segment."""
         if self._index is None:
             yield self._finding(None, "its version is unknown")

@@ -18,11 +18,11 @@ from barnabas.cli.log_tool.file_checks import (
 )
 from barnabas.cli.log_tool.files import UnreadableError
 from barnabas.cli.log_tool.findings import Finding
-from barnabas.cli.log_tool.log_so_far import LogSoFar
 from barnabas.cli.log_tool.places import PartitionFiles, Place
 from barnabas.cli.log_tool.segment_checks import check_segment
 from barnabas.cli.log_tool.share_history import ShareHistory
 from barnabas.cli.log_tool.topic_ids import read_topic_ids
+from barnabas.cli.log_tool.verification import LogVerification
 from barnabas.cli.printing import Printer
 from barnabas.protocol.counted import counted
 
@@ -31,7 +31,7 @@ def verify(place: Place, printer: Printer, *, with_records: bool) -> int:
     """Prints the findings; returns the number of problems. Raises OSError."""
     problem_count = note_count = batch_count = 0
     for finding in _check_place(place, with_records=with_records):
-        if isinstance(finding, LogSoFar):
+        if isinstance(finding, LogVerification):
             batch_count += finding.batch_count
             continue
         problem_count += finding.is_problem
@@ -60,14 +60,14 @@ def _print_summary(
     printer.text(f"{looked_at}: {outcome}{notes}")
 
 
-def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogSoFar]:
+def _check_place(place: Place, *, with_records: bool) -> Iterator[Finding | LogVerification]:
     """The findings, and each log after it is read."""
-    logs: dict[tuple[str, int], LogSoFar] = {}
+    logs: dict[tuple[str, int], LogVerification] = {}
     topic_ids = _topic_ids(place)
     for partition in place.partitions:
         epochs, findings = check_leader_epochs(partition)
         yield from findings
-        log = LogSoFar(partition, epochs, with_records)
+        log = LogVerification(partition, epochs, with_records)
         yield from _check_log(log, topic_ids)
         yield log
         if partition.key is not None:
@@ -84,14 +84,14 @@ def _topic_ids(place: Place) -> Mapping[str, UUID]:
         return {}
 
 
-def _check_log(log: LogSoFar, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
+def _check_log(log: LogVerification, topic_ids: Mapping[str, UUID]) -> Iterator[Finding]:
     for segment in log.partition.segments:
         yield from check_segment(segment, log)
     yield from _check_share_state(log)
     yield from check_partition_files(log, topic_ids)
 
 
-def _check_share_state(log: LogSoFar) -> Iterator[Finding]:
+def _check_share_state(log: LogVerification) -> Iterator[Finding]:
     history = ShareHistory(runs_of(found.control for found in log.controls))
     for found in log.controls:
         if found.control.record is not None:

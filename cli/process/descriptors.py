@@ -34,14 +34,14 @@ class DescriptorShares(NamedTuple):
     connections: int
 
 
-def set_aside() -> int:
+def reserved_descriptors() -> int:
     """The descriptors that the process itself keeps."""
     return _OWN + _PER_THREAD * WORKER_THREADS
 
 
-def share_out(limit: int) -> DescriptorShares:
+def divide_descriptors(limit: int) -> DescriptorShares:
     """The shares of `limit` descriptors."""
-    rest = limit - set_aside()
+    rest = limit - reserved_descriptors()
     segments = max(min(SEGMENTS_MAX, rest // 2), SHARE_MIN)
     return DescriptorShares(segments, max(rest - segments, SHARE_MIN))
 
@@ -60,10 +60,10 @@ def raise_limit() -> int:
 
 def warning(limit: int) -> str | None:
     """A warning for the start if the limit is small; None if it has room for all segments."""
-    shares = share_out(limit)
+    shares = divide_descriptors(limit)
     if shares.segments >= SEGMENTS_MAX:
         return None
-    enough = 2 * SEGMENTS_MAX + set_aside()
+    enough = 2 * SEGMENTS_MAX + reserved_descriptors()
     return (
         f"This process may open {limit} files at most (RLIMIT_NOFILE), so no more than {shares.segments} "
         f"segments stay open and {shares.connections} clients can connect. Allow {enough} or more with "

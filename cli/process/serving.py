@@ -14,7 +14,7 @@ from barnabas.broker.network.server import Server
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
 from barnabas.broker.tracing.opening import RequestTracing, open_tracing
-from barnabas.cli.process.descriptors import DescriptorShares, raise_limit, share_out, warning
+from barnabas.cli.process.descriptors import DescriptorShares, divide_descriptors, raise_limit, warning
 from barnabas.cli.process.directory_errors import reason
 from barnabas.cli.process.ready_file import ready_file, without_old_ready_file
 from barnabas.runtime.clock import SystemClock
@@ -133,7 +133,7 @@ def _share_descriptors() -> DescriptorShares:
     message = warning(limit)
     if message is not None:
         get_logger("config").warning(message)
-    return share_out(limit)
+    return divide_descriptors(limit)
 
 
 class _StopSignal:

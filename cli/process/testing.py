@@ -23,7 +23,7 @@ from barnabas.broker.testing.controls import Controls
 from barnabas.broker.testing.faults import Faults
 from barnabas.broker.testing.intercepted_handlers import InterceptedHandlers
 from barnabas.broker.testing.routes import Routes
-from barnabas.cli.process.descriptors import raise_limit, share_out
+from barnabas.cli.process.descriptors import divide_descriptors, raise_limit
 from barnabas.runtime.collector import keep_out_of_collections
 from barnabas.runtime.logging import log_errors_of
 from barnabas.runtime.stepping_loop import SteppingClock, SteppingLoop
@@ -68,7 +68,7 @@ def serve_for_tests(config: BrokerConfig, token: str, control: ControlAddress) -
 
 async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: ControlAddress) -> None:
     end = _await_end(loop)
-    shares = share_out(raise_limit())
+    shares = divide_descriptors(raise_limit())
     members, faults = ConnectedMembers(), Faults()
     broker = await open_broker(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
     try:

@@ -1,6 +1,6 @@
 """`barnabas share` in a script: prints the records of a share group, and acknowledges all of them alike.
 
-`deciding` lets a user decide about each record.
+`interactive` lets a user decide about each record.
 """
 
 from __future__ import annotations

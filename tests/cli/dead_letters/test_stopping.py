@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from barnabas.cli.dead_letters.stopping import stop_wish
+from barnabas.cli.dead_letters.stopping import stop_request
 
 
 async def hear() -> None:
@@ -20,43 +20,43 @@ async def hear() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_the_block_without_an_error(number: signal.Signals) -> None:
     steps: list[str] = []
-    with stop_wish() as wish:
+    with stop_request() as request:
         os.kill(os.getpid(), number)
         await asyncio.Event().wait()
         steps.append("never")
-    assert (wish.is_asked, steps) == (True, [])
+    assert (request.is_asked, steps) == (True, [])
 
 
 async def test_work_in_progress_is_finished_and_nothing_follows() -> None:
     steps: list[str] = []
-    with stop_wish() as wish:
-        with wish.finishing():
+    with stop_request() as request:
+        with request.finishing():
             os.kill(os.getpid(), signal.SIGINT)
             await hear()
             steps.append("finished")
         steps.append("never")
-    assert (wish.is_asked, steps) == (True, ["finished"])
+    assert (request.is_asked, steps) == (True, ["finished"])
 
 
 async def test_a_second_signal_cancels_work_in_progress() -> None:
     steps: list[str] = []
-    with stop_wish() as wish, wish.finishing():
+    with stop_request() as request, request.finishing():
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
             await hear()
         steps.append("never")
-    assert (wish.is_asked, steps) == (True, [])
+    assert (request.is_asked, steps) == (True, [])
 
 
 async def test_without_a_signal_the_block_ends_by_itself() -> None:
-    with stop_wish() as wish, wish.finishing():
+    with stop_request() as request, request.finishing():
         await hear()
-    assert not wish.is_asked
+    assert not request.is_asked
 
 
 async def test_a_cancellation_from_elsewhere_is_raised() -> None:
     async def work() -> None:
-        with stop_wish():
+        with stop_request():
             await asyncio.Event().wait()
 
     task = asyncio.create_task(work())

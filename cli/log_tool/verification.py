@@ -21,7 +21,7 @@ class FoundControl:
 
 
 @dataclass(slots=True)
-class LogSoFar:
+class LogVerification:
     """The part of a log that was read. `leader_epochs` is None if their file is missing or damaged."""
 
     partition: PartitionFiles
@@ -49,11 +49,11 @@ class LogSoFar:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentInLog:
+class SegmentPlace:
     """One segment of a log; makes its findings."""
 
     segment: SegmentFiles
-    log: LogSoFar
+    log: LogVerification
 
     @property
     def is_last(self) -> bool:

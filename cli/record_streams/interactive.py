@@ -47,14 +47,14 @@ async def decide(target: Target, printer: Printer, terminal: TextIO, reading: Re
     async with open_consumer(target, reading, max_records=1, renew_locks=False) as consumer:
         with key_presses(terminal) as keys:
             try:
-                await _Deciding(consumer, printer, keys, settled).run()
+                await _Session(consumer, printer, keys, settled).run()
             finally:
                 printer.update(_ERASE_LINE)
                 print_tally(printer, reading.group_id, settled)
     return settled.total()
 
 
-class _Deciding:
+class _Session:
     """The dialogue about one record after the other."""
 
     def __init__(
