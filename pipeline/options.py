@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from barnabas.pipeline.errors import OptionError
 from barnabas.protocol.nearest_name import nearest_name
 
-SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
+SPARK_OPTIONS: Final = frozenset({"path", "checkpointlocation", "queryname"})
 """Options that Spark itself adds to those of a format."""
 
 _TRUTH: Final = {"true": True, "false": False}
@@ -103,7 +103,7 @@ class Options:
         """Refuses options that no method has taken."""
         known = {name.casefold(): name for name in self._known}
         for name in self._given:
-            if name in known or name in SPARKS_OWN:
+            if name in known or name in SPARK_OPTIONS:
                 continue
             near = nearest_name(name, known)
             hint = f"did you mean {known[near]}?" if near else f"there are {', '.join(self._known)}"

@@ -4,7 +4,7 @@
     for batch in read_records(servers, wanted, ["key", "value", "offset"]): ...
 
 Works without a running event loop, in any process or thread: a private loop fetches, and is kept with its
-connections for the next read (`kept_readers`). It asks the broker for the next records before Spark gets the
+connections for the next read (`reader_cache`). It asks the broker for the next records before Spark gets the
 last ones. Offsets without a record (markers, state of share groups, compacted records) are left out. Offsets
 that the log doesn't hold any more raise `RecordsGoneError`, and deleted topics `TopicGoneError`; with
 `on_gone` the caller gets the error as an argument instead, and reading goes on with the other records. A
@@ -31,7 +31,7 @@ from barnabas.pipeline.decoding import (
     with_constants,
 )
 from barnabas.pipeline.decoding.bounds import OFFSET_MAX
-from barnabas.pipeline.kept_readers import Access, kept_reader
+from barnabas.pipeline.reader_cache import Access, cached_reader
 from barnabas.pipeline.servers import Servers
 from barnabas.protocol.aborted_transactions import AbortedTransactions
 from barnabas.protocol.identity import TopicIdPartition
@@ -66,7 +66,7 @@ def read_records(
     `timestamps` leaves out records that are older than the first or newer than the second, in milliseconds.
     Raises the errors in the module's docstring, and `ConsumerError` for a cluster that cannot be read.
     """
-    with kept_reader(Access(servers, settings or ReadSettings())) as reader:
+    with cached_reader(Access(servers, settings or ReadSettings())) as reader:
         for ranges in wanted:
             # Closed while the loop is still there, also if the caller stops in the middle.
             with closing(reader.items(_fetch(reader.topics, ranges, on_gone))) as fetched:

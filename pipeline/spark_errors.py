@@ -34,19 +34,19 @@ class RaisedInWorker(NamedTuple):
     message: str
 
 
-def is_sparks_own(error: BaseException) -> bool:
+def is_spark_error(error: BaseException) -> bool:
     """Whether PySpark or Py4J raised this error."""
     return type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
-def is_of_py4j(error: BaseException) -> bool:
+def is_py4j_error(error: BaseException) -> bool:
     """Whether Py4J raised it: the JVM is lost, or PySpark has no class for the Java error."""
     return type(error).__module__.startswith("py4j.")
 
 
 def has_more_in_log(error: BaseException) -> bool:
     """Whether Spark's log may have more details than the error."""
-    return is_sparks_own(error) or isinstance(error, SparkProcessError)
+    return is_spark_error(error) or isinstance(error, SparkProcessError)
 
 
 def java_trace(error: BaseException) -> str:

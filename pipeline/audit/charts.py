@@ -53,13 +53,13 @@ class Scale:
         return " Logarithmic scale." if self.is_logarithmic else ""
 
 
-def lying_bars(description: str, rows: Sequence[Bars], scale: Scale) -> str:
+def horizontal_bars(description: str, rows: Sequence[Bars], scale: Scale) -> str:
     """One row for each label: the label, and its bars with their values."""
-    drawn = "".join(_lying_row(row, scale) for row in rows)
+    drawn = "".join(_horizontal_row(row, scale) for row in rows)
     return f'<div class="bars" role="img" aria-label="{escape(description)}">{drawn}</div>'
 
 
-def _lying_row(row: Bars, scale: Scale) -> str:
+def _horizontal_row(row: Bars, scale: Scale) -> str:
     bars = "".join(
         f'<div class="track"><i style="--share:{scale.length(value):.4f};--series:var(--series-{series})">'
         f"</i><b>{value:,}</b></div>"
@@ -93,7 +93,7 @@ def _steps(lanes: Sequence[TimeLane], step: timedelta) -> list[datetime]:
 
 def _lane(lane: TimeLane, starts: Sequence[datetime], scale: Scale) -> str:
     total = sum(lane.values.values())
-    bars = "".join(_standing_bar(lane, start, scale) for start in starts)
+    bars = "".join(_vertical_bar(lane, start, scale) for start in starts)
     return (
         f'<div class="lane" style="--series:var(--series-{lane.series})"><p><span class="key"></span>'
         f"{escape(lane.series)}: <b>{total:,}</b></p>"
@@ -110,7 +110,7 @@ def _short(value: int) -> str:
     return f"{value:,}"
 
 
-def _standing_bar(lane: TimeLane, start: datetime, scale: Scale) -> str:
+def _vertical_bar(lane: TimeLane, start: datetime, scale: Scale) -> str:
     value = lane.values.get(start, 0)
     told = f"{_moment(start)}, {lane.series}: {value:,}"
     return f'<i style="--share:{scale.length(value):.4f}" title="{escape(told)}"></i>'

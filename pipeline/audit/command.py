@@ -78,7 +78,7 @@ def run(options: Namespace) -> int:
     from barnabas.pipeline.audit.auditing import audit
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
-    from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.cli.task_progress import task_progress
     from barnabas.pipeline.log_source.directories import find_partitions
 
     _check_targets(options)
@@ -96,7 +96,7 @@ def run(options: Namespace) -> int:
         if options.dry_run:
             console.result(audited.planned(), _planned_lines(audited))
             return 0
-        with audited, tasks_shown(spark, console, "Auditing", several_jobs=True):
+        with audited, task_progress(spark, console, "Auditing", several_jobs=True):
             _check_groups(audited, options)
             summary = _write(audited, options)
     console.result(_values(summary, options), _lines(summary, options))

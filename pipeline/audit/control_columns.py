@@ -78,7 +78,7 @@ class ControlColumns:
         assert isinstance(record, ShareCheckpoint), record
         return record
 
-    def why_malformed(self, index: int) -> str:
+    def malformed_reason(self, index: int) -> str:
         """The error in the delta of row `index`."""
         try:
             decode_control_record(control_key(DELTA), self._value(index))

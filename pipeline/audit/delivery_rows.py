@@ -89,7 +89,7 @@ def recorded_deliveries(
     return batch.filter(pc.and_(tells, pc.greater(record_counts, 0)))
 
 
-def told_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
+def batch_of_deliveries(key: SharePartition, deliveries: Sequence[Delivery]) -> RecordBatch:
     """The outcomes in checkpoints, and those with dead letters."""
     values = [
         [delivery.incarnation for delivery in deliveries],

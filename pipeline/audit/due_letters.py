@@ -78,7 +78,7 @@ class DueLetters:
             return None
         if state in _IS_DONE:
             letter = LETTERS.get(outcome.cause or Cause.NONE, UNKNOWN_LETTER)
-            others = parts_without(outcome, ended)
+            others = subtract(outcome, ended)
             return [*(delivery._replace(state=_ARCHIVED, letter=letter) for delivery in ended), *others]
         return [*(delivery._replace(letter=UNKNOWN_LETTER) for delivery in ended), outcome]
 
@@ -92,7 +92,7 @@ class DueLetters:
         low, high = self._slots(first_offset, last_offset)
         return [_clipped(delivery, first_offset, last_offset) for delivery in self._due[low:high]]
 
-    def hand_over(self, letter: str) -> list[Delivery]:
+    def drain(self, letter: str) -> list[Delivery]:
         """All of them, with this state of the letter; from now on none is due."""
         due, self._due = self._due, []
         return [delivery._replace(letter=letter) for delivery in due]
@@ -102,13 +102,13 @@ class DueLetters:
         first, last = outcome.first_offset, outcome.last_offset
         low, high = self._slots(first, last)
         known = self._due[low:high]
-        self._due[low:high] = sorted([*known, *parts_without(outcome, known)])
+        self._due[low:high] = sorted([*known, *subtract(outcome, known)])
 
     def _end(self, first_offset: int, last_offset: int) -> list[Delivery]:
         low, high = self._slots(first_offset, last_offset)
         found = self._due[low:high]
         ended = [_clipped(delivery, first_offset, last_offset) for delivery in found]
-        self._due[low:high] = [rest for delivery in found for rest in parts_without(delivery, ended)]
+        self._due[low:high] = [rest for delivery in found for rest in subtract(delivery, ended)]
         return ended
 
     def _slots(self, first_offset: int, last_offset: int) -> tuple[int, int]:
@@ -129,7 +129,7 @@ def _clipped(delivery: Delivery, first_offset: int, last_offset: int) -> Deliver
     )
 
 
-def parts_without(delivery: Delivery, taken: Sequence[Delivery]) -> Iterator[Delivery]:
+def subtract(delivery: Delivery, taken: Sequence[Delivery]) -> Iterator[Delivery]:
     """The parts of a range that are in no range of `taken`, which ascends."""
     offset = delivery.first_offset
     for other in taken:

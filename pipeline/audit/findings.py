@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from barnabas.pipeline.audit import tables
-from barnabas.pipeline.audit.checkpoint_taken import CheckpointTaken
+from barnabas.pipeline.audit.checkpoint_summary import CheckpointSummary
 from barnabas.pipeline.audit.checks import Violation
 from barnabas.pipeline.audit.compute import pa, pc
 from barnabas.pipeline.audit.delivery_rows import SharePartition
@@ -103,7 +103,7 @@ class Findings:
         }
         self._add(tables.HISTORY, {**_history_row(history), **counts})
 
-    def hand_over(self) -> RecordBatch:
+    def drain(self) -> RecordBatch:
         """The rows gathered since the last time."""
         rows, self._rows = self._rows, []
         return finding_rows(rows)
@@ -150,7 +150,7 @@ def violation_row(violation: Violation) -> Row:
     }
 
 
-def _checkpoint_row(taken: CheckpointTaken) -> Row:
+def _checkpoint_row(taken: CheckpointSummary) -> Row:
     return {
         "controlOffset": taken.control_offset,
         "decidedAtMs": taken.decided_at_ms,

@@ -92,7 +92,7 @@ class LiveRanges:
             pieces.append(Range(offset, last_offset, RecordState.AVAILABLE, 0))
         return pieces
 
-    def lay(self, first_offset: int, last_offset: int, mark: int) -> list[Range]:
+    def overlay(self, first_offset: int, last_offset: int, mark: int) -> list[Range]:
         """Lays a range over the state; returns the earlier parts that contradict it.
 
         These are parts that were final, that had a greater delivery count, or that were Archiving and can
@@ -163,11 +163,13 @@ class LiveRanges:
         firsts[low:high], lasts[low:high], marks[low:high] = new_firsts, new_lasts, new_marks
 
 
-def laid(start_offset: int, end_offset: int, states: Iterable[tuple[int, int, int, int]]) -> LiveRanges:
+def live_ranges_of(
+    start_offset: int, end_offset: int, states: Iterable[tuple[int, int, int, int]]
+) -> LiveRanges:
     """The state of a checkpoint, from (first, last, state, count)."""
     live = LiveRanges(start_offset, end_offset)
     for first, last, state, count in states:
-        live.lay(first, last, mark_of(state, count))
+        live.overlay(first, last, mark_of(state, count))
     live.pass_final()
     return live
 

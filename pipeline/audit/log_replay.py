@@ -24,7 +24,7 @@ from barnabas.pipeline.audit.control_columns import ControlColumns
 from barnabas.pipeline.audit.control_decoder import read_columns
 from barnabas.pipeline.audit.control_walk import Found
 from barnabas.pipeline.audit.data_offsets import DataOffsets, offset_count, pack_runs
-from barnabas.pipeline.audit.delivery_rows import SharePartition, recorded_deliveries, told_deliveries
+from barnabas.pipeline.audit.delivery_rows import SharePartition, batch_of_deliveries, recorded_deliveries
 from barnabas.pipeline.audit.findings import Findings, finding_rows, violation_row
 from barnabas.pipeline.audit.live_ranges import RANGES_MAX
 from barnabas.pipeline.audit.log_walk import LogWalk
@@ -104,7 +104,7 @@ class _Findings:
         for batch in _all_deliveries(self._key, history, columns, replayed):
             self._findings.take_deliveries(batch)
         self._findings.take_history(history)
-        yield self._findings.hand_over()
+        yield self._findings.drain()
 
     def finish(
         self, history: ShareHistory, log_start_offset: int, log_end_offset: int
@@ -113,7 +113,7 @@ class _Findings:
             self._findings.take_deliveries(batch)
         self._findings.take_history(history)
         self._findings.finish(history, log_start_offset, log_end_offset)
-        yield self._findings.hand_over()
+        yield self._findings.drain()
 
 
 def answer_of(answer: str) -> Callable[[SharePartition], Answer]:
@@ -190,15 +190,15 @@ def _all_deliveries(
     key: SharePartition, history: ShareHistory, columns: ControlColumns, replayed: ReplayedPack
 ) -> Iterator[RecordBatch]:
     yield recorded_deliveries(key, columns, replayed, has_causes=history.is_in_data)
-    yield from _told_deliveries(key, history)
+    yield from _drain_deliveries(key, history)
 
 
 def _last_deliveries(key: SharePartition, history: ShareHistory) -> Iterator[RecordBatch]:
     history.finish()
-    yield from _told_deliveries(key, history)
+    yield from _drain_deliveries(key, history)
 
 
-def _told_deliveries(key: SharePartition, history: ShareHistory) -> Iterator[RecordBatch]:
+def _drain_deliveries(key: SharePartition, history: ShareHistory) -> Iterator[RecordBatch]:
     if history.deliveries:
-        yield told_deliveries(key, history.deliveries)
+        yield batch_of_deliveries(key, history.deliveries)
         history.deliveries.clear()

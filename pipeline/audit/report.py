@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.pipeline.audit.charts import Bars, Scale, TimeLane, legend, lying_bars, time_lanes
+from barnabas.pipeline.audit.charts import Bars, Scale, TimeLane, horizontal_bars, legend, time_lanes
 from barnabas.pipeline.audit.checks import MEANINGS, Check
 from barnabas.pipeline.audit.page_style import STYLE
 from barnabas.pipeline.audit.summary import (
@@ -225,7 +225,7 @@ def _causes(summary: Summary) -> str:
         Bars(_cause_label(row), {row["outcome"]: row["recordCount"]}) for row in summary.causes[:BARS_MAX]
     ]
     numbers = _with_letters_if_any(summary.causes)
-    return _lying("Records by outcome and cause.", rows, numbers, _OUTCOME_NAMES)
+    return _horizontal_chart("Records by outcome and cause.", rows, numbers, _OUTCOME_NAMES)
 
 
 def _cause_label(row: Row) -> str:
@@ -246,25 +246,25 @@ def _delivery_counts(summary: Summary) -> str:
         for delivery_count, values in _grouped(summary.delivery_counts, "deliveryCount").items()
     ]
     text = "Finished records, by the number of deliveries that they took."
-    return _lying(text, rows[:BARS_MAX], summary.delivery_counts, _OUTCOME_NAMES)
+    return _horizontal_chart(text, rows[:BARS_MAX], summary.delivery_counts, _OUTCOME_NAMES)
 
 
 def _members(summary: Summary) -> str:
     rows = [Bars(row["member"], _member_parts(row)) for row in summary.members[:BARS_MAX]]
     text = "Records by member; the members with the most expired locks are first."
-    chart = _lying(text, rows, summary.members, _MEMBER_NAMES)
+    chart = _horizontal_chart(text, rows, summary.members, _MEMBER_NAMES)
     if summary.latencies is None:
         return chart + "<p>The records themselves were not read, so how long they waited is not known.</p>"
     return chart + _table("From a record's timestamp to its final outcome", summary.latencies)
 
 
-def _lying(text: str, bars: Sequence[Bars], rows: Sequence[Row], names: Mapping[str, str]) -> str:
+def _horizontal_chart(text: str, bars: Sequence[Bars], rows: Sequence[Row], names: Mapping[str, str]) -> str:
     if not bars:
         return _NOTHING
     scale = Scale(value for row in bars for value in row.values.values())
     used = {series for row in bars for series in row.values}
     keys = legend({series: name for series, name in names.items() if series in used})
-    return _chart(keys + lying_bars(text, bars, scale), rows, text + scale.hint)
+    return _chart(keys + horizontal_bars(text, bars, scale), rows, text + scale.hint)
 
 
 def _member_parts(row: Row) -> dict[str, int]:

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from barnabas.pipeline.audit.checkpoint_taken import CheckpointTaken, taken_of
+from barnabas.pipeline.audit.checkpoint_summary import CheckpointSummary, summary_of
 from barnabas.pipeline.audit.checks import Check, Violation
 from barnabas.pipeline.audit.control_columns import CHECKPOINT, DELTA, NO_MEMBER, ControlColumns
 from barnabas.pipeline.audit.data_offsets import DataOffsets
@@ -30,9 +30,16 @@ from barnabas.pipeline.audit.due_letters import (
     Delivery,
     DueLetters,
     has_letter_steps,
-    parts_without,
+    subtract,
 )
-from barnabas.pipeline.audit.live_ranges import RANGES_MAX, LiveRanges, Range, laid, mark_of, may_become
+from barnabas.pipeline.audit.live_ranges import (
+    RANGES_MAX,
+    LiveRanges,
+    Range,
+    live_ranges_of,
+    mark_of,
+    may_become,
+)
 from barnabas.protocol.control_record import ShareCheckpoint
 from barnabas.protocol.delivery_state import Cause, RecordState, StateRange, is_final
 from barnabas.protocol.varint import RecordFormatError
@@ -70,11 +77,11 @@ class ShareHistory:
         self.is_in_data = is_in_data
         self._is_cut = is_cut
         self.violations: list[Violation] = []
-        self.checkpoints: list[CheckpointTaken] = []
+        self.checkpoints: list[CheckpointSummary] = []
         self.deliveries: list[Delivery] = []
         self.live: LiveRanges | None = None
         """The state as recorded so far; None while it isn't known."""
-        self.first_checkpoint: CheckpointTaken | None = None
+        self.first_checkpoint: CheckpointSummary | None = None
         self.newest_checkpoint: ShareCheckpoint | None = None
         self.checkpoint_count = self.delta_count = self.orphan_count = self.life = 0
         self.first_control_offset = self.last_control_offset = _NO_OFFSET
@@ -108,7 +115,7 @@ class ShareHistory:
                 self._take_checkpoint(columns, index)
                 has_letters = has_letters or bool(self._letters)
             else:
-                self._take_malformed(columns.offsets[index], columns.why_malformed(index))
+                self._take_malformed(columns.offsets[index], columns.malformed_reason(index))
             lives.append(self.life)
             begin = end
         if columns.kinds[-1] == DELTA:
@@ -117,7 +124,7 @@ class ShareHistory:
 
     def finish(self) -> None:
         """At the end of the log the letters that are still due become rows."""
-        self._add(self._letters.hand_over(DUE))
+        self._add(self._letters.drain(DUE))
 
     @property
     def is_whole(self) -> bool:
@@ -172,7 +179,7 @@ class ShareHistory:
         ):
             self.live = None
             self.orphan_count += 1
-            self._violate(Check.CHAIN_BROKEN, offset, self._why_not_next(columns, index))
+            self._violate(Check.CHAIN_BROKEN, offset, self._sequence_error(columns, index))
             return None
         self.deltas_since_checkpoint += 1
         return live
@@ -183,7 +190,7 @@ class ShareHistory:
             self._violate(Check.AFTER_TOMBSTONE, offset, "it follows the tombstone of its group")
         self.orphan_count += 1
 
-    def _why_not_next(self, columns: ControlColumns, index: int) -> str:
+    def _sequence_error(self, columns: ControlColumns, index: int) -> str:
         incarnation = columns.incarnations[index]
         if incarnation != self._incarnation:
             return f"its incarnation is {incarnation}, its checkpoint's {self._incarnation}"
@@ -200,7 +207,7 @@ class ShareHistory:
             self._violate(Check.BEYOND_THE_LOG, offset, detail, first, last)
         if first < live.start_offset:
             self._check_below_start(live, offset, first, min(last, live.start_offset - 1))
-        for was in live.lay(first, last, mark_of(state, count)):
+        for was in live.overlay(first, last, mark_of(state, count)):
             self._contradict(offset, was, state, count)
 
     def _take_letters(
@@ -236,7 +243,7 @@ class ShareHistory:
         cause = outcome.cause
         if cause is not None and cause in LETTERS and self.live is not None:
             due = self._letters.between(outcome.first_offset, outcome.last_offset)
-            for part in parts_without(outcome, due):
+            for part in subtract(outcome, due):
                 if self.offsets.count(part.first_offset, part.last_offset):
                     detail = f"the cause is {cause.name}, and the record was not Archiving"
                     self._violate(Check.LETTER_NOT_DUE, outcome.control_offset, detail, *part[:2])
@@ -271,7 +278,7 @@ class ShareHistory:
     def give_up(self, offset: int) -> None:
         """Forgets the state, which takes too much memory, until the next checkpoint."""
         self.live = None
-        self._add(self._letters.hand_over(UNKNOWN_LETTER))
+        self._add(self._letters.drain(UNKNOWN_LETTER))
         self._violate(Check.NOT_FOLLOWED, offset, f"there are more than {RANGES_MAX} ranges at a time")
 
     @property
@@ -295,8 +302,8 @@ class ShareHistory:
         kind = self._kind_of(checkpoint)
         self._check_epochs(checkpoint, offset)
         states = [state_range[:4] for state_range in checkpoint.states]
-        after = laid(checkpoint.start_offset, checkpoint.end_offset, states)
-        untold_count = self._take_told(checkpoint, offset, kind, after)
+        after = live_ranges_of(checkpoint.start_offset, checkpoint.end_offset, states)
+        untold_count = self._take_checkpoint_outcomes(checkpoint, offset, kind, after)
         self._note_checkpoint(checkpoint, offset, kind, untold_count)
         self.live = None if checkpoint.deleted else after
         self._deleted = checkpoint.deleted
@@ -341,10 +348,12 @@ class ShareHistory:
             detail = f"its checkpoint epoch is {epoch}, and no earlier checkpoint is there"
             self._violate(Check.CHAIN_BROKEN, offset, detail)
 
-    def _take_told(self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges) -> int:
+    def _take_checkpoint_outcomes(
+        self, checkpoint: ShareCheckpoint, offset: int, kind: str, after: LiveRanges
+    ) -> int:
         """Takes the outcomes that only the checkpoint has; returns the number of their records."""
         if kind in ("begun", "reset", "tombstone"):
-            self._add(self._letters.hand_over(UNKNOWN_LETTER))
+            self._add(self._letters.drain(UNKNOWN_LETTER))
         passed_count = 0
         if kind in ("begun", "reset"):
             passed_count = self._pass_open(checkpoint, offset)
@@ -461,7 +470,7 @@ class ShareHistory:
     def _note_checkpoint(
         self, checkpoint: ShareCheckpoint, offset: int, kind: str, untold_count: int
     ) -> None:
-        taken = taken_of(checkpoint, offset, kind, self.deltas_since_checkpoint, untold_count)
+        taken = summary_of(checkpoint, offset, kind, self.deltas_since_checkpoint, untold_count)
         self.checkpoints.append(taken)
         if not checkpoint.deleted and checkpoint.start_offset >= 0:
             lowest = self.lowest_start_offset

@@ -69,8 +69,8 @@ def replay_state_topic(task: StateTask, answer: str) -> Iterator[RecordBatch]:
             for row in rows.to_pylist():
                 replaying.take(row)
                 if replaying.packed_bytes >= PACK_BYTES:
-                    yield from replaying.hand_over()
-    yield from replaying.hand_over()
+                    yield from replaying.drain()
+    yield from replaying.drain()
     yield from replaying.finish()
 
 
@@ -116,7 +116,7 @@ class _StateReplay:
         replayed.payload += entries
         self.packed_bytes += len(entries)
 
-    def hand_over(self) -> Iterator[RecordBatch]:
+    def drain(self) -> Iterator[RecordBatch]:
         """Replays the records that were translated since the last time."""
         for replayed in self._known():
             if replayed.payload:

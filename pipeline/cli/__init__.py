@@ -10,9 +10,9 @@ A command is a module `command` with two functions, and a line in `commands.COMM
 
     def run(options: Namespace) -> int:           # the exit code
         console = Console.of(options)
-        check_first_contact(servers, topics)          # before Spark starts, which takes seconds
+        check_connectivity(servers, topics)          # before Spark starts, which takes seconds
         with open_session(options, "ingest") as spark, console.progress("Reading", total=n) as progress:
-            with tasks_shown(spark, console, "Compacting"):   # a bar of Spark's own tasks, for one long job
+            with task_progress(spark, console, "Compacting"):   # a bar of Spark's own tasks, for one long job
                 ...
             progress.advance(1000)
         console.result({"records": n}, [f"Read {n:,} records"])
@@ -33,7 +33,7 @@ object; progress, notes and errors go to standard error.
 
     from barnabas.pipeline.cli.arguments import add_common_arguments, add_server_arguments, ...
     from barnabas.pipeline.cli.console import Console
-    from barnabas.pipeline.cli.first_contact import check_first_contact
+    from barnabas.pipeline.cli.connectivity import check_connectivity
     from barnabas.pipeline.cli.session import open_session
-    from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.cli.task_progress import task_progress
 """

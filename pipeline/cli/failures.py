@@ -17,7 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from barnabas.pipeline.errors import OptionError, PipelineError, install_hint
-from barnabas.pipeline.spark_errors import is_sparks_own, raised_in_worker, root_cause
+from barnabas.pipeline.spark_errors import is_spark_error, raised_in_worker, root_cause
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,17 +35,17 @@ def run_reporting_failures(run: Callable[[Namespace], int], options: Namespace) 
         with _stopped_by_signals():
             return run(options)
     except KeyboardInterrupt:
-        return _complain(f"Stopped. {options.resume}".rstrip(), EXIT_STOPPED)
+        return _report_error(f"Stopped. {options.resume}".rstrip(), EXIT_STOPPED)
     except OptionError as error:
-        return _complain(str(error), EXIT_WRONG_OPTIONS)
+        return _report_error(str(error), EXIT_WRONG_OPTIONS)
     except Exception as error:
         reason = explain(error)
         if was_stopped(error):
-            return _complain(f"Stopped. {options.resume}".rstrip(), EXIT_STOPPED)
+            return _report_error(f"Stopped. {options.resume}".rstrip(), EXIT_STOPPED)
         if reason is None:
             raise
         line = ". ".join([reason.rstrip("."), *notes]) if (notes := _notes(error)) else reason
-        return _complain(line, EXIT_WRONG_OPTIONS if _is_wrong_option(error) else EXIT_FAILED)
+        return _report_error(line, EXIT_WRONG_OPTIONS if _is_wrong_option(error) else EXIT_FAILED)
 
 
 def _notes(error: BaseException) -> list[str]:
@@ -68,7 +68,7 @@ def explain(error: Exception) -> str | None:
         return _first_line(str(error))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}."
-    if is_sparks_own(error):
+    if is_spark_error(error):
         raised = raised_in_worker(str(error))
         return raised.message if raised is not None else f"Spark failed: {root_cause(error)}"
     return _of_client(error)
@@ -117,6 +117,6 @@ def _stopped_by_signals() -> Generator[None]:
             signal.signal(number, handler)
 
 
-def _complain(message: str, exit_code: int) -> int:
+def _report_error(message: str, exit_code: int) -> int:
     print(f"barnabas: {message}", file=sys.stderr)
     return exit_code

@@ -28,7 +28,7 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
         raise PipelineError(f"{NEEDED}: install it, or set JAVA_HOME to its directory.")
 
 
-def why_not_started(printed: Sequence[str]) -> str:
+def startup_failure(printed: Sequence[str]) -> str:
     """The cause in one line, from the output of `spark-submit` and the JVM."""
     if any(_TOO_OLD in line for line in printed):
         return f"{NEEDED}; the Java that was found is older: set JAVA_HOME to a newer one."

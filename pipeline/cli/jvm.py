@@ -16,7 +16,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.pipeline.cli.command_log import CommandLog
-from barnabas.pipeline.cli.java import why_not_started
+from barnabas.pipeline.cli.java import startup_failure
 from barnabas.pipeline.spark_errors import SparkProcessError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def launched_jvm(wanted: Mapping[str, str], name: str, output: CommandLog) -> Ge
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     conf = SparkConf().setAll(list(wanted.items())).setAppName(name)
     gateway = _launch(conf, output)
-    with same_interrupt():
+    with restored_sigint():
         context = SparkContext(conf=conf, gateway=gateway)
     _log_lost_updates(context)
     try:
@@ -67,7 +67,7 @@ def _launch(conf: SparkConf, output: CommandLog) -> Any:
     finally:
         os.close(printed)
     output.drain()
-    raise SparkProcessError(why_not_started(output.lines())) from failure
+    raise SparkProcessError(startup_failure(output.lines())) from failure
 
 
 def _raise_if_ended(jvm: Popen[bytes], error: Exception) -> None:
@@ -92,7 +92,7 @@ def _log_lost_updates(context: SparkContext) -> None:
 
 
 @contextmanager
-def same_interrupt() -> Generator[None]:
+def restored_sigint() -> Generator[None]:
     """Undoes PySpark's own handling of SIGINT, which it installs with each context."""
     interrupt = signal.getsignal(signal.SIGINT)
     try:

@@ -18,7 +18,7 @@ from barnabas.pipeline.cli.arguments import named_values
 from barnabas.pipeline.cli.command_log import CommandLog
 from barnabas.pipeline.cli.failures import was_stopped
 from barnabas.pipeline.cli.java import check_java
-from barnabas.pipeline.cli.jvm import launched_jvm, same_interrupt
+from barnabas.pipeline.cli.jvm import launched_jvm, restored_sigint
 from barnabas.pipeline.formats import register_formats
 from barnabas.pipeline.spark_errors import has_more_in_log, java_trace
 
@@ -87,7 +87,7 @@ def _running(wanted: Mapping[str, str], name: str) -> Generator[SparkSession]:
     builder = SparkSession.builder.appName(_app_name(name))
     for setting, value in wanted.items():
         builder = builder.config(setting, value)
-    with same_interrupt():
+    with restored_sigint():
         spark = builder.getOrCreate()
     try:
         register_formats(spark)

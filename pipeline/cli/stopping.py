@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 
-class StopWish:
+class StopRequest:
     """Whether signals have asked the command to stop, and to hurry."""
 
     def __init__(self) -> None:
@@ -34,22 +34,22 @@ class StopWish:
 
 
 @contextmanager
-def stop_wish() -> Generator[StopWish]:
-    """While the block runs, signals only set the wish: an interrupted call into the JVM would break its
+def stop_request() -> Generator[StopRequest]:
+    """While the block runs, signals only set the request: an interrupted call into the JVM would break its
     connection. The third signal runs the earlier handler."""
-    wish = StopWish()
+    request = StopRequest()
     before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
         earlier = before[number]
-        if wish.is_hurried and callable(earlier):
+        if request.is_hurried and callable(earlier):
             earlier(number, frame)
-        wish.note()
+        request.note()
 
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         before[signal_number] = signal.signal(signal_number, note)
     try:
-        yield wish
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

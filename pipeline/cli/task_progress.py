@@ -17,7 +17,7 @@ LOOK_SECONDS: Final = 0.25
 
 
 @contextmanager
-def looks_shown(
+def polled_progress(
     console: Console,
     title: str,
     look: Callable[[], tuple[int, int]],
@@ -54,7 +54,7 @@ def looks_shown(
 
 
 @contextmanager
-def tasks_shown(
+def task_progress(
     spark: SparkSession, console: Console, title: str, *, several_jobs: bool = False
 ) -> Generator[None]:
     """While the block runs, a bar with the tasks of all stages that Spark has begun.
@@ -62,7 +62,7 @@ def tasks_shown(
     With several jobs it shows only the number of tasks that are done, because each job adds tasks.
     """
     stages = _Stages(spark.sparkContext.statusTracker())
-    with looks_shown(console, title, stages.task_counts, unit="tasks", total_grows=several_jobs):
+    with polled_progress(console, title, stages.task_counts, unit="tasks", total_grows=several_jobs):
         yield
 
 

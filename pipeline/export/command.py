@@ -71,22 +71,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Exports, or prints the plan with `--dry-run`; returns the exit code."""
+    from barnabas.pipeline.cli.connectivity import check_connectivity
     from barnabas.pipeline.cli.console import Console
-    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
-    from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.cli.task_progress import task_progress
     from barnabas.pipeline.export.directory import ExportDirectory
     from barnabas.pipeline.export.exporting import export_topics, find_or_make_plan
 
     console = Console.of(options)
     request = _request(options)
     directory = ExportDirectory(options.to)
-    check_first_contact(request.servers, request.topics)
+    check_connectivity(request.servers, request.topics)
     plan = find_or_make_plan(directory, request)
     if options.dry_run:
         _report_plan(console, request, directory, plan)
         return 0
-    with open_session(options, "export") as spark, tasks_shown(spark, console, "Exporting"):
+    with open_session(options, "export") as spark, task_progress(spark, console, "Exporting"):
         manifest = export_topics(spark, request, options.to)
     for sentence in manifest.left_out:
         console.note(sentence)

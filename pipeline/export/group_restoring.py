@@ -11,7 +11,6 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.leaders import Leaders
 from barnabas.client.errors import BrokerError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import commit, commit_ranges
 from barnabas.pipeline.export.in_flight import Inexact, InFlightReplay, WantedState
 from barnabas.pipeline.export.manifest import (
@@ -24,6 +23,7 @@ from barnabas.pipeline.export.manifest import (
     SharePosition,
 )
 from barnabas.pipeline.export.offset_marks import Place
+from barnabas.pipeline.export.requests import with_retries
 from barnabas.pipeline.export.restore_partition import RestoredPartition
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings

@@ -16,7 +16,6 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import metadata_request
 from barnabas.client.cluster.topics import EARLIEST, LATEST, Isolation, Topic, Topics
 from barnabas.pipeline.errors import OptionError
-from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import read_committed
 from barnabas.pipeline.export.directory import slice_path
 from barnabas.pipeline.export.log_records import check_cluster
@@ -30,6 +29,7 @@ from barnabas.pipeline.export.manifest import (
     Manifest,
     ShareGroup,
 )
+from barnabas.pipeline.export.requests import with_retries
 from barnabas.pipeline.export.settings import Kind, read_settings
 from barnabas.pipeline.export.share_groups import ORDINARY, SHARE, list_groups, read_positions
 from barnabas.pipeline.servers import Servers

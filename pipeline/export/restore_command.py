@@ -49,14 +49,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Restores, or prints the plan with `--dry-run`; returns the exit code."""
+    from barnabas.pipeline.cli.connectivity import check_connectivity
     from barnabas.pipeline.cli.console import Console
-    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
     from barnabas.pipeline.export.restoring import plan_restore, restore_topics
 
     console = Console.of(options)
     request = _request(options)
-    check_first_contact(request.servers)
+    check_connectivity(request.servers)
     plan = plan_restore(request, options.source)
     if options.dry_run:
         console.result(_planned(plan), _plan_lines(plan))
@@ -80,10 +80,10 @@ class _ShownArrivals:
         self._counted = 0
 
     def __call__(self, state: RestoreState) -> AbstractContextManager[None]:
-        from barnabas.pipeline.cli.task_progress import looks_shown
+        from barnabas.pipeline.cli.task_progress import polled_progress
 
         look = partial(self._count, state)
-        return looks_shown(self._console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
+        return polled_progress(self._console, "Restoring", look, unit="records", look_seconds=_LOOK_SECONDS)
 
     def _count(self, state: RestoreState) -> tuple[int, int]:
         from barnabas.client.errors import ConsumerError

@@ -21,12 +21,12 @@ from uuid import UUID
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.metadata import metadata_request
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.directory import ExportDirectory
 from barnabas.pipeline.export.group_restoring import GroupRestorer
 from barnabas.pipeline.export.manifest import FILE_NAME, ExportedTopic, Manifest, decode_manifest
 from barnabas.pipeline.export.offset_marks import marks_of
 from barnabas.pipeline.export.record_file import find_slice
+from barnabas.pipeline.export.requests import with_retries
 from barnabas.pipeline.export.restore_partition import PartitionTask, RestoredPartition, restore_partition
 from barnabas.pipeline.export.restore_state import (
     ARRIVED,

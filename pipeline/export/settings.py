@@ -19,7 +19,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerError
-from barnabas.pipeline.export.asking import check, with_retries
+from barnabas.pipeline.export.requests import check, with_retries
 from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from barnabas.protocol.primitive import i8
 

@@ -32,13 +32,6 @@ from kio.schema.read_share_group_state.v0.response import PartitionResult
 
 from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.errors import BrokerError
-from barnabas.pipeline.export.asking import (
-    ask_at,
-    ask_coordinator,
-    check,
-    find_share_coordinators,
-    with_retries,
-)
 from barnabas.pipeline.export.manifest import (
     ACCEPTED,
     ARCHIVED,
@@ -46,6 +39,13 @@ from barnabas.pipeline.export.manifest import (
     AVAILABLE,
     InFlight,
     SharePosition,
+)
+from barnabas.pipeline.export.requests import (
+    ask_at,
+    ask_coordinator,
+    check,
+    find_share_coordinators,
+    with_retries,
 )
 from barnabas.protocol.client.admin_apis import (
     ALTER_SHARE_GROUP_OFFSETS,

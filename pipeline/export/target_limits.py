@@ -13,7 +13,7 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, Descr
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.client.network.connection import Connection
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import check
+from barnabas.pipeline.export.requests import check
 from barnabas.protocol.client.admin_apis import DESCRIBE_CONFIGS
 from barnabas.protocol.primitive import i8
 

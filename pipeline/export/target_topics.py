@@ -17,8 +17,8 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.topics import EARLIEST, LATEST, Topic, Topics
 from barnabas.client.errors import UnknownTopicError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import check, with_retries
 from barnabas.pipeline.export.manifest import ExportedTopic
+from barnabas.pipeline.export.requests import check, with_retries
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.settings import Kind, apply_settings, read_settings
 from barnabas.protocol.client.admin_apis import CREATE_TOPICS

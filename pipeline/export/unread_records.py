@@ -16,9 +16,9 @@ from barnabas.client.cluster.cluster import Cluster
 from barnabas.client.cluster.topics import EARLIEST, Topic, Topics
 from barnabas.client.errors import GroupNotFoundError
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.export.asking import with_retries
 from barnabas.pipeline.export.committed_offsets import read_committed
 from barnabas.pipeline.export.manifest import Manifest
+from barnabas.pipeline.export.requests import with_retries
 from barnabas.pipeline.export.restore_state import RestoredTopic
 from barnabas.pipeline.export.share_groups import read_positions
 from barnabas.pipeline.reading import PartitionRanges, read_records

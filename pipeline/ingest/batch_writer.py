@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.ingest.invalid_records import TakesInvalid
 from barnabas.pipeline.ingest.values.decoding import REASON_COLUMN, ValueDecoding
-from barnabas.pipeline.spark_errors import is_of_py4j, is_sparks_own, root_cause
+from barnabas.pipeline.spark_errors import is_py4j_error, is_spark_error, root_cause
 from barnabas.pipeline.tables.batches import UNKNOWN, Batch
 from barnabas.pipeline.tables.lake_table import AddedFiles, LakeTable
 from barnabas.protocol.counted import counted
@@ -80,7 +80,7 @@ class BatchWriter:
         try:
             written = self._write(frame, batch)
         except Exception as error:
-            if not is_of_py4j(error):
+            if not is_py4j_error(error):
                 raise
             # Spark looks through a message that names this error for its cause, by a regular expression that
             # needs a stack as deep as the message is long. One with a Java stack in it overflows.
@@ -147,7 +147,7 @@ def _counted_again(frame: DataFrame, *, is_decoded: bool) -> tuple[int | None, i
     try:
         row = frame.agg(*_sums(is_decoded=is_decoded)).first()
     except Exception as error:
-        if not is_sparks_own(error):
+        if not is_spark_error(error):
             raise
         log.warning("The records of a repeated batch cannot be counted: %s", root_cause(error))
         return None, None

@@ -12,7 +12,7 @@ from barnabas.pipeline.cli.arguments import (
     server_options,
 )
 from barnabas.pipeline.cli.failures import EXIT_STOPPED
-from barnabas.pipeline.cli.stopping import StopWish, stop_wish
+from barnabas.pipeline.cli.stopping import StopRequest, stop_request
 from barnabas.pipeline.errors import OptionError
 from barnabas.pipeline.tables.table_arguments import add_table_arguments, table_options
 
@@ -121,15 +121,15 @@ def _add_value_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Ingests up to the present end, or for ever; returns the exit code."""
+    from barnabas.pipeline.cli.connectivity import check_connectivity
     from barnabas.pipeline.cli.console import Console
-    from barnabas.pipeline.cli.first_contact import check_first_contact
     from barnabas.pipeline.cli.session import open_session
 
     with named_as_arguments(_ARGUMENTS):
         wanted = _wanted(options)
         source = _source(wanted)
         if not options.dry_run:
-            check_first_contact(source.servers, source.topics or ())
+            check_connectivity(source.servers, source.topics or ())
         with open_session(options, "ingest") as spark:
             if options.dry_run:
                 _report_columns(spark, wanted, Console.of(options))
@@ -196,7 +196,7 @@ def _run_stream(spark: SparkSession, wanted: IngestOptions, options: Namespace) 
     console = Console.of(options)
     state_dir = state_directory(spark, wanted)
     sums = {"batches": 0, "repeated": 0, "records": 0, "invalid": 0, "files": 0, "bytes": 0}
-    with console.progress("Ingesting") as progress, stop_wish() as wish:
+    with console.progress("Ingesting") as progress, stop_request() as request:
 
         def note(written: WrittenBatch) -> None:
             if written.is_repeated:
@@ -213,11 +213,11 @@ def _run_stream(spark: SparkSession, wanted: IngestOptions, options: Namespace) 
 
         query = ingest(spark, wanted, at_batch=note)
         try:
-            is_in_order = _await_end(query, wish, state_dir, options.stop_seconds)
+            is_in_order = _await_end(query, request, state_dir, options.stop_seconds)
         finally:
             query.stop()
     console.result({"table": wanted.table.location, **sums}, [summary_line(sums, wanted)])
-    if wish.is_asked:
+    if request.is_asked:
         how = "" if is_in_order else ", in the middle of a batch"
         console.note(f"Stopped{how}. {options.resume}")
     return 0 if is_in_order else EXIT_STOPPED
@@ -234,16 +234,18 @@ def summary_line(sums: Mapping[str, int], wanted: IngestOptions) -> str:
     return line + invalid + (repeated if sums["repeated"] else "")
 
 
-def _await_end(query: StreamingQuery, wish: StopWish, state_dir: str | None, stop_seconds: float) -> bool:
+def _await_end(
+    query: StreamingQuery, request: StopRequest, state_dir: str | None, stop_seconds: float
+) -> bool:
     """Waits for the query's end, or for a signal; returns False if a share group's batch was interrupted."""
     from barnabas.pipeline.share_source import stop_in_order
 
     while not query.awaitTermination(LOOK_SECONDS):  # type: ignore[arg-type]
-        if wish.is_asked and state_dir is not None:
+        if request.is_asked and state_dir is not None:
             return stop_in_order(
-                query, state_dir=state_dir, seconds=stop_seconds, is_hurried=lambda: wish.is_hurried
+                query, state_dir=state_dir, seconds=stop_seconds, is_hurried=lambda: request.is_hurried
             )
-        if wish.is_asked:
+        if request.is_asked:
             query.stop()  # without asking it for its error: for Spark, an interrupted batch has failed
             return True
     return True

@@ -91,7 +91,7 @@ def run(options: Namespace) -> int:
     console = Console.of(options)
     with named_as_arguments(_ARGUMENTS):
         wanted = _wanted(options)
-        _check_first_contact(wanted)
+        _check_connectivity(wanted)
         with (
             open_session(options, "replay") as spark,
             console.progress("Replaying", unit="rows") as progress,
@@ -113,18 +113,18 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _check_first_contact(wanted: ReplayOptions) -> None:
+def _check_connectivity(wanted: ReplayOptions) -> None:
     """Raises `OptionError` for an option that source or sink refuse, or if a topic does not exist."""
-    from barnabas.pipeline.cli.first_contact import check_first_contact
+    from barnabas.pipeline.cli.connectivity import check_connectivity
     from barnabas.pipeline.topic_sink.sink_options import parse_sink_options
     from barnabas.pipeline.topic_source.topic_options import parse_topic_options
 
     if wanted.topic_options is not None:
         source = parse_topic_options(wanted.topic_options)
-        check_first_contact(source.servers, source.topics or ())
+        check_connectivity(source.servers, source.topics or ())
     if not wanted.dry_run:
         sink = parse_sink_options(wanted.sink_options)
-        check_first_contact(sink.servers, () if sink.topic is None else (sink.topic,))
+        check_connectivity(sink.servers, () if sink.topic is None else (sink.topic,))
 
 
 class _ShownSteps:

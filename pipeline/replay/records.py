@@ -17,7 +17,7 @@ _COORDINATES: Final = ("topic", "partition", "offset")
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
 
-def wanted(frame: DataFrame, options: ReplayOptions) -> DataFrame:
+def select_rows(frame: DataFrame, options: ReplayOptions) -> DataFrame:
     """The rows that the options select. Raises `OptionError` for a condition that doesn't fit the columns."""
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, lit, timestamp_millis
@@ -39,7 +39,7 @@ def wanted(frame: DataFrame, options: ReplayOptions) -> DataFrame:
         raise OptionError("where", _first_line(error)) from error
 
 
-def to_write(frame: DataFrame, options: ReplayOptions, origin: str) -> DataFrame:
+def select_sink_columns(frame: DataFrame, options: ReplayOptions, origin: str) -> DataFrame:
     """The columns for the sink. Raises `OptionError` or `PipelineError` for an unusable key or value."""
     columns = [
         _computed(frame, "key", options.key),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.pipeline.replay.options import ReplayOptions
 from barnabas.pipeline.replay.origins import Origin, open_origin
-from barnabas.pipeline.replay.pacing import Pace
 from barnabas.pipeline.replay.plan import Plan, make_chunks
 from barnabas.pipeline.replay.progress import ProgressFiles
-from barnabas.pipeline.replay.records import to_write, wanted
+from barnabas.pipeline.replay.records import select_rows, select_sink_columns
+from barnabas.pipeline.replay.throttle import Throttle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,8 +66,8 @@ def _count(origin: Origin, options: ReplayOptions) -> Replayed:
     plan = Plan("", "", chunks)
     record_count = 0
     for chunk in chunks:
-        rows = wanted(origin.read(chunk), options)
-        to_write(rows, options, origin.name)  # so that its errors come now
+        rows = select_rows(origin.read(chunk), options)
+        select_sink_columns(rows, options, origin.name)  # so that its errors come now
         record_count += rows.count()
     return Replayed(
         row_count=plan.row_count, record_count=record_count, chunk_count=len(chunks), is_dry_run=True
@@ -96,15 +96,17 @@ def _write_chunks(
 ) -> Replayed:
     from barnabas.pipeline.replay.writing import NumberedWriter
 
-    pace = Pace(options.records_per_second, options.bytes_per_second) if options.is_throttled else None
-    writer = NumberedWriter(options.sink_options, plan.replay_id, pace)
+    throttle = (
+        Throttle(options.records_per_second, options.bytes_per_second) if options.is_throttled else None
+    )
+    writer = NumberedWriter(options.sink_options, plan.replay_id, throttle)
     resumed_at, record_count = progress.done()
     rows_done = sum(piece.row_count for chunk in plan.chunks[:resumed_at] for piece in chunk)
     at_step(ReplayStep(rows_done, plan.row_count))
     for number, chunk in enumerate(plan.chunks[resumed_at:], resumed_at):
-        rows = to_write(wanted(origin.read(chunk), options), options, origin.name)
+        rows = select_sink_columns(select_rows(origin.read(chunk), options), options, origin.name)
         # One task keeps the rate for all, and the order of the rows.
-        record_count += writer.write(rows if pace is None else rows.coalesce(1), number)
+        record_count += writer.write(rows if throttle is None else rows.coalesce(1), number)
         progress.reach(number + 1, record_count)
         rows_done += sum(piece.row_count for piece in chunk)
         at_step(ReplayStep(rows_done, plan.row_count))

@@ -152,7 +152,7 @@ class ShareBatches:
             )
         group = await self._opened()
         if self._state is not None:
-            await asyncio.to_thread(self._state.forget_wish)
+            await asyncio.to_thread(self._state.forget_stop_request)
         self._metrics = replace(start.metrics, lag=UNKNOWN_LAG)
         self._ledger = DoneLedger(start.done, start.rejected, start.start_offsets)
         for partition in list(self._ledger.partitions):
@@ -206,7 +206,7 @@ class ShareBatches:
         decisions = await self._decisions()
         settlement: _Settlement = {}
         for partition, verdicts in verdicts_on(batch, decisions).items():
-            held = self._entered.holdings.settle(
+            held = self._entered.held_ranges.settle(
                 partition, [*verdicts.accept, *verdicts.release, *verdicts.reject]
             )
             verdicts.note_lost(partition, held, self._ledger)
@@ -312,11 +312,11 @@ class ShareBatches:
 
     async def _fill(self, count_max: int) -> None:
         """Acquires until there is enough for a batch, or nothing new comes."""
-        holdings, before = self._entered.holdings, self._end_offsets
+        held_ranges, before = self._entered.held_ranges, self._end_offsets
         until_ms = self._now_ms() + ACQUIRE_MS_MAX
         while self._now_ms() < until_ms:
-            self._metrics.expired += holdings.expire(self._now_ms())
-            waiting_count = holdings.waiting_count(before)
+            self._metrics.expired += held_ranges.expire(self._now_ms())
+            waiting_count = held_ranges.waiting_count(before)
             if waiting_count >= count_max and not self._ledger.is_over_bound:
                 return
             max_wait_ms = 0 if waiting_count else self._max_wait_ms
@@ -324,7 +324,7 @@ class ShareBatches:
             redelivered_count = await self._fetch(
                 missing_count if missing_count > 0 else count_max, max_wait_ms
             )
-            if not redelivered_count and holdings.waiting_count(before) <= waiting_count:
+            if not redelivered_count and held_ranges.waiting_count(before) <= waiting_count:
                 return
 
     async def _fetch(self, count: int, max_wait_ms: int) -> int:
@@ -344,7 +344,7 @@ class ShareBatches:
         for partition, acquired in fetched.acquired.items():
             found = self._ledger.sort(partition, acquired)
             self._metrics.acquired += offset_count(acquired)
-            self._metrics.expired += self._entered.holdings.acquire(
+            self._metrics.expired += self._entered.held_ranges.acquire(
                 partition, found.new, fetched.lock_deadline_ms
             )
             batches = redelivered(found.accept, ACCEPT) + redelivered(found.reject, REJECT)
@@ -368,9 +368,9 @@ class ShareBatches:
 
     def _take_batch(self, start: ShareOffset, count_max: int) -> ShareOffset | None:
         range_count_max = min(RANGES_PER_BATCH_MAX, self._ledger.room)
-        if self._entered.holdings.waiting_count(self._end_offsets):
+        if self._entered.held_ranges.waiting_count(self._end_offsets):
             self._ledger.check_bound()
-        batch = self._entered.holdings.take_batch(count_max, range_count_max, self._end_offsets)
+        batch = self._entered.held_ranges.take_batch(count_max, range_count_max, self._end_offsets)
         if not batch:
             return None
         assert self._group is not None

@@ -17,7 +17,7 @@ from barnabas.pipeline.share_source.loop_thread import LoopThread
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.offset import ShareOffset
 from barnabas.pipeline.share_source.settings import ShareSettings
-from barnabas.pipeline.share_source.sigterm import in_peace, unwind_on_sigterm
+from barnabas.pipeline.share_source.sigterm import ignoring_sigterm, unwind_on_sigterm
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class ShareDriver:
         """Leaves the group, if that is possible in time, and ends everything."""
         if self._thread is None:
             return
-        with in_peace():
+        with ignoring_sigterm():
             atexit.unregister(self.stop)
             thread, self._thread = self._thread, None
             try:

@@ -22,7 +22,7 @@ from barnabas.client.share.membership import Membership
 from barnabas.client.waiting.backoff import Backoff
 from barnabas.client.waiting.signal import Signal
 from barnabas.pipeline.share_requests import AckBatches
-from barnabas.pipeline.share_source.holdings import Batch, Holdings
+from barnabas.pipeline.share_source.held_ranges import Batch, HeldRanges
 from barnabas.pipeline.share_source.leader_session import Fetched
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import union
@@ -48,16 +48,16 @@ class GroupMember:
         *,
         renew_locks: bool,
     ) -> None:
-        self.holdings = Holdings()
+        self.held_ranges = HeldRanges()
         """The locked records. After a fetch, the caller adds the ranges to hold, and calls `keep`."""
         self._cluster = cluster
         self._membership = membership
         self._sessions = ShareSessions(
-            cluster, membership.group_id, membership.member_id, self.holdings, metrics
+            cluster, membership.group_id, membership.member_id, self.held_ranges, metrics
         )
         self._settling = asyncio.Lock()
         self._renewals = (
-            Renewals(self._sessions, self.holdings, metrics, self._settling) if renew_locks else None
+            Renewals(self._sessions, self.held_ranges, metrics, self._settling) if renew_locks else None
         )
         self._heartbeats = Heartbeats(
             cluster,

@@ -21,7 +21,7 @@ from typing import Final
 
 from barnabas.pipeline.share_source.group import ShareGroup
 from barnabas.pipeline.share_source.group_member import GroupMember
-from barnabas.pipeline.share_source.holdings import Batch
+from barnabas.pipeline.share_source.held_ranges import Batch
 from barnabas.pipeline.share_source.ledger import UNKNOWN_OFFSET, DoneLedger
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.offset import ShareOffset
@@ -57,7 +57,7 @@ class LastBatch:
         metrics: ShareMetrics,
         take_in: TakesIn,
     ) -> None:
-        """`take_in` gets all acquired ranges, and lets them wait in the member's holdings."""
+        """`take_in` gets all acquired ranges, and lets them wait in the member's held_ranges."""
         self._group = group
         self._member = member
         self._files = files
@@ -75,7 +75,7 @@ class LastBatch:
         await self._write(offset, _delivered_again(before))
         missing = await reclaim(self._member, sought, self._take_in)
         reclaimed = {
-            partition: self._member.holdings.take_out(partition, union(ranges))
+            partition: self._member.held_ranges.take_out(partition, union(ranges))
             for partition, ranges in sought.items()
         }
         gone = await self._gone(missing)

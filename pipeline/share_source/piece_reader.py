@@ -16,7 +16,7 @@ from barnabas.client.errors import ConsumerError, RecordsGoneError, TopicGoneErr
 from barnabas.pipeline.columnar import RecordBatch
 from barnabas.pipeline.decoding import BatchError, RecordDecoder, decoded_columns, with_constants
 from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.kept_readers import Access, kept_reader
+from barnabas.pipeline.reader_cache import Access, cached_reader
 from barnabas.pipeline.share_source.group import explained
 from barnabas.pipeline.share_source.ranges import (
     AcquiredRange,
@@ -37,7 +37,7 @@ _OFFSET_BYTES: Final = 8
 def read_pieces(settings: ShareSettings, pieces: Sequence[Piece]) -> Iterator[RecordBatch]:
     """The records of the pieces as Arrow batches of the settings' columns. Raises `PipelineError`."""
     try:
-        with kept_reader(Access(settings.servers, ReadSettings())) as reader:
+        with cached_reader(Access(settings.servers, ReadSettings())) as reader:
             for piece in pieces:
                 with closing(reader.items(PieceReader(settings, reader.topics, piece).read())) as batches:
                     yield from batches

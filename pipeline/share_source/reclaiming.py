@@ -21,7 +21,7 @@ from typing import Final
 from barnabas.client.errors import BrokerUnavailableError
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.share_source.group_member import GroupMember
-from barnabas.pipeline.share_source.holdings import Batch
+from barnabas.pipeline.share_source.held_ranges import Batch
 from barnabas.pipeline.share_source.leader_session import Fetched
 from barnabas.pipeline.share_source.ranges import offset_count, partition_acquired, union
 from barnabas.protocol.identity import TopicIdPartition

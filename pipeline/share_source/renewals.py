@@ -12,7 +12,7 @@ import logging
 from typing import Final
 
 from barnabas.client.share.acknowledgements import AcknowledgeType
-from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.held_ranges import HeldRanges
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import OffsetRange, offset_count, subtract, union
 from barnabas.pipeline.share_source.sessions import ShareSessions
@@ -34,11 +34,11 @@ class Renewals:
     """The renewals of one member. `begin` whenever something was acquired, `stop` once."""
 
     def __init__(
-        self, sessions: ShareSessions, holdings: Holdings, metrics: ShareMetrics, settling: asyncio.Lock
+        self, sessions: ShareSessions, held_ranges: HeldRanges, metrics: ShareMetrics, settling: asyncio.Lock
     ) -> None:
         """`settling` is locked while ranges are settled, so that these aren't renewed at the same time."""
         self._sessions = sessions
-        self._holdings = holdings
+        self._held_ranges = held_ranges
         self._metrics = metrics
         self._settling = settling
         self._task: asyncio.Task[None] | None = None
@@ -73,7 +73,7 @@ class Renewals:
 
     async def _run(self) -> None:
         """Raises `ConsumerError`."""
-        while not self._is_hopeless and self._holdings.partitions:
+        while not self._is_hopeless and self._held_ranges.partitions:
             lock_ms = self._sessions.lock_ms
             if lock_ms is None:
                 return
@@ -83,7 +83,7 @@ class Renewals:
 
     async def _renew(self, lock_ms: int) -> None:
         """One round."""
-        held = {partition: self._holdings.held(partition) for partition in self._holdings.partitions}
+        held = {partition: self._held_ranges.held(partition) for partition in self._held_ranges.partitions}
         deadline_ms = self._now_ms() + lock_ms
         settlement = {
             partition: [AckBatch(first, last, _RENEW) for first, last in ranges]
@@ -95,7 +95,7 @@ class Renewals:
         renewed_count = 0
         for partition, ranges in held.items():
             taken = subtract(ranges, union(refused.get(partition, [])))
-            self._holdings.renew(partition, taken, deadline_ms)
+            self._held_ranges.renew(partition, taken, deadline_ms)
             renewed_count += offset_count(taken)
         self._metrics.renewed += renewed_count
         self._note_refused(refused, renewed_count)
@@ -106,7 +106,7 @@ class Renewals:
             self._has_renewed = True
             self._refused_round_count = 0
             self._lose(refused)
-        elif refused and self._holdings.partitions:
+        elif refused and self._held_ranges.partitions:
             self._refused_round_count += 1
             if self._refused_round_count >= ROUNDS_REFUSED_MAX:
                 self._note_all_refused(refused)
@@ -121,7 +121,7 @@ class Renewals:
 
     def _lose(self, ended: dict[TopicIdPartition, list[OffsetRange]]) -> None:
         for partition, ranges in ended.items():
-            self._metrics.expired += self._holdings.lose(partition, ranges)
+            self._metrics.expired += self._held_ranges.lose(partition, ranges)
 
     def _give_up(self, reason: str) -> None:
         self._is_hopeless = True

@@ -1,6 +1,6 @@
 """The share sessions of one member: one with each broker that leads a partition that it reads.
 
-A lost session loses its locks: they are removed from `holdings`, and a later fetch opens another session.
+A lost session loses its locks: they are removed from `held_ranges`, and a later fetch opens another session.
 This module does not renew locks, and does not decide about acquired records.
 """
 
@@ -17,7 +17,7 @@ from barnabas.client.errors import BrokerUnavailableError, ConsumerError
 from barnabas.client.share.session_errors import SessionLostError
 from barnabas.client.waiting.backoff import Backoff
 from barnabas.pipeline.share_requests import AckBatches
-from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.held_ranges import HeldRanges
 from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession, Refusal
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.settling import Unsettled, settle
@@ -42,12 +42,12 @@ class ShareSessions:
     """One member's sessions. `end` them once."""
 
     def __init__(
-        self, cluster: Cluster, group_id: str, member_id: str, holdings: Holdings, metrics: ShareMetrics
+        self, cluster: Cluster, group_id: str, member_id: str, held_ranges: HeldRanges, metrics: ShareMetrics
     ) -> None:
         self._cluster = cluster
         self._group_id = group_id
         self._member_id = member_id
-        self._holdings = holdings
+        self._held_ranges = held_ranges
         self._metrics = metrics
         self._sessions: dict[int, LeaderSession] = {}
         """By the leader's node id."""
@@ -181,7 +181,7 @@ class ShareSessions:
         self, node_id: int, partitions: _Partitions, record_count: int, max_wait_ms: int, is_exact: bool
     ) -> Fetched | None:
         session = self._sessions[node_id]
-        if session.lock_ms and self._holdings.partitions:
+        if session.lock_ms and self._held_ranges.partitions:
             max_wait_ms = min(max_wait_ms, session.lock_ms // FETCHES_PER_LOCK)
         try:
             fetched = await session.fetch(partitions, record_count, max_wait_ms, is_exact=is_exact)
@@ -205,7 +205,7 @@ class ShareSessions:
         return list(_all_unsettled(settlement))
 
     async def _end_unused(self, used: Collection[int]) -> None:
-        held_at = {self._homes.get(partition) for partition in self._holdings.partitions}
+        held_at = {self._homes.get(partition) for partition in self._held_ranges.partitions}
         for node_id in self._sessions.keys() - used - held_at:
             await self._end_session(node_id)
 
@@ -230,7 +230,7 @@ class ShareSessions:
 
     def _lose(self, partition: TopicIdPartition) -> None:
         del self._homes[partition]
-        self._metrics.expired += self._holdings.lose(partition)
+        self._metrics.expired += self._held_ranges.lose(partition)
 
     def _note_refusal(self, refusal: Refusal) -> None:
         log.debug("%s cannot be fetched from: %s", refusal.partition, refusal.code.name)

@@ -39,7 +39,7 @@ def unwind_on_sigterm() -> None:
 
 
 @contextmanager
-def in_peace() -> Generator[None]:
+def ignoring_sigterm() -> Generator[None]:
     """Runs the block without interruption by SIGTERM. Afterwards its handler is the earlier one."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)

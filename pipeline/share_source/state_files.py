@@ -76,7 +76,7 @@ class StateFiles:
         committed = self._read(_STOP).get("committed", {})
         return cast("Mapping[str, int]", committed).get(offset.member_id) == offset.sequence
 
-    def forget_wish(self) -> None:
+    def forget_stop_request(self) -> None:
         """Removes a wish that was for an earlier run of the query."""
         self._directory.remove(_STOP)
 

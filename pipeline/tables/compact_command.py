@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
     """Merges small files; returns the exit code."""
     from barnabas.pipeline.cli.console import Console
     from barnabas.pipeline.cli.session import open_session
-    from barnabas.pipeline.cli.task_progress import tasks_shown
+    from barnabas.pipeline.cli.task_progress import task_progress
     from barnabas.protocol.counted import counted
 
     console = Console.of(options)
@@ -47,7 +47,7 @@ def run(options: Namespace) -> int:
             target_bytes=options.target_bytes,
             dry_run=options.dry_run,
         )
-        with open_session(options, "compact") as spark, tasks_shown(spark, console, "Compacting"):
+        with open_session(options, "compact") as spark, task_progress(spark, console, "Compacting"):
             done = compact(spark, wanted)
     verb = "Would merge" if options.dry_run else "Merged"
     files = counted(done.removed_count, "file")

@@ -25,7 +25,7 @@ TYPES: Final = {
     "partition": ("int",),
     "timestamp": ("timestamp",),
 }
-PASSED_OVER: Final = frozenset({"offset", "timestampType", "deliveryCount"})
+IGNORED_COLUMNS: Final = frozenset({"offset", "timestampType", "deliveryCount"})
 
 _MICROSECONDS_PER_MS: Final = 1000
 
@@ -46,7 +46,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
     """Raises `PipelineError` for columns that can't be written."""
     names = {field.name for field in schema}
     for field in schema:
-        if field.name in PASSED_OVER:
+        if field.name in IGNORED_COLUMNS:
             continue
         kinds = TYPES.get(field.name)
         if kinds is None:

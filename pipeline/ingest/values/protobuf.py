@@ -143,7 +143,7 @@ def _single_shape(field: FieldDescriptor, within: tuple[str, ...]) -> _Shape:
         return _message_shape(field.message_type, within)
     if field.enum_type is not None:
         return pa.string(), _enum_convert(field.enum_type)
-    return _SCALARS[field.type], _as_it_is
+    return _SCALARS[field.type], _unchanged
 
 
 def _enum_convert(kind: EnumDescriptor) -> _Convert:
@@ -158,5 +158,5 @@ def _moment(found: Any) -> Any:
         raise ValueMisfit(f"a time is out of range: {error}") from error
 
 
-def _as_it_is(found: Any) -> Any:
+def _unchanged(found: Any) -> Any:
     return found

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipeline.audit.live_ranges import LiveRanges, Range, laid, mark_of
+from barnabas.pipeline.audit.live_ranges import LiveRanges, Range, live_ranges_of, mark_of
 from barnabas.pipeline.audit.tables import OPEN
 from barnabas.protocol.control_record import ShareDelta
 from barnabas.protocol.delivery_state import RecordState, StateRange
@@ -58,10 +58,10 @@ def test_after_any_changes_the_state_is_that_of_the_broker(deltas: list[list[Sta
         delta = ShareDelta("group", 0, 0, 0, image.last_control_offset, states)
         image.replay_delta(delta, offset)
         for first, last, state, count, *_ in states:
-            live.lay(first, last, mark_of(state, count))
+            live.overlay(first, last, mark_of(state, count))
         live.pass_final()
         assert same(live, image)
-    twin = laid(image.start_offset, image.end_offset, [one[:4] for one in image.ranges])
+    twin = live_ranges_of(image.start_offset, image.end_offset, [one[:4] for one in image.ranges])
     assert same(twin, image)
 
 
@@ -69,9 +69,9 @@ def test_after_any_changes_the_state_is_that_of_the_broker(deltas: list[list[Sta
 def test_contradictions_are_ranges_that_were_final_or_on_their_way_or_delivered_more(
     before: list[StateRange], change: StateRange
 ) -> None:
-    live = laid(0, 0, [one[:4] for one in before])
+    live = live_ranges_of(0, 0, [one[:4] for one in before])
     at = {offset: one for one in live.between(live.start_offset, 60) for offset in range(one[0], one[1] + 1)}
-    contradicted = live.lay(change.base_offset, change.last_offset, mark_of(*change[2:4]))
+    contradicted = live.overlay(change.base_offset, change.last_offset, mark_of(*change[2:4]))
     expected = [
         offset
         for offset in range(max(change.base_offset, live.start_offset), change.last_offset + 1)
@@ -82,7 +82,7 @@ def test_contradictions_are_ranges_that_were_final_or_on_their_way_or_delivered_
 
 
 def test_an_offset_in_no_range_was_never_delivered() -> None:
-    live = laid(0, 10, [(2, 3, RecordState.AVAILABLE, 2)])
+    live = live_ranges_of(0, 10, [(2, 3, RecordState.AVAILABLE, 2)])
     assert live.between(0, 5) == [
         Range(0, 1, AVAILABLE, 0),
         Range(2, 3, AVAILABLE, 2),

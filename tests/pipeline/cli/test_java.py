@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.cli.java import NEEDED, check_java, why_not_started
+from barnabas.pipeline.cli.java import NEEDED, check_java, startup_failure
 from barnabas.pipeline.errors import PipelineError
 from tests.clients.installation import installed_barnabas
 
@@ -66,7 +66,7 @@ def test_a_java_home_without_java_is_named_even_if_java_is_on_the_path(tmp_path:
     ],
 )
 def test_the_reason_comes_from_the_output_of_the_jvm(printed: list[str], reason: str) -> None:
-    assert why_not_started(printed) == reason
+    assert startup_failure(printed) == reason
 
 
 def test_a_java_that_is_too_old_ends_the_command_with_one_line_and_the_name_of_its_log(

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.pipeline.cli.console import Console
 from barnabas.pipeline.cli.progress import Progress
-from barnabas.pipeline.cli.task_progress import looks_shown
+from barnabas.pipeline.cli.task_progress import polled_progress
 
 
 class Terminal(io.StringIO):
@@ -91,7 +91,9 @@ def shown(*, fails: bool = False, total_grows: bool = False) -> str:
         return min(next(done), 4), 1_000
 
     console = Console(as_json=False, quiet=False, output=io.StringIO(), errors=errors)
-    showing = looks_shown(console, "Copying", look, unit="files", look_seconds=0.001, total_grows=total_grows)
+    showing = polled_progress(
+        console, "Copying", look, unit="files", look_seconds=0.001, total_grows=total_grows
+    )
     with suppress(ConnectionError), showing:
         for _ in range(3):
             looked.acquire()

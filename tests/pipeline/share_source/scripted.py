@@ -12,7 +12,7 @@ from uuid import UUID
 
 from barnabas.pipeline.share_requests import AckBatches
 from barnabas.pipeline.share_source.group_admin import GroupPosition
-from barnabas.pipeline.share_source.holdings import Batch, Holdings
+from barnabas.pipeline.share_source.held_ranges import Batch, HeldRanges
 from barnabas.pipeline.share_source.leader_session import Fetched, LeaderSession
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange, join_acquired
@@ -46,7 +46,7 @@ class ScriptedGroup:
         self.told_start_offset: int | None = None
         """A start offset that the coordinator reports instead of the true one."""
         self.is_reading = self.is_answered = True
-        self.holdings = Holdings()
+        self.held_ranges = HeldRanges()
         self.members: list[ScriptedGroup] = [self]
         """The members of the group, which share `available`."""
 
@@ -77,7 +77,7 @@ class ScriptedGroup:
         self.end_locks()
 
     def join(self, _member_id: str, _metrics: ShareMetrics) -> ScriptedGroup:
-        self.holdings = Holdings()
+        self.held_ranges = HeldRanges()
         return self
 
     def topic_name(self, topic_id: UUID) -> str | None:
@@ -130,7 +130,7 @@ class ScriptedGroup:
         if loss is None:
             return refused
         self.end_locks()
-        self.holdings.lose(ORDERS)
+        self.held_ranges.lose(ORDERS)
         return [
             Unsettled(partition, batch, ErrorCode.network_exception)
             for partition, batches in settlement.items()

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.pipeline.share_requests import AckBatches
-from barnabas.pipeline.share_source.holdings import Holdings
+from barnabas.pipeline.share_source.held_ranges import HeldRanges
 from barnabas.pipeline.share_source.metrics import ShareMetrics
 from barnabas.pipeline.share_source.ranges import AcquiredRange
 from barnabas.pipeline.share_source.renewals import Renewals
@@ -43,13 +43,13 @@ class Renewing:
 
     def __init__(self) -> None:
         self.sessions = ScriptedSessions()
-        self.holdings = Holdings()
+        self.held_ranges = HeldRanges()
         self.metrics = ShareMetrics()
         sessions = cast("ShareSessions", self.sessions)
-        self.renewals = Renewals(sessions, self.holdings, self.metrics, asyncio.Lock())
+        self.renewals = Renewals(sessions, self.held_ranges, self.metrics, asyncio.Lock())
 
     def acquire(self) -> None:
-        self.holdings.acquire(ORDERS, [AcquiredRange(0, 9, 1)], 2**62)
+        self.held_ranges.acquire(ORDERS, [AcquiredRange(0, 9, 1)], 2**62)
         self.renewals.begin()
 
 
@@ -64,7 +64,7 @@ async def test_locks_that_have_all_ended_are_lost_and_later_ones_are_renewed_aga
     await until(lambda: renewing.metrics.renewed > 0)
     renewing.sessions.takes = False
     await until(lambda: renewing.metrics.expired == 10)
-    assert renewing.holdings.partitions == set()
+    assert renewing.held_ranges.partitions == set()
     renewing.sessions.takes = True
     before = renewing.metrics.renewed
     renewing.acquire()
@@ -79,5 +79,5 @@ async def test_renewals_end_without_losses_if_none_is_ever_accepted(
     renewing.sessions.takes = False
     renewing.acquire()
     await until(lambda: renewing.renewals.is_hopeless)
-    assert renewing.holdings.held(ORDERS) == [(0, 9)]
+    assert renewing.held_ranges.held(ORDERS) == [(0, 9)]
     assert caplog.text.count("Locks are not renewed") == 1

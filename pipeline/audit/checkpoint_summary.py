@@ -7,7 +7,7 @@ from typing import NamedTuple
 from barnabas.protocol.control_record import ShareCheckpoint
 
 
-class CheckpointTaken(NamedTuple):
+class CheckpointSummary(NamedTuple):
     """A checkpoint. `kind` is first, begun, regular, reset or tombstone; `delta_count` is the number of
     deltas of the one before it; `untold_record_count` is the number of records whose outcome is in no
     delta, only in this checkpoint.
@@ -27,11 +27,11 @@ class CheckpointTaken(NamedTuple):
     untold_record_count: int
 
 
-def taken_of(
+def summary_of(
     checkpoint: ShareCheckpoint, offset: int, kind: str, delta_count: int, untold_record_count: int
-) -> CheckpointTaken:
+) -> CheckpointSummary:
     """The checkpoint of the control record at `offset`."""
-    return CheckpointTaken(
+    return CheckpointSummary(
         offset,
         checkpoint.decided_at_ms,
         kind,

@@ -12,29 +12,29 @@ from barnabas.client.waiting.patience import Retries
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.servers import Servers
 
-FIRST_CONTACT_MS: Final = 5_000
+CONNECTIVITY_TIMEOUT_MS: Final = 5_000
 """How long a command tries to reach a broker before it gives up; the broker may still be starting."""
 
 _HINT: Final = "Is the address right, and is the broker running?"
 
 
-def check_first_contact(servers: Servers, topics: Collection[str] = ()) -> None:
+def check_connectivity(servers: Servers, topics: Collection[str] = ()) -> None:
     """Asks a broker for these topics.
 
-    Raises `PipelineError` if no broker answers within `FIRST_CONTACT_MS` or a topic does not exist, and the
-    other errors of `Topics.find`.
+    Raises `PipelineError` if no broker answers within `CONNECTIVITY_TIMEOUT_MS` or a topic does not exist,
+    and the other errors of `Topics.find`.
     """
     asyncio.run(_check(servers, topics))
 
 
 async def _check(servers: Servers, names: Collection[str]) -> None:
     cluster = servers.cluster()
-    topics = Topics(cluster, Retries(give_up_ms=FIRST_CONTACT_MS))
+    topics = Topics(cluster, Retries(give_up_ms=CONNECTIVITY_TIMEOUT_MS))
     try:
-        async with asyncio.timeout(FIRST_CONTACT_MS / 1000):
+        async with asyncio.timeout(CONNECTIVITY_TIMEOUT_MS / 1000):
             await topics.find(names)
     except TimeoutError as error:
-        seconds = FIRST_CONTACT_MS // 1000
+        seconds = CONNECTIVITY_TIMEOUT_MS // 1000
         raise PipelineError(f"servers: {servers} did not answer within {seconds} seconds. {_HINT}") from error
     except BrokerUnavailableError as error:
         raise PipelineError(f"servers: {str(error).rstrip('.')}. {_HINT}") from error

@@ -1,4 +1,4 @@
-"""The first contact: a wrong address or topic ends a command before Spark starts."""
+"""The check of the connection: a wrong address or topic ends a command before Spark starts."""
 
 import socket
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import pytest
 from benchmarks.brokers.process import LocalBroker
 
 from barnabas.__main__ import main
-from barnabas.pipeline.cli import first_contact
-from barnabas.pipeline.cli.first_contact import check_first_contact
+from barnabas.pipeline.cli import connectivity
+from barnabas.pipeline.cli.connectivity import check_connectivity
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.options import Options
 from barnabas.pipeline.servers import Servers, take_servers
@@ -21,7 +21,7 @@ def servers(address: str) -> Servers:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_contact, "FIRST_CONTACT_MS", 200)
+    monkeypatch.setattr(connectivity, "CONNECTIVITY_TIMEOUT_MS", 200)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_server_that_never_answers_is_given_up_after_the_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(PipelineError, match=f"servers: {address} did not answer within"):
-            check_first_contact(servers(address))
+            check_connectivity(servers(address))
 
 
 def commands(address: str, topic: str, directory: Path) -> list[list[str]]:

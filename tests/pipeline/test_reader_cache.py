@@ -12,13 +12,13 @@ from barnabas.client.cluster.topics import Isolation
 from barnabas.client.consume.topic_reader import ReadSettings
 from barnabas.client.network.address import Address
 from barnabas.client.network.security import Security
-from barnabas.pipeline.kept_readers import (
-    KEPT_MAX,
-    KEPT_SECONDS,
+from barnabas.pipeline.reader_cache import (
+    CACHED_MAX,
+    CACHED_SECONDS,
     Access,
-    KeptReader,
-    close_kept_readers,
-    kept_reader,
+    CachedReader,
+    cached_reader,
+    close_cached_readers,
 )
 from barnabas.pipeline.servers import Servers
 
@@ -26,15 +26,15 @@ HERE = Access(Servers((Address("127.0.0.1", 1),)), ReadSettings())
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
-    close_kept_readers()
+def empty_cache() -> Iterator[None]:
+    close_cached_readers()
     yield
-    close_kept_readers()
+    close_cached_readers()
 
 
-def used(access: Access = HERE) -> KeptReader:
+def used(access: Access = HERE) -> CachedReader:
     """The reader of a read that goes well."""
-    with kept_reader(access) as reader:
+    with cached_reader(access) as reader:
         return reader
 
 
@@ -60,19 +60,19 @@ def test_a_read_in_another_way_gets_another_reader(other: Access) -> None:
 
 
 def test_two_reads_at_once_have_a_reader_each() -> None:
-    with kept_reader(HERE) as first, kept_reader(HERE) as second:
+    with cached_reader(HERE) as first, cached_reader(HERE) as second:
         assert first is not second
 
 
 @pytest.mark.parametrize("error", [RuntimeError, GeneratorExit, KeyboardInterrupt])
 def test_a_read_that_fails_or_is_broken_off_leaves_nothing(error: type[BaseException]) -> None:
-    with pytest.raises(error), kept_reader(HERE) as failed:
+    with pytest.raises(error), cached_reader(HERE) as failed:
         raise error
     assert used() is not failed
 
 
 def test_the_oldest_goes_when_too_many_are_kept() -> None:
-    clusters = [Servers((Address("127.0.0.1", port),)) for port in range(KEPT_MAX + 1)]
+    clusters = [Servers((Address("127.0.0.1", port),)) for port in range(CACHED_MAX + 1)]
     accesses = [Access(cluster, ReadSettings()) for cluster in clusters]
     readers = [used(access) for access in accesses]
     assert used(accesses[-1]) is readers[-1]
@@ -82,7 +82,7 @@ def test_the_oldest_goes_when_too_many_are_kept() -> None:
 
 def test_a_reader_is_not_used_beyond_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     old = used()
-    monkeypatch.setattr(time, "monotonic", lambda: old.made_at + KEPT_SECONDS)
+    monkeypatch.setattr(time, "monotonic", lambda: old.made_at + CACHED_SECONDS)
     assert used() is not old
 
 
@@ -91,5 +91,5 @@ def test_a_forked_process_begins_with_none(monkeypatch: pytest.MonkeyPatch) -> N
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)
         assert used() is not parents
-        close_kept_readers()
+        close_cached_readers()
     parents.close()

@@ -33,7 +33,7 @@ class _Waiting(NamedTuple):
     lock_deadline_ms: int
 
 
-class Holdings:
+class HeldRanges:
     """The ranges that this member holds the locks of, as far as it knows. Times are those of the loop."""
 
     def __init__(self) -> None:

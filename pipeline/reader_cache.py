@@ -1,6 +1,6 @@
 """Connections to a cluster that a process keeps from one read to the next.
 
-    with kept_reader(access) as reader:
+    with cached_reader(access) as reader:
         for fetched in reader.items(fetch(reader.topics, ...)): ...
 
 Spark's Python workers outlive their tasks. Making an event loop, connecting, negotiating versions and asking
@@ -8,8 +8,8 @@ for a partition's leader takes longer than reading a small batch. So a finished 
 for the next read of the same cluster with the same settings. Only a read that ended well keeps it, so
 a kept reader has no request under way. The loop runs only during a read.
 
-Bounds: `KEPT_MAX` readers without work, each kept for at most `KEPT_SECONDS`. Their metadata of the cluster
-is not older than that.
+Bounds: `CACHED_MAX` readers without work, each kept for at most `CACHED_SECONDS`. Their metadata of the
+cluster is not older than that.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 from barnabas.client.consume.topic_reader import ReadSettings, TopicReader
 from barnabas.pipeline.servers import Servers
 
-KEPT_MAX: Final = 4
-KEPT_SECONDS: Final = 300.0
+CACHED_MAX: Final = 4
+CACHED_SECONDS: Final = 300.0
 
 _Item = TypeVar("_Item")
 
@@ -39,7 +39,7 @@ class Access(NamedTuple):
     settings: ReadSettings
 
 
-class KeptReader:
+class CachedReader:
     """An event loop, and a `TopicReader` on it."""
 
     def __init__(self, access: Access) -> None:
@@ -74,27 +74,27 @@ class KeptReader:
         return self._loop.run_until_complete(awaited)
 
 
-class _Kept:
+class _ReaderCache:
     """The readers without work of this process. A forked process begins with none."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._readers: list[tuple[Access, KeptReader]] = []
+        self._readers: list[tuple[Access, CachedReader]] = []
         self._process_id = os.getpid()
 
-    def take(self, access: Access) -> KeptReader:
+    def take(self, access: Access) -> CachedReader:
         """A kept reader, or a new one."""
         while (reader := self._pop(access)) is not None:
-            if time.monotonic() - reader.made_at < KEPT_SECONDS:
+            if time.monotonic() - reader.made_at < CACHED_SECONDS:
                 reader.catch_up()
                 return reader
             reader.close()
-        return KeptReader(access)
+        return CachedReader(access)
 
-    def leave(self, access: Access, reader: KeptReader) -> None:
+    def leave(self, access: Access, reader: CachedReader) -> None:
         with self._lock:
             self._readers.append((access, reader))
-            surplus = self._readers.pop(0)[1] if len(self._readers) > KEPT_MAX else None
+            surplus = self._readers.pop(0)[1] if len(self._readers) > CACHED_MAX else None
         if surplus is not None:
             surplus.close()
 
@@ -105,7 +105,7 @@ class _Kept:
             for _, reader in readers:
                 reader.close()
 
-    def _pop(self, access: Access) -> KeptReader | None:
+    def _pop(self, access: Access) -> CachedReader | None:
         with self._lock:
             if self._process_id != os.getpid():
                 # The sockets belong to the parent of this forked process.
@@ -117,22 +117,22 @@ class _Kept:
         return None
 
 
-_kept = _Kept()
-atexit.register(_kept.close)
+_cache = _ReaderCache()
+atexit.register(_cache.close)
 
 
 @contextmanager
-def kept_reader(access: Access) -> Generator[KeptReader]:
+def cached_reader(access: Access) -> Generator[CachedReader]:
     """A reader that no other thread uses meanwhile. It isn't kept if the block raises or is broken off."""
-    reader = _kept.take(access)
+    reader = _cache.take(access)
     try:
         yield reader
     except BaseException:
         reader.close()
         raise
-    _kept.leave(access, reader)
+    _cache.leave(access, reader)
 
 
-def close_kept_readers() -> None:
+def close_cached_readers() -> None:
     """Closes all kept connections; reads that are under way keep theirs."""
-    _kept.close()
+    _cache.close()

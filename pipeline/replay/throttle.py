@@ -16,11 +16,11 @@ from barnabas.pipeline.columnar import RecordBatch
 SLICES_PER_SECOND: Final = 10
 SLICE_RECORDS_MAX: Final = 10_000
 
-_PAID_COLUMNS: Final = ("key", "value")
+_PAYLOAD_COLUMNS: Final = ("key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Throttle:
     """The bounds of the rate; None for no bound."""
 
     records_per_second: float | None
@@ -42,7 +42,7 @@ class Pace:
             return SLICE_RECORDS_MAX
         return max(1, min(SLICE_RECORDS_MAX, int(self.records_per_second / SLICES_PER_SECOND)))
 
-    def paced(
+    def throttled(
         self,
         batches: Iterator[RecordBatch],
         clock: Callable[[], float] = time.monotonic,
@@ -53,17 +53,17 @@ class Pace:
         for batch in batches:
             for first in range(0, batch.num_rows, self.slice_records):
                 part = batch.slice(first, self.slice_records)
-                due = max(due, clock()) + self.seconds_for(part.num_rows, paid_bytes(part))
+                due = max(due, clock()) + self.seconds_for(part.num_rows, payload_bytes(part))
                 yield part
                 sleep(max(0.0, due - clock()))
 
 
-def paid_bytes(batch: RecordBatch) -> int:
+def payload_bytes(batch: RecordBatch) -> int:
     """The size of the keys and values."""
     pc: Any = import_module("pyarrow.compute")
 
     return sum(
         int(pc.sum(pc.binary_length(batch.column(name))).as_py() or 0)
-        for name in _PAID_COLUMNS
+        for name in _PAYLOAD_COLUMNS
         if name in batch.schema.names
     )
