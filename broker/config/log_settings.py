@@ -48,7 +48,7 @@ def not_preallocated(name: str, value: Value) -> None:
 
 
 @allows("at least 1, or below 0")
-def kept_a_while(name: str, value: Value) -> None:
+def not_zero(name: str, value: Value) -> None:
     """Refuses 0, which would delete all records of all topics at once. A topic accepts it."""
     if value == 0:
         raise invalid(name, value, "Value must be at least 1, or below 0 for ever")
@@ -148,16 +148,16 @@ LOG_SETTINGS = (
         _LONG,
         None,
         "How long records are kept, -1 for ever. Wins over log.retention.minutes and log.retention.hours.",
-        kept_a_while,
+        not_zero,
     ),
     Setting(
         "log.retention.minutes",
         _INT,
         None,
         "How many minutes records are kept. Wins over log.retention.hours.",
-        kept_a_while,
+        not_zero,
     ),
-    Setting("log.retention.hours", _INT, 168, "How many hours records are kept.", kept_a_while),
+    Setting("log.retention.hours", _INT, 168, "How many hours records are kept.", not_zero),
     _inherited(
         "log.retention.bytes",
         _LONG,

@@ -13,7 +13,7 @@ HEADER_NAME_LENGTH_MAX = 249
 """Characters; as many as in a topic's name."""
 WINDOW_RECORDS_MAX = 10_000
 """Each fetch may look at all urgent records of the window."""
-OVERTAKEN_MAX_MAX = 1_000_000
+OVERTAKEN_LIMIT = 1_000_000
 """As many as can be in flight (`RECORD_LOCKS_MAX`)."""
 
 
@@ -47,7 +47,7 @@ PRIORITY_GROUP_SETTINGS = (
         SettingType.INT,
         NO_PRIORITIES.overtaken_max,
         "With share.priority.header: a record that this number of deliveries has overtaken comes first.",
-        between(1, OVERTAKEN_MAX_MAX),
+        between(1, OVERTAKEN_LIMIT),
         guide=_GUIDE,
     ),
 )

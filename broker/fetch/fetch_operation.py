@@ -64,7 +64,7 @@ _STEPS_PER_PARTITION: Final = 3
 _STEPS_PER_READ: Final = 40
 """The further steps that a partition with records uses."""
 
-_Told = list[tuple[WantedPartition, FetchPartitionResult]]
+_Results = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
 class FetchOperation(ReservingOperation):
@@ -137,16 +137,16 @@ class FetchOperation(ReservingOperation):
 
     def _set_missing_aside(self) -> None:
         if self._has_unfound:
-            never_known, missing, self._partitions = _sorted_out(self._partitions)
+            never_known, missing, self._partitions = _classify(self._partitions)
             self._missing = [*never_known, *missing]
 
     async def _set_missing_aside_in_turns(self, turns: Turns) -> None:
-        sorted_out: tuple[list[WantedPartition], ...] = [], [], []
+        classified: tuple[list[WantedPartition], ...] = [], [], []
         for some in some_at_a_time(self._partitions):
-            for all_of_kind, some_of_kind in zip(sorted_out, _sorted_out(some), strict=True):
+            for all_of_kind, some_of_kind in zip(classified, _classify(some), strict=True):
                 all_of_kind.extend(some_of_kind)
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        never_known, missing, self._partitions = sorted_out
+        never_known, missing, self._partitions = classified
         self._missing = [*never_known, *missing]
 
     def _wait(self) -> None:
@@ -192,7 +192,7 @@ class FetchOperation(ReservingOperation):
         if self._is_out_of_turn():
             self._refuse()
             return
-        told, record_bytes = await self._read(turns)
+        results, record_bytes = await self._read(turns)
         throttle_ms = self._throttle_ms(record_bytes)
         if throttle_ms:
             self.give_back()
@@ -200,7 +200,7 @@ class FetchOperation(ReservingOperation):
             self._answer(self._encode(ErrorCode.none, session_id, []), throttle_ms=throttle_ms)
             return
         for some in some_at_a_time(self._missing):
-            told += [(partition, missing(partition)) for partition in some]
+            results += [(partition, missing(partition)) for partition in some]
             await turns.took(_STEPS_PER_PARTITION * len(some))
         if self.done:
             return  # withdrawn between two turns
@@ -208,17 +208,17 @@ class FetchOperation(ReservingOperation):
             self._refuse()
             return
         if session is not None:
-            told = _news(session, told)
+            results = _changed_results(session, results)
         session_id = NO_SESSION
         if session is not None or self._request.session_epoch == INITIAL_EPOCH:
-            for some_told in some_at_a_time(told):
-                for partition, result in some_told:
-                    partition.note_told(result)
+            for some_results in some_at_a_time(results):
+                for partition, result in some_results:
+                    partition.note_sent(result)
                 if session is None:
-                    await turns.took(len(some_told))
-            session_id = self._open_session(told) if session is None else session.session_id
+                    await turns.took(len(some_results))
+            session_id = self._open_session(results) if session is None else session.session_id
         long_work = self._broker.long_work
-        body = await long_work.run_if(turns.passed, self._encode, ErrorCode.none, session_id, told)
+        body = await long_work.run_if(turns.passed, self._encode, ErrorCode.none, session_id, results)
         self._answer(body)
 
     def _is_out_of_turn(self) -> bool:
@@ -288,14 +288,14 @@ class FetchOperation(ReservingOperation):
                 return True
         return False
 
-    async def _read(self, turns: Turns) -> tuple[_Told, int]:
+    async def _read(self, turns: Turns) -> tuple[_Results, int]:
         """The results of the partitions that may have changes, and the bytes of their records."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
         budget_bytes = self._broker.response_budget.bytes_max()
         bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
         at_least_one = budget_bytes > 0
-        told: _Told = []
+        results: _Results = []
         limit: LookLimit | None = None
         for some in some_at_a_time(self._partitions):
             if turns.passed:
@@ -324,14 +324,14 @@ class FetchOperation(ReservingOperation):
                     bytes_left -= record_bytes
                     at_least_one = False
                     steps += _STEPS_PER_READ
-                told.append((partition, result))
+                results.append((partition, result))
             await turns.took(steps)
-        return told, bytes_max - bytes_left
+        return results, bytes_max - bytes_left
 
-    def _open_session(self, told: _Told) -> int:
+    def _open_session(self, results: _Results) -> int:
         """The id of a new session; NO_SESSION if there is no room for one."""
         return self._broker.fetch_sessions.open(
-            [partition for partition, _ in told],
+            [partition for partition, _ in results],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
             now_ms=self._broker.clock.monotonic_ms(),
         )
@@ -340,12 +340,12 @@ class FetchOperation(ReservingOperation):
         if not self.done:
             self.hand_over(EncodedBody(body, throttle_ms=throttle_ms))
 
-    def _encode(self, error_code: ErrorCode, session_id: int, told: _Told) -> list[Buffer]:
+    def _encode(self, error_code: ErrorCode, session_id: int, results: _Results) -> list[Buffer]:
         topics: list[FetchTopicResult] = []
         endpoints: list[NodeEndpoint] = []
         reference: str | UUID | None = None
         partitions: list[FetchPartitionResult] = []
-        for partition, result in told:
+        for partition, result in results:
             if partition.key[0] is not reference and partition.key[0] != reference:
                 reference, partitions = partition.key[0], []
                 topics.append(_topic(partition, partitions))
@@ -379,7 +379,7 @@ def _topic(partition: WantedPartition, partitions: Sequence[FetchPartitionResult
     return FetchTopicResult("", reference, partitions)
 
 
-def _sorted_out(
+def _classify(
     partitions: Sequence[WantedPartition],
 ) -> tuple[list[WantedPartition], list[WantedPartition], list[WantedPartition]]:
     """The partitions with unknown topic ids, the others that don't exist, and those that exist."""
@@ -396,8 +396,8 @@ def _sorted_out(
     return never_known, others, existing
 
 
-def _news(session: FetchSession, told: _Told) -> _Told:
+def _changed_results(session: FetchSession, results: _Results) -> _Results:
     """The results that a client in a session does not know yet."""
-    news = [(partition, result) for partition, result in told if partition.is_news(result)]
-    session.move_to_end([partition for partition, result in news if partition.moves_on(result)])
-    return news
+    changed = [(partition, result) for partition, result in results if partition.has_changes(result)]
+    session.move_to_end([partition for partition, result in changed if partition.advances_position(result)])
+    return changed

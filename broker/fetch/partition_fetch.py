@@ -41,14 +41,14 @@ def look_up(image: MetadataImage, partition: WantedPartition) -> None:
         partition.log = None
     partition.topic, partition.error_code = topic, ErrorCode.none
     if topic is None:
-        partition.error_code = _why_unknown(image, partition)
+        partition.error_code = _unknown_error(image, partition)
         return
     partition.topic_name = topic.name
     if not 0 <= index < len(topic.partitions):
         partition.topic, partition.error_code = None, ErrorCode.unknown_topic_or_partition
 
 
-def _why_unknown(image: MetadataImage, partition: WantedPartition) -> ErrorCode:
+def _unknown_error(image: MetadataImage, partition: WantedPartition) -> ErrorCode:
     """The error for a topic that is not found. A session keeps the name of an id, which may now belong to
     another topic.
     """
@@ -72,7 +72,7 @@ def is_up_to_date(partition: WantedPartition, isolation_level: int) -> bool:
         log is not None
         and log.offline is None
         and asked.fetch_offset == upper_offset_of(log, isolation_level)
-        and partition.told == (log.high_watermark, log.log_start_offset)
+        and partition.last_sent == (log.high_watermark, log.log_start_offset)
         and asked.current_leader_epoch in (_NO_EPOCH, log.leader_epoch)
         and asked.last_fetched_epoch in (_NO_EPOCH, log.leader_epoch)
     )

@@ -93,7 +93,7 @@ def _begin(
         if error.code in _FORGED:
             _note(broker, context, marker, partition, error)
         return Completion.failed(error)
-    return broker.transactions.markers.pass_on(partition, marker)
+    return broker.transactions.markers.forward(partition, marker)
 
 
 def _note(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from barnabas.broker.internal_topics.acknowledgement_ends import AcknowledgementEnds
+from barnabas.broker.internal_topics.acknowledgement_outcomes import AcknowledgementOutcomes
 from barnabas.coordinator.groups import Groups
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
@@ -37,7 +37,7 @@ class TransactionMarkers:
         image: MetadataImage,
         logs: PartitionLogs,
         groups: Groups,
-        acknowledgements: AcknowledgementEnds,
+        acknowledgements: AcknowledgementOutcomes,
         clock: Clock,
     ) -> None:
         self._image = image
@@ -59,9 +59,9 @@ class TransactionMarkers:
     def _begin(self, participant: Participant, marker: TransactionMarker) -> Completion[None]:
         if isinstance(participant, SharePartitionKey):
             return self._acknowledgements.end(participant, marker)
-        return self.pass_on(participant, marker)
+        return self.forward(participant, marker)
 
-    def pass_on(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
+    def forward(self, partition: TopicNamePartition, marker: TransactionMarker) -> Completion[None]:
         """The same for the marker of a client, which gets the refusal as its answer."""
         topic = self.topic_of(partition)
         if topic is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from barnabas.broker.config.broker_config import BrokerConfig
-from barnabas.broker.internal_topics.acknowledgement_ends import AcknowledgementEnds, LoadLeader
+from barnabas.broker.internal_topics.acknowledgement_outcomes import AcknowledgementOutcomes, LoadLeader
 from barnabas.broker.internal_topics.coordinator_topic import BrokerParts, CoordinatorTopic
 from barnabas.broker.internal_topics.hanging_transactions import HangingTransactions
 from barnabas.broker.internal_topics.internal_topics import transactions_topic
@@ -41,7 +41,7 @@ class TransactionStateTopic(CoordinatorTopic):
         load_leader: LoadLeader,
     ) -> None:
         metadata, clock = parts.metadata, parts.clock
-        self._acknowledgements = AcknowledgementEnds(metadata.image, groups.share, leaders, load_leader)
+        self._acknowledgements = AcknowledgementOutcomes(metadata.image, groups.share, leaders, load_leader)
         self.markers = TransactionMarkers(metadata.image, parts.logs, groups, self._acknowledgements, clock)
         topic = parts.internal_topic(transactions_topic(parts.config))
         self.coordinator = TransactionCoordinator(

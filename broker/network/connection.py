@@ -349,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled = self._loop.call_at(until, self._end_throttling)
         self._regulate_reading()
 
-    def turn_away(self, wait_ms: int) -> None:
+    def close_after(self, wait_ms: int) -> None:
         """Start no request, and close after `wait_ms`, because the client connects too often (KIP-612)."""
         self._throttled = self._loop.call_later(wait_ms / 1000, self.abort)
         self._regulate_reading()

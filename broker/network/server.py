@@ -204,7 +204,7 @@ class Server:
         self._silent_sweeps[connection] = 0
         throttle_ms = self._broker.connection_quotas.connected(connection.client_host)
         if throttle_ms:
-            connection.turn_away(throttle_ms)
+            connection.close_after(throttle_ms)
         log.debug("connection opened", client=connection.client_host, connection_id=connection.connection_id)
         return True
 

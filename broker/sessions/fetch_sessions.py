@@ -39,7 +39,7 @@ CACHED_PARTITIONS_MAX: Final = 200_000
 _DECLINED_MS: Final = 1_000
 """For this time after a search that found no session to evict, only a larger session starts a new search."""
 
-_NOTHING_TOLD: Final = (-1, -1)
+_NOTHING_SENT: Final = (-1, -1)
 
 PartitionKey = tuple[str | UUID, int]
 """A topic by name or id, as in the request, and a partition's index."""
@@ -52,7 +52,7 @@ class WantedPartition:
     or the error that there is no such partition. The fetch sets `log`.
     """
 
-    __slots__ = ("asked", "error_code", "key", "log", "told", "topic", "topic_name", "topics_revision")
+    __slots__ = ("asked", "error_code", "key", "last_sent", "log", "topic", "topic_name", "topics_revision")
 
     def __init__(self, key: PartitionKey, asked: FetchPartition) -> None:
         self.key = key
@@ -64,7 +64,7 @@ class WantedPartition:
         """Kept after the topic is deleted."""
         self.error_code = ErrorCode.none
         self.log: PartitionLog | None = None
-        self.told = _NOTHING_TOLD
+        self.last_sent = _NOTHING_SENT
         """The high watermark and the log start offset in the client's last response."""
 
     @property
@@ -72,24 +72,26 @@ class WantedPartition:
         """Whether there is no such partition."""
         return self.topic is None and self.error_code is not ErrorCode.inconsistent_topic_id
 
-    def is_news(self, result: FetchPartitionResult) -> bool:
+    def has_changes(self, result: FetchPartitionResult) -> bool:
         """Whether `result` contains something that the client does not know from earlier responses."""
         return bool(
             result.records
-            or (result.high_watermark, result.log_start_offset) != self.told
+            or (result.high_watermark, result.log_start_offset) != self.last_sent
             or result.error_code
             or result.diverging is not None
-            or self.moves_on(result)
+            or self.advances_position(result)
         )
 
-    def moves_on(self, result: FetchPartitionResult) -> bool:
+    def advances_position(self, result: FetchPartitionResult) -> bool:
         """Whether the client's position changes by `result`."""
         looked_until = result.looked_until
         return bool(result.records) or (looked_until is not None and looked_until > self.asked.fetch_offset)
 
-    def note_told(self, result: FetchPartitionResult) -> None:
+    def note_sent(self, result: FetchPartitionResult) -> None:
         """`result` is in the client's response. After an error the next result is always reported."""
-        self.told = _NOTHING_TOLD if result.error_code else (result.high_watermark, result.log_start_offset)
+        self.last_sent = (
+            _NOTHING_SENT if result.error_code else (result.high_watermark, result.log_start_offset)
+        )
 
 
 def wanted_partitions(topics: Iterable[FetchTopic]) -> list[WantedPartition]:
@@ -270,5 +272,5 @@ def _merge(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[Fet
             key = reference, asked.partition
             wanted = partitions.setdefault(key, WantedPartition(key, asked))
             if wanted.asked.hash_range != asked.hash_range:
-                wanted.told = _NOTHING_TOLD  # an error of the new range is reported at once
+                wanted.last_sent = _NOTHING_SENT  # an error of the new range is reported at once
             wanted.asked = asked

@@ -1,4 +1,4 @@
-"""Faults that a test has planned: the requests that meet them, their number, and their effect.
+"""Faults that a test has planned: the requests that match them, their number, and their effect.
 
 A fault concerns the requests of an API, a group or a topic, or all requests. If several faults fit a request,
 the oldest one counts, and the others wait for the next request. Pure.
@@ -89,12 +89,12 @@ class Faults:
         """End all faults."""
         self._faults.clear()
 
-    def may_meet(self, api: ApiKey) -> bool:
-        """Whether a request of this API may meet a fault, if it names a group or topic of one."""
+    def may_match(self, api: ApiKey) -> bool:
+        """Whether a request of this API may match a fault, if it names a group or topic of one."""
         return any(not fault.is_used_up and fault.plan.api in (None, api) for fault in self._faults.values())
 
-    def meet(self, api: ApiKey, groups: Collection[str], topics: Collection[str]) -> FaultPlan | None:
-        """The fault that a request meets, which counts as a hit; None for a request that goes on."""
+    def match(self, api: ApiKey, groups: Collection[str], topics: Collection[str]) -> FaultPlan | None:
+        """The fault that a request matches, which counts as a hit; None for a request that goes on."""
         for fault in self._faults.values():
             plan = fault.plan
             if (

@@ -51,9 +51,9 @@ class InterceptedHandlers(LazyHandlers):
 
     def _fault_of(self, broker: Broker, context: RequestContext, request: RequestBody) -> FaultPlan | None:
         api = ApiKey(context.api_key)
-        if not self._faults.may_meet(api):
+        if not self._faults.may_match(api):
             return None
-        return self._faults.meet(api, *names_in(broker, context.api_version, request))
+        return self._faults.match(api, *names_in(broker, context.api_version, request))
 
 
 def _carry_out(

@@ -31,16 +31,16 @@ def plan(**fields: object) -> FaultPlan:
 def test_a_request_meets_a_fault_that_fits_in_everything(fields: dict[str, object], meets: bool) -> None:
     faults = Faults()
     fault = faults.add(plan(**fields))
-    assert (faults.meet(ApiKey.FETCH, {"g"}, {"t", "s"}) is not None) == meets
+    assert (faults.match(ApiKey.FETCH, {"g"}, {"t", "s"}) is not None) == meets
     assert fault.hits == meets
 
 
 def test_the_oldest_fault_counts_until_it_is_used_up() -> None:
     faults = Faults()
     first, second = faults.add(plan(times=2)), faults.add(plan(times=1))
-    met = [faults.meet(ApiKey.FETCH, (), ()) for _ in range(4)]
+    met = [faults.match(ApiKey.FETCH, (), ()) for _ in range(4)]
     assert met == [first.plan, first.plan, second.plan, None]
-    assert not faults.may_meet(ApiKey.FETCH)
+    assert not faults.may_match(ApiKey.FETCH)
 
 
 def test_a_removed_fault_meets_nothing() -> None:
@@ -48,7 +48,7 @@ def test_a_removed_fault_meets_nothing() -> None:
     fault = faults.add(plan())
     assert faults.remove(fault.fault_id) is fault
     assert faults.remove(fault.fault_id) is None
-    assert faults.meet(ApiKey.FETCH, (), ()) is None
+    assert faults.match(ApiKey.FETCH, (), ()) is None
 
 
 def test_the_number_of_faults_is_bounded() -> None:

@@ -33,7 +33,7 @@ LoadLeader = Callable[[SharePartitionKey], Awaitable[SharePartitionLeader]]
 """Loads the leader of a share-partition. Raises ApiError or StorageError."""
 
 
-class AcknowledgementEnds:
+class AcknowledgementOutcomes:
     """The ends of transactions at the share-partitions of one broker. Used on the loop's thread only."""
 
     def __init__(
