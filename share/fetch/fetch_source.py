@@ -65,7 +65,7 @@ class FetchSource:
             raise LogOffline(str(leader.log.offline))
         return leader
 
-    def why_not_led(self, partition: TopicIdPartition) -> ApiError | StorageError:
+    def leadership_error(self, partition: TopicIdPartition) -> ApiError | StorageError:
         """The error of an acknowledgement for a partition that has no leader at present. A log that went
         offline is opened again.
 

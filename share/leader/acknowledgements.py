@@ -37,7 +37,7 @@ Results = dict[TopicIdPartition, tuple[int, str | None]]
 
 def acknowledge_all(
     share_partitions: SharePartitions,
-    why_not_led: Callable[[TopicIdPartition], ApiError | StorageError],
+    leadership_error: Callable[[TopicIdPartition], ApiError | StorageError],
     group_id: str,
     member_id: str,
     topics: Iterable[AckTopic],
@@ -47,7 +47,7 @@ def acknowledge_all(
     lock_duration_ms: int | None,
     acknowledge: Acknowledge | None = None,
 ) -> Completion[Results]:
-    """Acknowledge all batches in `topics`. `why_not_led` is the error of a partition without a leader.
+    """Acknowledge all batches in `topics`. `leadership_error` is the error of a partition without a leader.
     `lock_duration_ms` is that of renewed locks, None for the group's. `acknowledge` takes the place of
     `SharePartitionLeader.acknowledge`.
     """
@@ -61,7 +61,7 @@ def acknowledge_all(
             try:
                 leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
                 if leader is None:
-                    raise why_not_led(partition)
+                    raise leadership_error(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
                 if acknowledge is None:
                     recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)

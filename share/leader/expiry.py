@@ -59,7 +59,7 @@ def expire_some(
     if not batches:
         return ExpiryStep(None, timed.earliest_ms)
     end = batches[-1][1]
-    leader.bring_in(batches, [one for one in timed.parts if one.first_offset <= end])
+    leader.admit(batches, [one for one in timed.parts if one.first_offset <= end])
     is_over = timed.gate is not None or len(batches) < len(read.batches)
     return ExpiryStep(None if is_over else end + 1, timed.earliest_ms)
 

@@ -23,10 +23,10 @@ from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.backlog import Backlog
 from barnabas.share.leader.batches_without_data import without_data
+from barnabas.share.leader.delivery import make_handout
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
 from barnabas.share.leader.group_start import GroupStart
-from barnabas.share.leader.handing_out import hand_out
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
 from barnabas.share.leader.look_ahead import look_ahead
@@ -253,7 +253,9 @@ class SharePartitionLeader:
             return NOTHING._replace(more_may_follow=acquisition.more_may_follow)
         kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
         runs = self.core.runs(demand.limits)
-        return hand_out(acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
+        return make_handout(
+            acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs
+        )
 
     def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
@@ -307,7 +309,7 @@ class SharePartitionLeader:
         kept = without_batches(read, unreadable_batches(self.log, read))
         is_scattered = self.core.keys_until is not None or self.limits().timing is not NO_TIMING
         runs = self.core.runs(self.limits())
-        return hand_out(held, kept, self.counts, is_scattered=is_scattered, runs=runs)
+        return make_handout(held, kept, self.counts, is_scattered=is_scattered, runs=runs)
 
     def release_member(self, member_id: str, *, is_clean: bool) -> None:
         """End every lock of a member whose share session has ended: cleanly, or with its connection."""
@@ -368,9 +370,9 @@ class SharePartitionLeader:
             decision.outcome = decision.outcome._replace(released=True)
         self._record_immediate(decision)
 
-    def bring_in(self, batches: Sequence[tuple[int, int]], timed: Sequence[TimedPart]) -> None:
+    def admit(self, batches: Sequence[tuple[int, int]], timed: Sequence[TimedPart]) -> None:
         """Archive records that are past their time to live, without a fetch; see the core."""
-        self._record_gaps(self.core.bring_in(batches, timed, BATCH_SIZE, self.limits()))
+        self._record_gaps(self.core.admit(batches, timed, BATCH_SIZE, self.limits()))
 
     def lag(self) -> int:
         """Records that are not final yet; -1 while the start is undecided."""

@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from barnabas.share.partition.acquisition_builder import AcquisitionBuilder
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight_batch import InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.producer_batches import ProducerBatches, base_offset_of, first_reaching
 from barnabas.share.partition.selection import UNBOUNDED_OFFSET, Span
-from barnabas.share.partition.taking import Taking
 from barnabas.storage.format.control_runs import ControlRuns
 
 READS_MAX = 16
@@ -132,13 +132,13 @@ def spans_of(planned: AcquirePlan, batches: ProducerBatches) -> list[Span]:
 
 
 def acquisition_of(
-    taking: Taking, gone: Decision, ranges: list[tuple[int, int, int]], *, has_looked_on: bool
+    builder: AcquisitionBuilder, gone: Decision, ranges: list[tuple[int, int, int]], *, has_looked_on: bool
 ) -> Acquisition:
     """The result: `ranges` are left of those taken; `has_looked_on` if records were looked at for the first
     time.
     """
-    more_may_follow = not ranges and (bool(taking.ranges) or not (gone.is_empty or has_looked_on))
-    return Acquisition(ranges, to_record(gone), taking.batches, more_may_follow, taking.overtaking_count)
+    more_may_follow = not ranges and (bool(builder.ranges) or not (gone.is_empty or has_looked_on))
+    return Acquisition(ranges, to_record(gone), builder.batches, more_may_follow, builder.overtaking_count)
 
 
 def to_record(gone: Decision) -> Decision | None:

@@ -9,10 +9,10 @@ exist. Reading the log is the caller's part. A group without an order of records
 from __future__ import annotations
 
 from barnabas.share.partition.acquire_plan import NOTHING_ACQUIRED, AcquirePlan, Acquisition, FoundBatches
+from barnabas.share.partition.acquisition_builder import AcquireRequest
 from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.ordered_acquisition import acquire_in_order, follows_order, plan_in_order
-from barnabas.share.partition.taking import AcquireRequest
 from barnabas.share.partition.unordered_acquisition import acquire_by_offset, plan_by_offset
 
 

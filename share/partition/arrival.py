@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Cause, Due
+from barnabas.share.partition.acquisition_builder import AcquireRequest
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
@@ -20,7 +21,6 @@ from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import archive, archive_unheld
 from barnabas.share.partition.producer_batches import ProducerBatches, piece_ends
 from barnabas.share.partition.selection import Span
-from barnabas.share.partition.taking import AcquireRequest
 
 
 class TimedPart(NamedTuple):
@@ -53,7 +53,7 @@ def put_in_flight(
     return new
 
 
-def bring_in(
+def admit(
     in_flight: InFlight,
     changes: Decision,
     batches: Sequence[tuple[int, int]],
@@ -82,7 +82,7 @@ def bring_in(
     return new
 
 
-def bring_in_read(
+def admit_read(
     in_flight: InFlight,
     gone: Decision,
     spans: Sequence[Span],
@@ -93,7 +93,7 @@ def bring_in_read(
     """The new records come in flight before the selection, if the first of them was read."""
     first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
     new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
-    return bring_in(in_flight, gone, new, timed, request.batch_size, request.limits)
+    return admit(in_flight, gone, new, timed, request.batch_size, request.limits)
 
 
 def _archive_holes(

@@ -25,7 +25,8 @@ from barnabas.share.partition.acquire_plan import (
     spans_of,
     to_record,
 )
-from barnabas.share.partition.arrival import TimedPart, bring_in, bring_in_read, put_in_flight
+from barnabas.share.partition.acquisition_builder import AcquireRequest, AcquisitionBuilder
+from barnabas.share.partition.arrival import TimedPart, admit, admit_read, put_in_flight
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import InFlight
 from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
@@ -42,7 +43,6 @@ from barnabas.share.partition.selection import (
     available_parts,
     select_parts,
 )
-from barnabas.share.partition.taking import AcquireRequest, Taking
 from barnabas.share.partition.undelivered_records import archive_gaps, archive_undelivered
 from barnabas.share.partition.unread_batches import forget_unread
 
@@ -125,24 +125,24 @@ def acquire_in_order(
     if not spans:
         return NOTHING_ACQUIRED
     gone = Decision()
-    taking = Taking(in_flight, batches, request)
+    builder = AcquisitionBuilder(in_flight, batches, request)
     looked_until = order.known_until
     archive_gaps(in_flight, gone, planned, batches)
     if found.timed is not None:
-        taking.batches += bring_in_read(in_flight, gone, spans, batches, found.timed, request)
+        builder.batches += admit_read(in_flight, gone, spans, batches, found.timed, request)
     keys = found.keys
     if planned.chosen:  # A read passes over compacted records, and may reach new ones.
         keys = [one for one in keys if one.base_offset < looked_until]
-    taking.batches += add_keys(in_flight, order, gone, keys, found.aborted, request.batch_size)
+    builder.batches += add_keys(in_flight, order, gone, keys, found.aborted, request.batch_size)
     has_looked_on = order.known_until != looked_until
     if _has_to_choose_again(planned, order, gone, has_looked_on=has_looked_on):
-        return Acquisition([], to_record(gone), taking.batches, not has_looked_on)
+        return Acquisition([], to_record(gone), builder.batches, not has_looked_on)
     selection = select_in_order(
         in_flight, order, request.records_max, request.limits, request.acquire_mode, spans
     )
-    taking.take_in_order(selection.parts, order)
-    ranges = archive_undelivered(in_flight, gone, taking.ranges, found)
-    return acquisition_of(taking, gone, ranges, has_looked_on=has_looked_on)
+    builder.acquire_in_order(selection.parts, order)
+    ranges = archive_undelivered(in_flight, gone, builder.ranges, found)
+    return acquisition_of(builder, gone, ranges, has_looked_on=has_looked_on)
 
 
 def _has_to_choose_again(
@@ -184,7 +184,7 @@ def look_ahead(
     gone = Decision()
     new: list[InFlightBatch] = []
     if timed is not None:
-        new += bring_in(in_flight, gone, batches, timed, batch_size, limits)
+        new += admit(in_flight, gone, batches, timed, batch_size, limits)
     new += add_keys(in_flight, order, gone, keys, aborted, batch_size)
     return Acquisition([], to_record(gone), new)
 

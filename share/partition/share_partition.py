@@ -25,8 +25,9 @@ from barnabas.protocol.record_inspection import RecordAction
 from barnabas.share.partition import acquisition, ordered_acquisition
 from barnabas.share.partition.acknowledgement import carry_out, decide_batches, withdraw
 from barnabas.share.partition.acquire_plan import AcquirePlan, Acquisition, FoundBatches, HasNoData, never
+from barnabas.share.partition.acquisition_builder import AcquireRequest
 from barnabas.share.partition.administration import administer
-from barnabas.share.partition.arrival import TimedPart, bring_in
+from barnabas.share.partition.arrival import TimedPart, admit
 from barnabas.share.partition.dead_letters import archiving_ranges, decide_archived, decide_letter_place
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DELAY_MS_MAX, DueTimes
@@ -49,7 +50,6 @@ from barnabas.share.partition.pending_acknowledgements import (
 )
 from barnabas.share.partition.recorded_states import Unrecorded, durable_ranges
 from barnabas.share.partition.restoring import restore
-from barnabas.share.partition.taking import AcquireRequest
 from barnabas.share.partition.waits import end_waits, follow_wall_clock, waiting_count
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
@@ -341,7 +341,7 @@ class SharePartition:
                 return in_flight.control_runs.next_data_offset(max(run.first_offset, first_offset))
         return in_flight.control_runs.next_data_offset(max(first_offset, in_flight.speo))
 
-    def bring_in(
+    def admit(
         self,
         batches: Sequence[tuple[int, int]],
         timed: Sequence[TimedPart],
@@ -352,7 +352,7 @@ class SharePartition:
         producer batches come in flight for that.
         """
         decision = Decision()
-        new = bring_in(self._in_flight, decision, batches, timed, batch_size, limits)
+        new = admit(self._in_flight, decision, batches, timed, batch_size, limits)
         if new:
             decision.outcome = Outcome(released=True)
         return self._with_unrecorded(decision)

@@ -17,7 +17,8 @@ from barnabas.share.partition.acquire_plan import (
     add_read,
     spans_of,
 )
-from barnabas.share.partition.arrival import bring_in_read
+from barnabas.share.partition.acquisition_builder import AcquireRequest, AcquisitionBuilder
+from barnabas.share.partition.arrival import admit_read
 from barnabas.share.partition.available_ranges import AvailableRanges
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.in_flight import InFlight
@@ -33,7 +34,6 @@ from barnabas.share.partition.selection import (
     Span,
     select_available,
 )
-from barnabas.share.partition.taking import AcquireRequest, Taking
 from barnabas.share.partition.undelivered_records import archive_gaps, archive_undelivered
 from barnabas.storage.format.control_runs import ControlRuns
 
@@ -70,35 +70,35 @@ def acquire_by_offset(
     if not spans:
         return NOTHING_ACQUIRED
     gone = Decision()
-    taking = Taking(in_flight, batches, request)
+    builder = AcquisitionBuilder(in_flight, batches, request)
     looked_until = in_flight.speo
     if in_flight.available_from is not None:
         archive_gaps(in_flight, gone, planned, batches)
     if found.timed is None:
-        selection = _take_available(in_flight, taking, request, spans)
-        _take_new(in_flight, taking, request, spans, selection)
+        selection = _take_available(in_flight, builder, request, spans)
+        _take_new(in_flight, builder, request, spans, selection)
     else:
-        taking.batches += bring_in_read(in_flight, gone, spans, batches, found.timed, request)
-        _take_available(in_flight, taking, request, spans)
-    ranges = archive_undelivered(in_flight, gone, taking.ranges, found)
+        builder.batches += admit_read(in_flight, gone, spans, batches, found.timed, request)
+        _take_available(in_flight, builder, request, spans)
+    ranges = archive_undelivered(in_flight, gone, builder.ranges, found)
     ranges = _for_client(in_flight.control_runs, ranges)
     ranges = _with_data(in_flight, gone, ranges, batches, found.has_no_data)
-    return acquisition_of(taking, gone, ranges, has_looked_on=in_flight.speo != looked_until)
+    return acquisition_of(builder, gone, ranges, has_looked_on=in_flight.speo != looked_until)
 
 
 def _take_available(
-    in_flight: InFlight, taking: Taking, request: AcquireRequest, spans: Sequence[Span]
+    in_flight: InFlight, builder: AcquisitionBuilder, request: AcquireRequest, spans: Sequence[Span]
 ) -> Selection:
     if in_flight.available_from is None:
         return NONE_SELECTED
     selection = select_available(in_flight, request.records_max, request.limits, request.acquire_mode, spans)
-    taking.take_parts(selection.parts)
+    builder.acquire_parts(selection.parts)
     return selection
 
 
 def _take_new(
     in_flight: InFlight,
-    taking: Taking,
+    builder: AcquisitionBuilder,
     request: AcquireRequest,
     spans: Sequence[Span],
     selection: Selection,
@@ -107,7 +107,7 @@ def _take_new(
     wanted = _new_records_max(in_flight, request.records_max, request.limits, selection)
     first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
     if wanted > 0 and spans[-1][0] <= first_offset <= spans[-1][1]:
-        taking.take_new(first_offset, spans[-1][1], wanted)
+        builder.acquire_new(first_offset, spans[-1][1], wanted)
 
 
 def _new_records_max(in_flight: InFlight, records_max: int, limits: ShareLimits, selection: Selection) -> int:

@@ -88,7 +88,7 @@ class ShareRequest:
         """See `acknowledge_all`."""
         return acknowledge_all(
             self._broker.share_partitions,
-            self._broker.fetch_source.why_not_led,
+            self._broker.fetch_source.leadership_error,
             self.key.group_id,
             self.key.member_id,
             topics,

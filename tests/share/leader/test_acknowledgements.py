@@ -29,13 +29,13 @@ def batch(first_offset: int, last_offset: int, *types: int) -> AckBatch:
 
 
 def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
-    def why_not_led(partition: TopicIdPartition) -> ApiError:
+    def leadership_error(partition: TopicIdPartition) -> ApiError:
         is_topic = partition.topic_id == TOPIC_ID
         return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
 
     return acknowledge_all(
         stage.share_partitions,
-        why_not_led,
+        leadership_error,
         "group",
         "member",
         topics,

@@ -129,14 +129,14 @@ def test_a_held_record_does_not_expire_and_a_released_one_does() -> None:
 def test_a_record_that_waits_for_a_retry_or_for_its_delay_may_expire() -> None:
     leader = log_of(4)
     fetch(leader, delayed(3, 3))
-    leader.record(leader.partition.bring_in([], [expired(0, 3)], 500, leader.limits))
+    leader.record(leader.partition.admit([], [expired(0, 3)], 500, leader.limits))
     assert leader.partition.delayed_count == 0
     assert leader.states()[-1] == (3, 3, ARCHIVED, 0)
 
 
 def test_records_expire_without_a_fetch() -> None:
     leader = log_of(5, 5, 5)
-    leader.record(leader.partition.bring_in(leader.log[:2], [expired(0, 4), expired(5, 6)], 500, TIMED))
+    leader.record(leader.partition.admit(leader.log[:2], [expired(0, 4), expired(5, 6)], 500, TIMED))
     assert (leader.partition.spso, leader.partition.speo) == (7, 10)
     assert fetch(leader) == [(7, 9, 1), (10, 14, 1)]
 
@@ -308,6 +308,6 @@ def test_each_record_is_delivered_once_or_expires_at_any_mixture(
 
 def test_letters_of_expired_records_count_in_the_window() -> None:
     leader = log_of(60, 60, limits=TIMED._replace(letter_place=LetterPlace()))
-    leader.record(leader.partition.bring_in(leader.log[:1], [expired(0, 59)], 500, leader.limits))
+    leader.record(leader.partition.admit(leader.log[:1], [expired(0, 59)], 500, leader.limits))
     assert [one[2] for one in leader.states()] == [ARCHIVING]
     assert leader.partition.window_count == 60

@@ -32,5 +32,5 @@ def test_stale_entries_do_not_pile_up() -> None:
         parts = [one._replace(fate=LATER._replace(due_ms=1_000 + one.first_offset)) for one in parts]
         assert fetch(leader, *parts, records_max=10) == []
         gone = TimedPart(base_offset, last_offset, Cause.EXPIRED)
-        leader.record(leader.partition.bring_in([], [gone], 500, leader.limits))
+        leader.record(leader.partition.admit([], [gone], 500, leader.limits))
     assert len(leader.partition._in_flight.wait_queue._entries) < 2_500

@@ -14,7 +14,7 @@ from barnabas.share.leader.whole_batches import pieces_between
 from barnabas.storage.reading.reader import BatchSlice
 
 
-def hand_out(
+def make_handout(
     acquired: Sequence[tuple[int, int, int]],
     read: list[BatchSlice],
     counts: PartitionCounts,

@@ -45,7 +45,7 @@ class AcquireRequest(NamedTuple):
     now_ms: int
 
 
-class Taking:
+class AcquisitionBuilder:
     """The result of one fetch, as `ranges` of (first_offset, last_offset, delivery_count), ascending.
 
     `batches` are those in which records come in flight, or were in flight and had never been read.
@@ -73,14 +73,14 @@ class Taking:
         self.overtaking_count = 0
         """The records that were preferred to an earlier one, by their priorities."""
 
-    def take_parts(self, parts: Iterable[AvailablePart]) -> None:
+    def acquire_parts(self, parts: Iterable[AvailablePart]) -> None:
         """Acquires the parts; neighbours of one batch with equal counts are one range for the client."""
         ranges = self.ranges
         previous_batch: InFlightBatch | None = None
         for part in parts:
             batch, first_offset, last_offset, delivery_count = part
             if isinstance(batch, UnreadBatch):
-                self._take_unread(batch, first_offset, last_offset)
+                self._acquire_unread(batch, first_offset, last_offset)
                 continue
             boundary = self._in_flight.boundary(first_offset)
             run = batch.isolate(batch.run_index(first_offset), boundary, last_offset)
@@ -102,7 +102,7 @@ class Taking:
         if ranges:
             self._in_flight.note_deadline(self._deadline_ms)
 
-    def take_in_order(self, parts: Sequence[AvailablePart], order: KeyOrder) -> None:
+    def acquire_in_order(self, parts: Sequence[AvailablePart], order: KeyOrder) -> None:
         """Acquires the parts, which are many and small, batch by batch."""
         for batch, of_batch in groupby(parts, key=_batch_of):
             bounds: list[tuple[int, int]] = []
@@ -121,7 +121,7 @@ class Taking:
             if order.priorities is not None:
                 self.overtaking_count = order.note_delivered(part[1:3] for part in parts)
 
-    def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
+    def acquire_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
         """Puts new records in flight: `wanted`, or up to the end of the producer batch that they end in."""
         in_flight = self._in_flight
         first_offset = self._pass_hole(first_offset)
@@ -136,7 +136,7 @@ class Taking:
             in_flight.note_available(acquired_last_offset + 1, last_offset)
         in_flight.note_deadline(self._deadline_ms)
 
-    def _take_unread(self, batch: UnreadBatch, first_offset: int, wanted_last_offset: int) -> None:
+    def _acquire_unread(self, batch: UnreadBatch, first_offset: int, wanted_last_offset: int) -> None:
         """Replaces a batch in flight that had never been read with the producer batches that were found."""
         base_offset = batch.runs[batch.run_index(first_offset)].first_offset
         last_offset = min(end_of_batch(self._producer_batches, wanted_last_offset), batch.last_offset)
