@@ -1,8 +1,8 @@
 """The bits of a small log flipped, one at a time: each read returns the written records, or is refused.
 
 The checksum does not cover the leader epoch, whose errors cannot be detected, and the base offset, whose
-errors show by the neighbouring batches. The index files have no checksums. Each bit that no checksum covers is
-flipped, and one bit of each other byte: a checksum finds any of them in the same way.
+errors show by the neighbouring batches. The index files have no checksums. Each bit that no checksum covers
+is flipped, and one bit of each other byte: a checksum finds any of them in the same way.
 """
 
 # pyright: reportPrivateUsage=false
