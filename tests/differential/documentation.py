@@ -29,8 +29,8 @@ _OLDER: Final = """\
 _TOOLS: Final = """\
 `barnabas groups` and `barnabas ranges` count the lag of a group from the log start, if its committed offset
 lies below that. Apache Kafka's `kafka-consumer-groups` also counts the records that retention or
-DeleteRecords has removed. With the committed offset 10, and a log that begins at 1,000 and ends at 1,005, the lag is 5 here
-and 995 there.
+DeleteRecords has removed. With the committed offset 10, and a log that begins at 1,000 and ends at 1,005, the
+lag is 5 here and 995 there.
 """
 
 
