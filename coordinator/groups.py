@@ -202,8 +202,8 @@ class Groups:
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None without a deadline."""
-        deadlines_ms = (one.next_deadline_ms() for one in self._with_offsets)
-        return min((one for one in deadlines_ms if one is not None), default=None)
+        deadlines_ms = (coordinator.next_deadline_ms() for coordinator in self._with_offsets)
+        return min((deadline_ms for deadline_ms in deadlines_ms if deadline_ms is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
         """Do everything that is due in the groups, and the next part of the round through their offsets."""
@@ -354,5 +354,5 @@ class Groups:
 
     def _type_beside(self, group_id: str, coordinator: object) -> str | None:
         """The type of the group of that id if another coordinator than this one has it."""
-        types = (one.type_of(group_id) for one in self._coordinators if one is not coordinator)
-        return next((one for one in types if one is not None), None)
+        types = (other.type_of(group_id) for other in self._coordinators if other is not coordinator)
+        return next((group_type for group_type in types if group_type is not None), None)

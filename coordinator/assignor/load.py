@@ -69,19 +69,19 @@ def _pools(members: Mapping[str, MemberSpec], topics: Mapping[str, AssignableTop
     for member_id, spec in sorted(members.items()):
         by_subscription.setdefault(frozenset(spec.subscribed), []).append(member_id)
     every = [_Readers(ids, _readable(names, topics)) for names, ids in by_subscription.items()]
-    readers = [one for one in every if one.topic_names]
-    root_of = _united(one.topic_names for one in readers)
+    readers = [subscribers for subscribers in every if subscribers.topic_names]
+    root_of = _united(subscribers.topic_names for subscribers in readers)
     together: dict[str, list[_Readers]] = {}
-    for one in readers:
-        together.setdefault(root_of(one.topic_names[0]), []).append(one)
+    for subscribers in readers:
+        together.setdefault(root_of(subscribers.topic_names[0]), []).append(subscribers)
     return [_pool(some, members, topics) for some in together.values()]
 
 
 def _pool(
     readers: list[_Readers], members: Mapping[str, MemberSpec], topics: Mapping[str, AssignableTopic]
 ) -> _Pool:
-    names = {name for one in readers for name in one.topic_names}
-    member_ids = sorted(member_id for one in readers for member_id in one.member_ids)
+    names = {name for subscribers in readers for name in subscribers.topic_names}
+    member_ids = sorted(member_id for subscribers in readers for member_id in subscribers.member_ids)
     return _Pool(
         {member_id: members[member_id].previous for member_id in member_ids},
         {name: topics[name] for name in sorted(names)},
@@ -134,8 +134,8 @@ def _audiences(pool: _Pool) -> tuple[list[list[int]], list[int]]:
     """The distinct sets of members that read a topic, and by slot the index of its set."""
     numbers = {member_id: number for number, member_id in enumerate(pool.previous)}
     readers_of: dict[str, list[int]] = {name: [] for name in pool.topics}
-    for index, one in enumerate(pool.readers):
-        for name in one.topic_names:
+    for index, subscribers in enumerate(pool.readers):
+        for name in subscribers.topic_names:
             readers_of[name].append(index)
     index_of: dict[tuple[int, ...], int] = {}
     audience_of: list[int] = []
@@ -155,9 +155,9 @@ def _previous_slots(pool: _Pool, keys: Iterable[_Key]) -> list[list[int]]:
     for slot, (topic_id, index) in enumerate(keys):
         slots[topic_id.int][index] = slot
     readable: dict[str, set[int]] = {}
-    for one in pool.readers:
-        topic_ids = {pool.topics[name].topic_id.int for name in one.topic_names}
-        readable.update(dict.fromkeys(one.member_ids, topic_ids))
+    for subscribers in pool.readers:
+        topic_ids = {pool.topics[name].topic_id.int for name in subscribers.topic_names}
+        readable.update(dict.fromkeys(subscribers.member_ids, topic_ids))
     return [
         [
             slots[topic_id.int][index]

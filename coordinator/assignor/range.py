@@ -22,7 +22,7 @@ def assign(
 ) -> dict[str, Assignment]:
     """Assign the partitions of the topics that members read. The result does not depend on `homogeneous`."""
     readers: dict[UUID, list[str]] = {}
-    for member_id in sorted(members, key=lambda one: _place(one, members[one].instance_id)):
+    for member_id in sorted(members, key=lambda member_id: _place(member_id, members[member_id].instance_id)):
         for topic_id in members[member_id].topic_ids:
             readers.setdefault(topic_id, []).append(member_id)
     assigned: dict[str, dict[UUID, tuple[int, ...]]] = {member_id: {} for member_id in members}

@@ -62,7 +62,7 @@ class _Mixed:
 
     def _hand_out(self) -> None:
         free = {
-            topic_id: [one for one, owner in enumerate(owners) if owner == _NO_OWNER]
+            topic_id: [partition for partition, owner in enumerate(owners) if owner == _NO_OWNER]
             for topic_id, owners in self._owners.items()
             if _NO_OWNER in owners
         }

@@ -100,7 +100,7 @@ class ClassicGroup:
 
     def keeps_protocol(self, member_id: str, protocols: Mapping[str, bytes]) -> bool:
         """Whether the group's protocol would be selected again if this member had these protocols."""
-        others = [one.protocols for one in self.members.values() if one.member_id != member_id]
+        others = [member.protocols for member in self.members.values() if member.member_id != member_id]
         return _elected([*others, protocols]) == self.protocol_name
 
     def is_subscribed_to(self, topic_name: str) -> bool:
@@ -181,7 +181,7 @@ class ClassicGroup:
             return False
         if self.members[self.leader].awaits_join is not None:
             return True
-        joined = [one.member_id for one in self.members.values() if one.awaits_join is not None]
+        joined = [member.member_id for member in self.members.values() if member.awaits_join is not None]
         if not joined:
             return False
         self.leader = joined[0]
@@ -222,9 +222,9 @@ class ClassicGroup:
         self.members = members
         self.pending_syncs = pending_syncs
         self._static_member_ids = {
-            one.group_instance_id: one.member_id
-            for one in members.values()
-            if one.group_instance_id is not None
+            member.group_instance_id: member.member_id
+            for member in members.values()
+            if member.group_instance_id is not None
         }
 
     def _learn_subscriptions(self) -> None:
@@ -235,7 +235,7 @@ class ClassicGroup:
         if not self.members:
             self.subscribed_topics = frozenset()
         elif self.protocol_name is not None:
-            self.subscribed_topics = subscribed_topics(one.metadata for one in self.joined_members())
+            self.subscribed_topics = subscribed_topics(member.metadata for member in self.joined_members())
 
     # Answers
 
@@ -272,7 +272,7 @@ def state_since(value: GroupMetadataValue, monotonic_of: MonotonicOf) -> Moment:
 
 def _common(offers: Iterable[Collection[str]]) -> set[str]:
     """The protocols that are in every offer; none without an offer."""
-    first, *others = [set(one) for one in offers] or [set[str]()]
+    first, *others = [set(offer) for offer in offers] or [set[str]()]
     return first.intersection(*others)
 
 

@@ -231,7 +231,7 @@ class Membership:
     ) -> Steps[list[LeftMember]]:
         """Remove members that leave, or that an administrator names by instance id; each has an outcome."""
         left = [LeftMember(identity, self._leave_one(group, identity)) for identity in identities]
-        has_left = any(one.error_code is ErrorCode.none for one in left)
+        has_left = any(member.error_code is ErrorCode.none for member in left)
         if has_left and group.state is not ClassicGroupState.EMPTY:
             yield from self.rebalance.begin_or_go_on(group, moment)
         return left

@@ -86,8 +86,8 @@ class Rebalance:
     def _end_joining(self, group: ClassicGroup, moment: Moment) -> Steps[None]:
         """Begin the next generation with the members that have joined; others are removed unless static."""
         self._timers.cancel(Timer(TimerKind.JOIN, group.group_id))
-        for member in [one for one in group.members.values() if one.awaits_join is None]:
-            if not member.is_static:
+        for member in list(group.members.values()):
+            if member.awaits_join is None and not member.is_static:
                 self.forget(group, member.member_id)
         if group.members and not group.elect_leader():
             # No static member has come back; their sessions will end.

@@ -12,8 +12,8 @@ def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
     """The topics of all members together; None if one member's metadata cannot be read."""
     topics: set[str] = set()
     try:
-        for one in metadata:
-            topics.update(decode_topics(one))
+        for encoded in metadata:
+            topics.update(decode_topics(encoded))
     except RecordFormatError:
         return None
     return frozenset(topics)

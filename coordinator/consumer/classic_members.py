@@ -185,7 +185,7 @@ class ClassicMembers:
         _check_generation(member, request.generation_id)
         name, metadata = classic.protocols[0]
         asked = ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, name))
-        if any(one is not None and one != expected for one, expected in asked):
+        if any(named is not None and named != expected for named, expected in asked):
             message = "The member has joined with another protocol."
             raise ApiError(ErrorCode.inconsistent_group_protocol, message)
         is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS

@@ -139,7 +139,7 @@ class ConsumerGroup:
         if owner is not None and owner != member_id:
             return True
         sharers = self._sharers.get(TopicIdPartition(topic_id, partition), {})
-        return any(one != member_id and hashes.overlaps(share) for one, share in sharers.items())
+        return any(sharer_id != member_id and hashes.overlaps(share) for sharer_id, share in sharers.items())
 
     def is_subscribed_to(self, topic_name: str) -> bool:
         return self.subscriptions.has_topic(topic_name)
@@ -279,7 +279,11 @@ class ConsumerGroup:
     def _own(self, member: ConsumerMember) -> None:
         for partitions in (member.assigned, member.revoking):
             for topic_id, epochs in partitions.items():
-                whole = [one for one in epochs if TopicIdPartition(topic_id, one) not in member.shares]
+                whole = [
+                    partition
+                    for partition in epochs
+                    if TopicIdPartition(topic_id, partition) not in member.shares
+                ]
                 self._owners.setdefault(topic_id, {}).update(dict.fromkeys(whole, member.member_id))
         for partition, hashes in member.shares.items():
             self._sharers.setdefault(partition, {})[member.member_id] = hashes
@@ -303,7 +307,7 @@ class ConsumerGroup:
 def _classic_metadata(value: ClassicMemberMetadata | None) -> ClassicMetadata | None:
     if value is None or not value.supported_protocols:
         return None
-    protocols = tuple((one.name, one.metadata) for one in value.supported_protocols)
+    protocols = tuple((protocol.name, protocol.metadata) for protocol in value.supported_protocols)
     return ClassicMetadata(value.session_timeout_ms, protocols)
 
 

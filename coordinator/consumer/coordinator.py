@@ -119,7 +119,7 @@ class ConsumerCoordinator(GroupCoordinator[ConsumerGroup]):
         """
         if has_new:
             self._membership.topics_came_at = self._catalog.version()
-        group_ids = {one for name in topic_names for one in self._registry.groups_of_topic(name)}
+        group_ids = set[str]().union(*map(self._registry.groups_of_topic, topic_names))
         for group_id in group_ids:
             self._registry.existing(group_id).soft.topic_changes += 1
 

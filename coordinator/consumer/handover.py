@@ -36,7 +36,10 @@ class Handover:
         if topic is None:
             return False
         committers = self._pending.pending_committers(group.group_id, topic.name, topic_id, partition)
-        return any(one == member_id or not _is_owner(group, one, topic_id, partition) for one in committers)
+        return any(
+            committer_id == member_id or not _is_owner(group, committer_id, topic_id, partition)
+            for committer_id in committers
+        )
 
 
 def _is_owner(group: ConsumerGroup, member_id: str, topic_id: UUID, partition: int) -> bool:

@@ -186,9 +186,9 @@ def _usable(member: ConsumerMember) -> Assignment:
     """The member's partitions; a member that does not know shares has to give up those that it shares."""
     assigned: dict[UUID, Collection[int]] = {
         topic_id: [
-            one
-            for one in partitions
-            if member.individual_commit or TopicIdPartition(topic_id, one) not in member.shares
+            partition
+            for partition in partitions
+            if member.individual_commit or TopicIdPartition(topic_id, partition) not in member.shares
         ]
         for topic_id, partitions in member.assigned.items()
     }

@@ -178,7 +178,10 @@ def downgraded(
     for member in stand_ins.values():
         classic.add(_downgraded_member(member), consumer_protocol.PROTOCOL_TYPE)
     classic.protocol_name = classic.select_protocol()
-    names_now = {one: stand_ins[one].member_id if one in stand_ins else one for one in group.members}
+    names_now = {
+        member_id: stand_ins[member_id].member_id if member_id in stand_ins else member_id
+        for member_id in group.members
+    }
     for old_id, member_id in names_now.items():
         classic_member = classic.members.get(member_id)
         if classic_member is not None:

@@ -39,7 +39,9 @@ class ConsumerOffsetRules:
         wrong epoch.
         """
         group = self._registry.existing(request.group_id)
-        individual = [(one.topic_id, one.partition) for one in request.offsets if one.ranges is not None]
+        individual = [
+            (offset.topic_id, offset.partition) for offset in request.offsets if offset.ranges is not None
+        ]
         is_anonymous = in_transaction and request.identity.is_nobody and request.generation_id < 0
         if is_anonymous and not individual:
             return
@@ -48,7 +50,7 @@ class ConsumerOffsetRules:
                 group,
                 request.identity,
                 request.generation_id,
-                ((one.topic_id, one.partition) for one in request.offsets),
+                ((offset.topic_id, offset.partition) for offset in request.offsets),
                 knows_epochs=in_transaction or request.tells_not_found,
             )
             check_ownership(group, request.identity, individual)
@@ -65,9 +67,9 @@ class ConsumerOffsetRules:
         member = self._registry.existing(request.group_id).members.get(request.identity.member_id)
         if member is None:
             return
-        for one in request.offsets:
-            if one.ranges is not None and one.partition in member.revoking.get(one.topic_id, {}):
-                message = f"The member has to give up partition {one.partition}: abort the transaction."
+        for offset in request.offsets:
+            if offset.ranges is not None and offset.partition in member.revoking.get(offset.topic_id, {}):
+                message = f"The member has to give up partition {offset.partition}: abort the transaction."
                 raise ApiError(ErrorCode.transaction_abortable, message)
 
     def heard_from(self, group_id: str, member_id: str, now_ms: int) -> None:

@@ -106,9 +106,11 @@ def _go_on(
     to revoke first.
     """
     wanted = {topic: set(ones) for topic, ones in target.assignment.items() if topic in around.subscribed}
-    kept = _part(member.assigned, lambda topic, one: _stays(member, topic, one, wanted, target.shares))
+    kept = _part(
+        member.assigned, lambda topic, partition: _stays(member, topic, partition, wanted, target.shares)
+    )
     revoking = _part(
-        member.assigned, lambda topic, one: not _stays(member, topic, one, wanted, target.shares)
+        member.assigned, lambda topic, partition: not _stays(member, topic, partition, wanted, target.shares)
     )
     if revoking and _still_has(revoking, around.owned):
         return as_of._replace(
@@ -143,7 +145,11 @@ def _stays(
 
 
 def _part_of_shares(shares: Shares, partitions: PartitionEpochs) -> Shares:
-    found = {one: share for one, share in shares.items() if one.partition in partitions.get(one.topic_id, ())}
+    found = {
+        partition: share
+        for partition, share in shares.items()
+        if partition.partition in partitions.get(partition.topic_id, ())
+    }
     return found or NO_SHARES
 
 
@@ -169,7 +175,7 @@ def _with_what_is_free(
 
 def _part(partitions: PartitionEpochs, belongs: Callable[[UUID, int], bool]) -> PartitionEpochs:
     parts = {
-        topic_id: {one: epoch for one, epoch in epochs.items() if belongs(topic_id, one)}
+        topic_id: {partition: epoch for partition, epoch in epochs.items() if belongs(topic_id, partition)}
         for topic_id, epochs in partitions.items()
     }
     return {topic_id: epochs for topic_id, epochs in parts.items() if epochs}

@@ -122,15 +122,18 @@ def group_tombstones(group: ConsumerGroup, member_ids: Iterable[str]) -> list[Co
     group_id, members = group.group_id, list(member_ids)
     return [
         *(
-            (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=one), None)
-            for one in members
+            (ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+            for member_id in members
         ),
         *(
-            (ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=one), None)
-            for one in members
+            (ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+            for member_id in members
         ),
         (ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        *((ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=one), None) for one in members),
+        *(
+            (ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+            for member_id in members
+        ),
         *(regular_expression_tombstone(group_id, regex) for regex in group.subscriptions.resolved),
         (ConsumerGroupPartitionMetadataKey(group_id=group_id), None),
         (ConsumerGroupMetadataKey(group_id=group_id), None),

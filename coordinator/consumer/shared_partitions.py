@@ -14,9 +14,9 @@ from barnabas.protocol.record_keys.hash_range import HashRange
 def shares_of(topics: Iterable[TargetPartitions | OwnedPartitions]) -> Shares:
     """The shares in a record; older records have none."""
     shares = {
-        TopicIdPartition(topic.topic_id, one.partition): HashRange(one.first_hash, one.last_hash)
+        TopicIdPartition(topic.topic_id, share.partition): HashRange(share.first_hash, share.last_hash)
         for topic in topics
-        for one in topic.shares
+        for share in topic.shares
     }
     return shares or NO_SHARES
 
@@ -27,9 +27,9 @@ def shared_partitions(
     """The shares of one topic's partitions for a record."""
     if not shares:
         return ()
-    found = ((one, shares.get(TopicIdPartition(topic_id, one))) for one in partitions)
+    found = ((partition, shares.get(TopicIdPartition(topic_id, partition))) for partition in partitions)
     return tuple(
-        SharedPartition(partition=one, first_hash=share.first_hash, last_hash=share.last_hash)
-        for one, share in found
+        SharedPartition(partition=partition, first_hash=share.first_hash, last_hash=share.last_hash)
+        for partition, share in found
         if share is not None
     )

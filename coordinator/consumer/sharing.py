@@ -44,11 +44,13 @@ def exclusive_part(previous: Reading) -> Assignment:
     """The partitions of a last target without shares, except the first share of each partition: so each
     partition has one former owner.
     """
-    others = {one for one, share in previous.shares.items() if share.first_hash > 0}
+    others = {partition for partition, share in previous.shares.items() if share.first_hash > 0}
     if not others:
         return previous.assignment
     parts = {
-        topic_id: tuple(one for one in partitions if TopicIdPartition(topic_id, one) not in others)
+        topic_id: tuple(
+            partition for partition in partitions if TopicIdPartition(topic_id, partition) not in others
+        )
         for topic_id, partitions in previous.assignment.items()
     }
     return {topic_id: partitions for topic_id, partitions in parts.items() if partitions}
@@ -86,15 +88,17 @@ def _spread(
     members: dict[TopicIdPartition, list[str]] = {partition: [] for partition in partitions}
     placed: set[str] = set()
     for partition, member_ids in former.items():
-        staying = [one for one in member_ids if one not in placed][: sizes[partition]]
+        staying = [member_id for member_id in member_ids if member_id not in placed][: sizes[partition]]
         members[partition] += staying
         placed.update(staying)
     for member_id, sharer in sharers.items():
-        readable = [one for one in partitions if one.topic_id in sharer.topic_ids]
+        readable = [partition for partition in partitions if partition.topic_id in sharer.topic_ids]
         if member_id in placed or not readable:
             continue
-        with_room = [one for one in readable if len(members[one]) < sizes[one]] or readable
-        members[min(with_room, key=lambda one: len(members[one]))].append(member_id)
+        with_room = [
+            partition for partition in readable if len(members[partition]) < sizes[partition]
+        ] or readable
+        members[min(with_room, key=lambda partition: len(members[partition]))].append(member_id)
     return members
 
 
@@ -106,7 +110,7 @@ def _former_members(sharers: Mapping[str, Sharer], partition: TopicIdPartition) 
         if partition.partition in sharer.previous.get(partition.topic_id, ())
         and partition.topic_id in sharer.topic_ids
     ]
-    return sorted(former, key=lambda one: _first_hash(sharers[one].previous_shares, partition))
+    return sorted(former, key=lambda member_id: _first_hash(sharers[member_id].previous_shares, partition))
 
 
 def _first_hash(shares: Shares, partition: TopicIdPartition) -> int:
@@ -120,5 +124,5 @@ def _sizes(
     more.
     """
     size, rest = divmod(member_count, len(former))
-    by_former = sorted(former, key=lambda one: -len(former[one]))
+    by_former = sorted(former, key=lambda partition: -len(former[partition]))
     return {partition: size + (index < rest) for index, partition in enumerate(by_former)}

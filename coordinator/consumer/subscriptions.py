@@ -52,15 +52,19 @@ class Subscriptions(NamedTuple):
         unused = self.unused()
         if not unused:
             return self
-        return self._replace(resolved={one: self.resolved[one] for one in self.resolved if one not in unused})
+        return self._replace(
+            resolved={regex: found for regex, found in self.resolved.items() if regex not in unused}
+        )
 
     def topics(self) -> frozenset[str]:
         """The names of all topics that members read, whether they exist or not."""
-        return frozenset(self.names).union(*(one.topics for one in self.resolved.values()))
+        return frozenset(self.names).union(*(resolved.topics for resolved in self.resolved.values()))
 
     def has_topic(self, topic_name: str) -> bool:
         """Whether a member reads the topic."""
-        return topic_name in self.names or any(topic_name in one.topics for one in self.resolved.values())
+        return topic_name in self.names or any(
+            topic_name in resolved.topics for resolved in self.resolved.values()
+        )
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names of the topics that one member reads."""

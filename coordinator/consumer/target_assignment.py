@@ -58,7 +58,7 @@ def described_assignor(members: Iterable[ConsumerMember], default: str) -> str:
 
 
 def _wishes(members: Iterable[ConsumerMember]) -> Counter[str]:
-    return Counter(one.server_assignor for one in members if one.server_assignor is not None)
+    return Counter(member.server_assignor for member in members if member.server_assignor is not None)
 
 
 def _members_with(
@@ -100,10 +100,10 @@ def compute_target(
     specs = {
         member_id: ExclusiveMember(
             topic_ids(subscriptions.topics_of(members[member_id])),
-            exclusive_part(one),
+            exclusive_part(reading),
             members[member_id].instance_id,
         )
-        for member_id, one in last.items()
+        for member_id, reading in last.items()
     }
     assign = CONSUMER_ASSIGNORS[_assignor(group, members, updated, default_assignor)]
     counts = {shape.topic_id: shape.partition_count for shape in shapes}
@@ -125,7 +125,9 @@ def _partitions_of(
         TopicIdPartition(topic_id, partition)
         for topic_id in topic_ids
         for partition in sorted(
-            one for member_id in member_ids for one in targets[member_id].assignment.get(topic_id, ())
+            partition
+            for member_id in member_ids
+            for partition in targets[member_id].assignment.get(topic_id, ())
         )
     ]
 
@@ -138,7 +140,7 @@ def _last_target(group: ConsumerGroup, member_id: str) -> Reading:
 def _assignor(
     group: ConsumerGroup, members: Mapping[str, ConsumerMember], updated: ConsumerMember, default: str
 ) -> str:
-    others = [one for member_id, one in members.items() if member_id != updated.member_id]
+    others = [member for member_id, member in members.items() if member_id != updated.member_id]
     return preferred_assignor(group.members, updated, others, default)
 
 

@@ -64,7 +64,7 @@ class GroupRegistry(Generic[GroupT]):
 
     def of_partition(self, log_partition: int, partition_count: int) -> list[GroupT]:
         """The groups whose records are in this one of `partition_count` partitions."""
-        return [one for one in self._groups.values() if one.id_hash % partition_count == log_partition]
+        return [group for group in self._groups.values() if group.id_hash % partition_count == log_partition]
 
     def drop(self, group: GroupT) -> None:
         """Forget a group."""

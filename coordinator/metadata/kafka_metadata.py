@@ -111,8 +111,8 @@ class KafkaMetadata:
                     self._transaction = None
                 case EndTransactionRecord():
                     ended, self._transaction = self._transaction or [], None
-                    for one in ended:
-                        self._replay(one)
+                    for buffered in ended:
+                        self._replay(buffered)
                 case _ if self._transaction is not None:
                     self._transaction.append(record)
                 case _:

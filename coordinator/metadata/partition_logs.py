@@ -72,8 +72,7 @@ class PartitionLogs:
 
     def closed_of(self, partitions: Iterable[TopicIdPartition]) -> list[TopicIdPartition]:
         """Those whose log is not open, or does not serve."""
-        logs = self._logs
-        return [one for one in partitions if (opened := logs.get(one)) is None or opened.offline is not None]
+        return [partition for partition in partitions if self.find(partition) is None]
 
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
         """The log of a topic's partition, if it is open and serves."""

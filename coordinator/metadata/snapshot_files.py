@@ -99,13 +99,13 @@ class SnapshotFiles:
     async def delete_below(self, offset: int) -> None:
         """Delete the snapshots that end below `offset`."""
         gone = [snapshot_id for snapshot_id in self.ids if snapshot_id.end_offset < offset]
-        self._stored = [one for one in self._stored if one.snapshot_id.end_offset >= offset]
+        self._stored = [snapshot for snapshot in self._stored if snapshot.snapshot_id.end_offset >= offset]
         for snapshot_id in gone:
             await self._filesystem.run(self._filesystem.remove, self._path(snapshot_id))
 
     def find(self, snapshot_id: SnapshotId) -> StoredSnapshot | None:
         """The snapshot with this id, if it is there."""
-        return next((one for one in self._stored if one.snapshot_id == snapshot_id), None)
+        return next((snapshot for snapshot in self._stored if snapshot.snapshot_id == snapshot_id), None)
 
     async def read(self, snapshot_id: SnapshotId, position: int, size_bytes: int) -> bytes | None:
         """A piece of a snapshot's file; None if it was deleted meanwhile."""

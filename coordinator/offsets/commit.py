@@ -33,17 +33,17 @@ def storable(
     """
     stored: list[OffsetToCommit] = []
     codes: list[ErrorCode] = []
-    for one in request.offsets:
+    for commit in request.offsets:
         code = ErrorCode.none
-        if len(one.metadata) > settings.metadata_bytes_max:
+        if len(commit.metadata) > settings.metadata_bytes_max:
             code = ErrorCode.offset_metadata_too_large
-        elif one.ranges is not None:
-            key, begins_at = _key(request, one), NO_START if in_transaction else one.offset
+        elif commit.ranges is not None:
+            key, begins_at = _key(request, commit), NO_START if in_transaction else commit.offset
             room = settings.partition_ranges_max - waiting_count(key)
-            code = _check_ranges(key, one.ranges, begins_at, offsets, room)
+            code = _check_ranges(key, commit.ranges, begins_at, offsets, room)
         codes.append(code)
         if code is ErrorCode.none:
-            stored.append(one)
+            stored.append(commit)
     return request._replace(offsets=stored), codes
 
 
@@ -72,38 +72,38 @@ def commit_records(
 ) -> list[AnyOffsetRecord]:
     """The records to write. The ranges of a transaction are merged with others when it is committed."""
     records: list[AnyOffsetRecord] = []
-    for one in request.offsets:
-        key = _key(request, one)
-        if one.ranges is None:
-            committed = _committed(one, one.offset, moment)
+    for commit in request.offsets:
+        key = _key(request, commit)
+        if commit.ranges is None:
+            committed = _committed(commit, commit.offset, moment)
             records.append(committed_offset(key, committed, moment.wall_ms))
             if not in_transaction:
                 records += range_tombstones(key, offsets)
         elif in_transaction:
             member_id = request.identity.member_id
             records += [
-                committed_range(key, added, moment.wall_ms, one.topic_id, member_id)
-                for added in merged(one.ranges)
+                committed_range(key, added, moment.wall_ms, commit.topic_id, member_id)
+                for added in merged(commit.ranges)
             ]
         else:
-            records += _individual_records(key, one, one.ranges, offsets, moment)
+            records += _individual_records(key, commit, commit.ranges, offsets, moment)
     return records
 
 
 def _individual_records(
     key: OffsetKey,
-    one: OffsetToCommit,
+    commit: OffsetToCommit,
     ranges: Sequence[OffsetRange],
     offsets: CommittedOffsets,
     moment: Moment,
 ) -> list[AnyOffsetRecord]:
-    found = ranges_of(key, one.offset, offsets)
+    found = ranges_of(key, commit.offset, offsets)
     writes = found.writes_of(found.ranges.plan(ranges))
     records: list[AnyOffsetRecord] = []
     if offsets.find(key) is None or writes.stable_offset != found.logged_stable_offset:
-        committed = _committed(one, writes.stable_offset + 1, moment)._replace(keeps_ranges=True)
+        committed = _committed(commit, writes.stable_offset + 1, moment)._replace(keeps_ranges=True)
         records.append(committed_offset(key, committed, moment.wall_ms))
-    return [*records, *_range_records(key, writes, one.topic_id, moment.wall_ms)]
+    return [*records, *_range_records(key, writes, commit.topic_id, moment.wall_ms)]
 
 
 def range_tombstones(key: OffsetKey, offsets: CommittedOffsets) -> list[AnyOffsetRecord]:
@@ -113,8 +113,8 @@ def range_tombstones(key: OffsetKey, offsets: CommittedOffsets) -> list[AnyOffse
     """
     found = offsets.individual.find(key)
     ranges = set[OffsetRange]() if found is None else found.logged()
-    ranges.update(one.added for one in offsets.individual.pending(key))
-    return [deleted_range(key, one) for one in sorted(ranges)]
+    ranges.update(pending.added for pending in offsets.individual.pending(key))
+    return [deleted_range(key, offset_range) for offset_range in sorted(ranges)]
 
 
 def amending_records(key: OffsetKey, offsets: CommittedOffsets, wall_ms: int) -> list[AnyOffsetRecord]:
@@ -147,9 +147,11 @@ def ranges_of(key: OffsetKey, begins_at: int, offsets: CommittedOffsets) -> Part
     return PartitionRanges((begins_at if committed is None else committed.offset) - 1)
 
 
-def _key(request: CommitRequest, one: OffsetToCommit) -> OffsetKey:
-    return OffsetKey(request.group_id, one.topic_name, one.partition)
+def _key(request: CommitRequest, commit: OffsetToCommit) -> OffsetKey:
+    return OffsetKey(request.group_id, commit.topic_name, commit.partition)
 
 
-def _committed(one: OffsetToCommit, offset: int, moment: Moment) -> CommittedOffset:
-    return CommittedOffset(offset, one.leader_epoch, one.metadata, moment.now_ms, topic_id=one.topic_id)
+def _committed(commit: OffsetToCommit, offset: int, moment: Moment) -> CommittedOffset:
+    return CommittedOffset(
+        offset, commit.leader_epoch, commit.metadata, moment.now_ms, topic_id=commit.topic_id
+    )

@@ -118,14 +118,14 @@ class CommittedOffsets:
         self, record_key: OffsetRangeKey, value: OffsetRangeValue | None, monotonic_of: MonotonicOf
     ) -> None:
         """Apply the record of a range outside of transactions."""
-        key, one = _range_of(record_key)
+        key, offset_range = _range_of(record_key)
         if value is not None:
-            self._put_range(key, one, monotonic_of(value.commit_timestamp_ms))
+            self._put_range(key, offset_range, monotonic_of(value.commit_timestamp_ms))
             return
-        self.individual.remove_pending(key, one)
+        self.individual.remove_pending(key, offset_range)
         found = self.individual.find(key)
         if found is not None:
-            found.replay_tombstone(one)
+            found.replay_tombstone(offset_range)
             self.individual.drop_if_empty(key)
 
     def replay_pending(
@@ -151,9 +151,9 @@ class CommittedOffsets:
         monotonic_of: MonotonicOf,
     ) -> None:
         """Apply the record of a range in a producer's transaction."""
-        key, one = _range_of(record_key)
+        key, offset_range = _range_of(record_key)
         committed_at_ms = monotonic_of(value.commit_timestamp_ms)
-        pending = PendingRange(one, committed_at_ms, value.topic_id, value.member_id, log_offset)
+        pending = PendingRange(offset_range, committed_at_ms, value.topic_id, value.member_id, log_offset)
         self.individual.add_pending(log_partition, producer_id, key, pending)
 
     def end_transaction(self, log_partition: int, producer_id: int, *, commit: bool) -> None:
@@ -171,9 +171,9 @@ class CommittedOffsets:
                 self._put_record(key, committed)
         for key, pending in ranges.items():
             since = offsets[key].log_offset if key in offsets else -1
-            for one in pending:
-                if one.log_offset > since:
-                    self._put_range(key, one.added, one.committed_at_ms)
+            for pending_range in pending:
+                if pending_range.log_offset > since:
+                    self._put_range(key, pending_range.added, pending_range.committed_at_ms)
 
     def forget_partition(self, log_partition: int) -> None:
         """Forget all offsets of that partition of the log."""
@@ -193,12 +193,12 @@ class CommittedOffsets:
             self.individual.drop_if_empty(key)
         self._put(key, committed)
 
-    def _put_range(self, key: OffsetKey, one: OffsetRange, committed_at_ms: int) -> None:
+    def _put_range(self, key: OffsetKey, offset_range: OffsetRange, committed_at_ms: int) -> None:
         committed = self.find(key)
         # Compaction may leave a range in front of its committed offset.
         stable_offset = NOTHING_COMMITTED if committed is None else committed.offset - 1
         found = self.individual.begin(key, stable_offset)
-        found.replay_range(one, committed_at_ms)
+        found.replay_range(offset_range, committed_at_ms)
         if committed is not None and found.ranges.stable_offset >= committed.offset:
             self._put(key, committed._replace(offset=found.ranges.stable_offset + 1))
 

@@ -161,7 +161,7 @@ class OffsetCoordinator(OperationRunner):
         INVALID_PRODUCER_EPOCH. After a wait also TRANSACTION_ABORTABLE.
         """
         group_id = commit.request.group_id
-        is_individual = any(one.ranges is not None for one in commit.request.offsets)
+        is_individual = any(offset.ranges is not None for offset in commit.request.offsets)
         if is_individual and self._configs.commits_in_order(group_id):
             return self._ordered.commit(commit)
         return self._run(group_id, partial(self._committing_in_transaction, commit))
@@ -227,7 +227,7 @@ class OffsetCoordinator(OperationRunner):
             self._ordered.try_again(group_id)
         self._ordered.try_producer_again(marker.producer.producer_id)
         wall_ms = self._wall_ms()
-        records = [one for key in keys for one in amending_records(key, self._offsets, wall_ms)]
+        records = [record for key in keys for record in amending_records(key, self._offsets, wall_ms)]
         if not records:
             return
         try:
@@ -270,7 +270,7 @@ class OffsetCoordinator(OperationRunner):
     def pending_committers(self, group_id: str, topic_name: str, topic_id: UUID, partition: int) -> set[str]:
         """The ids of the members with ranges for the partition in open transactions."""
         pending = self._offsets.individual.pending(OffsetKey(group_id, topic_name, partition))
-        return {one.member_id for one in pending if one.topic_id == topic_id}
+        return {pending_range.member_id for pending_range in pending if pending_range.topic_id == topic_id}
 
     # Deleting
 
@@ -295,7 +295,7 @@ class OffsetCoordinator(OperationRunner):
     def tombstones(self, group_id: str) -> list[AnyOffsetRecord]:
         """The records that delete all offsets of a group."""
         keys = self._offsets.all_keys_of_group(group_id)
-        return [one for key in keys for one in tombstones_of(key, self._offsets)]
+        return [tombstone for key in keys for tombstone in tombstones_of(key, self._offsets)]
 
     def forget_topics(self, topics: Mapping[str, Set[UUID]]) -> None:
         """Delete the offsets of topics that are gone, by their names and ids. The caller does not wait."""
@@ -306,14 +306,16 @@ class OffsetCoordinator(OperationRunner):
     def _forgetting_topics(self, log_partition: int, topics: Mapping[str, Set[UUID]]) -> Steps[None]:
         # Read here, so that offsets committed in earlier operations are deleted too.
         keys = self._offsets.keys_of_topics(log_partition, topics)
-        yield from _write_in_pieces([one for key in keys for one in tombstones_of(key, self._offsets)])
+        yield from _write_in_pieces(
+            [tombstone for key in keys for tombstone in tombstones_of(key, self._offsets)]
+        )
 
     # Retention
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None without a deadline."""
         deadlines_ms = (self._rounds.next_deadline_ms(), self._ordered.next_deadline_ms())
-        return min((one for one in deadlines_ms if one is not None), default=None)
+        return min((deadline_ms for deadline_ms in deadlines_ms if deadline_ms is not None), default=None)
 
     def expire(self, now_ms: int) -> None:
         """Delete the offsets whose retention is over, in the groups of the next part of the round, and end
@@ -330,7 +332,9 @@ class OffsetCoordinator(OperationRunner):
         since_ms = partial(rules.retained_since_ms, group_id)
         retention_ms = self._settings.retention_ms
         keys = list(expired_keys(group_id, self._offsets, since_ms, self._moment(), retention_ms))
-        records: list[AnyGroupRecord] = [one for key in keys for one in tombstones_of(key, self._offsets)]
+        records: list[AnyGroupRecord] = [
+            tombstone for key in keys for tombstone in tombstones_of(key, self._offsets)
+        ]
         is_all = len(keys) == self._offsets.count_of_group(group_id)
         if is_all and not self._offsets.has_pending(group_id):
             records.extend(rules.unused_tombstones(group_id))

@@ -48,5 +48,5 @@ def _is_unstable(key: OffsetKey, offsets: CommittedOffsets, is_apart: IsApart) -
     """
     if offsets.pending.is_pending(key):
         return True
-    committers = {(one.member_id, one.topic_id) for one in offsets.individual.pending(key)}
+    committers = {(pending.member_id, pending.topic_id) for pending in offsets.individual.pending(key)}
     return any(not is_apart(*committer, key.partition) for committer in committers)

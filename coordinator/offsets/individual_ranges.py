@@ -77,21 +77,23 @@ class IndividualRanges:
     def forget_partition(self, log_partition: int) -> None:
         """Forget the ranges whose records are in that partition of the log."""
         self._by_partition.pop(log_partition, None)
-        for ends in [one for one in self._pending if one[0] == log_partition]:
+        for ends in [ends for ends in self._pending if ends[0] == log_partition]:
             del self._pending[ends]
 
     # In open transactions
 
-    def add_pending(self, log_partition: int, producer_id: int, key: OffsetKey, one: PendingRange) -> None:
+    def add_pending(
+        self, log_partition: int, producer_id: int, key: OffsetKey, pending: PendingRange
+    ) -> None:
         """A producer's transaction commits a range."""
         by_key = self._pending.setdefault((log_partition, producer_id), {})
-        by_key.setdefault(key, []).append(one)
+        by_key.setdefault(key, []).append(pending)
 
     def remove_pending(self, key: OffsetKey, removed: OffsetRange) -> None:
         """The record of a range is gone, also if it belongs to an open transaction."""
         for by_key in self._pending.values():
             if key in by_key:
-                by_key[key] = [one for one in by_key[key] if one.added != removed]
+                by_key[key] = [pending for pending in by_key[key] if pending.added != removed]
 
     def end(self, log_partition: int, producer_id: int) -> dict[OffsetKey, list[PendingRange]]:
         """The producer's transaction has ended: returns and removes its ranges."""

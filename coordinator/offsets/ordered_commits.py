@@ -81,32 +81,32 @@ class OrderedCommits:
 
     def commit(self, commit: TransactionalCommit) -> Completion[list[ErrorCode]]:
         """The outcome of each offset once the commit is written."""
-        one = WaitingCommit(commit, _ranges_of(commit.request))
-        self._queued.add(one)
-        entered = self._run(one.group_id, partial(self._entering, one))
-        entered.when_done(partial(self._on_entered, one))
-        return one.reply
+        waiting = WaitingCommit(commit, _ranges_of(commit.request))
+        self._queued.add(waiting)
+        entered = self._run(waiting.group_id, partial(self._entering, waiting))
+        entered.when_done(partial(self._on_entered, waiting))
+        return waiting.reply
 
-    def _entering(self, one: WaitingCommit) -> Steps[None]:
-        if not self._queued.has(one):
+    def _entering(self, waiting: WaitingCommit) -> Steps[None]:
+        if not self._queued.has(waiting):
             return  # withdrawn meanwhile
-        self._queued.remove(one)
-        stored, codes = self._steps.checked(one.commit, self._waiting.range_count)
-        one.ranges = _ranges_of(stored)
-        if not one.ranges:
-            yield from self._steps.written(stored, one.commit)
-            one.reply.complete(codes)
+        self._queued.remove(waiting)
+        stored, codes = self._steps.checked(waiting.commit, self._waiting.range_count)
+        waiting.ranges = _ranges_of(stored)
+        if not waiting.ranges:
+            yield from self._steps.written(stored, waiting.commit)
+            waiting.reply.complete(codes)
             return
-        self._waiting.add(one)
-        self._deadlines.restart(one, one.commit.wait_until_ms)
-        yield from self._answering(one.group_id)
-        if not one.may_wait and not one.reply.done:
-            self._refuse(one, _has_request_behind())
+        self._waiting.add(waiting)
+        self._deadlines.restart(waiting, waiting.commit.wait_until_ms)
+        yield from self._answering(waiting.group_id)
+        if not waiting.may_wait and not waiting.reply.done:
+            self._refuse(waiting, _has_request_behind())
 
-    def _on_entered(self, one: WaitingCommit, entered: Completion[None]) -> None:
-        self._queued.remove(one)
-        if entered.error is not None and not one.reply.done:
-            self._refuse(one, entered.error)
+    def _on_entered(self, waiting: WaitingCommit, entered: Completion[None]) -> None:
+        self._queued.remove(waiting)
+        if entered.error is not None and not waiting.reply.done:
+            self._refuse(waiting, entered.error)
 
     def withdraw(self, commit: TransactionalCommit) -> None:
         """The client is gone: the commit does not take place, unless it is being written."""
@@ -137,7 +137,11 @@ class OrderedCommits:
 
     def try_producer_again(self, producer_id: int) -> None:
         """A transaction of the producer has ended."""
-        groups = {one.group_id for one in self._waiting if one.commit.producer.producer_id == producer_id}
+        groups = {
+            waiting.group_id
+            for waiting in self._waiting
+            if waiting.commit.producer.producer_id == producer_id
+        }
         for group_id in groups:
             self.try_again(group_id)
 
@@ -147,26 +151,26 @@ class OrderedCommits:
 
     def _answering(self, group_id: str) -> Steps[None]:
         """Write and answer all commits that reach the stable offset."""
-        for one in self._waiting.of_group(group_id):
+        for waiting in self._waiting.of_group(group_id):
             try:
-                self._steps.checked(one.commit, _none_waits)
-                self._steps.check_wait(one.commit.request)
+                self._steps.checked(waiting.commit, _none_waits)
+                self._steps.check_wait(waiting.commit.request)
             except ApiError as error:
-                self._refuse(one, error)
+                self._refuse(waiting, error)
         while (chosen := next_to_answer(self._waiting.of_group(group_id), self._reach)) is not None:
             yield from self._writing(chosen)
 
-    def _writing(self, one: WaitingCommit) -> Steps[None]:
+    def _writing(self, waiting: WaitingCommit) -> Steps[None]:
         try:
-            stored, codes = self._steps.checked(one.commit, _none_waits)
-            one.is_being_written = True
-            yield from self._steps.written(stored, one.commit)
+            stored, codes = self._steps.checked(waiting.commit, _none_waits)
+            waiting.is_being_written = True
+            yield from self._steps.written(stored, waiting.commit)
         except ApiError as error:
-            self._refuse(one, error)
+            self._refuse(waiting, error)
             return
-        self._remove(one)
-        if not one.reply.done:
-            one.reply.complete(codes)
+        self._remove(waiting)
+        if not waiting.reply.done:
+            waiting.reply.complete(codes)
 
     def next_deadline_ms(self) -> int | None:
         """When (monotonic) to call `expire`; None without a deadline."""
@@ -174,37 +178,37 @@ class OrderedCommits:
 
     def expire(self, now_ms: int) -> None:
         """End the waits that are over: TRANSACTION_ABORTABLE."""
-        for one in self._deadlines.expire(now_ms):
-            if not one.is_being_written:
+        for waiting in self._deadlines.expire(now_ms):
+            if not waiting.is_being_written:
                 message = "The offsets before these were not committed in time: abort the transaction."
-                self._refuse(one, ApiError(ErrorCode.transaction_abortable, message))
+                self._refuse(waiting, ApiError(ErrorCode.transaction_abortable, message))
 
     def forget(self, log_partition: int) -> None:
         """The groups of that partition are being loaded: COORDINATOR_LOAD_IN_PROGRESS."""
-        for one in list(self._waiting):
-            if self._partition_of(one.group_id) == log_partition:
-                self._refuse(one, being_loaded())
+        for waiting in list(self._waiting):
+            if self._partition_of(waiting.group_id) == log_partition:
+                self._refuse(waiting, being_loaded())
 
     def _reach(self, key: OffsetKey, ranges: Sequence[OffsetRange]) -> Reach:
         found = ranges_of(key, NO_START, self._offsets).ranges
-        pending = (one.added for one in self._offsets.individual.pending(key))
+        pending = (pending.added for pending in self._offsets.individual.pending(key))
         return Reach(found.stable_offset, found.plan([*pending, *ranges]).stable_offset)
 
-    def _refuse(self, one: WaitingCommit, error: Exception) -> None:
-        self._remove(one)
-        if not one.reply.done:
-            one.reply.fail(error)
+    def _refuse(self, waiting: WaitingCommit, error: Exception) -> None:
+        self._remove(waiting)
+        if not waiting.reply.done:
+            waiting.reply.fail(error)
 
-    def _remove(self, one: WaitingCommit) -> None:
-        self._waiting.remove(one)
-        self._deadlines.cancel(one)
+    def _remove(self, waiting: WaitingCommit) -> None:
+        self._waiting.remove(waiting)
+        self._deadlines.cancel(waiting)
 
 
 def _ranges_of(request: CommitRequest) -> Ranges:
     ranges = {
-        OffsetKey(request.group_id, one.topic_name, one.partition): merged(one.ranges)
-        for one in request.offsets
-        if one.ranges is not None
+        OffsetKey(request.group_id, offset.topic_name, offset.partition): merged(offset.ranges)
+        for offset in request.offsets
+        if offset.ranges is not None
     }
     return {key: ones for key, ones in ranges.items() if ones}
 

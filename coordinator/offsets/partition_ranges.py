@@ -97,13 +97,13 @@ class PartitionRanges:
         return (set(self.ranges) - self._unlogged) | self._stale
 
     def _note(self, change: RangesChange) -> None:
-        for one in change.removed:
-            if one in self._unlogged:
-                self._unlogged.remove(one)
+        for removed in change.removed:
+            if removed in self._unlogged:
+                self._unlogged.remove(removed)
             else:
-                self._stale.add(one)
-        for one in change.added:
-            if one in self._stale:
-                self._stale.remove(one)
+                self._stale.add(removed)
+        for added in change.added:
+            if added in self._stale:
+                self._stale.remove(added)
             else:
-                self._unlogged.add(one)
+                self._unlogged.add(added)

@@ -50,7 +50,7 @@ class PendingOffsets:
 
     def forget_partition(self, log_partition: int) -> None:
         """Forget the pending offsets of that partition of the log."""
-        for ends in [one for one in self._by_transaction if one[0] == log_partition]:
+        for ends in [ends for ends in self._by_transaction if ends[0] == log_partition]:
             self.end(*ends)
 
     def is_pending(self, key: OffsetKey) -> bool:

@@ -39,13 +39,13 @@ def deleted_range(key: OffsetKey, removed: OffsetRange) -> OffsetRangeRecord:
     return _range_key(key, removed), None
 
 
-def _range_key(key: OffsetKey, one: OffsetRange) -> OffsetRangeKey:
+def _range_key(key: OffsetKey, offset_range: OffsetRange) -> OffsetRangeKey:
     return OffsetRangeKey(
         group=key.group_id,
         topic=key.topic_name,
         partition=key.partition,
-        first_offset=one.first_offset,
-        last_offset=one.last_offset,
+        first_offset=offset_range.first_offset,
+        last_offset=offset_range.last_offset,
     )
 
 

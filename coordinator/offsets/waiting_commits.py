@@ -56,7 +56,12 @@ class WaitingCommit:
 
 def _touches(ranges: Sequence[OffsetRange], reach: Reach) -> bool:
     first_offset = next(
-        (one.first_offset for one in ranges if one.last_offset > reach.stable_offset), reach.stable_offset
+        (
+            offset_range.first_offset
+            for offset_range in ranges
+            if offset_range.last_offset > reach.stable_offset
+        ),
+        reach.stable_offset,
     )
     return first_offset <= reach.reached_offset + 1
 
@@ -71,13 +76,13 @@ def next_to_answer(
     left = list(waiting)
     while left:
         together: dict[OffsetKey, list[OffsetRange]] = {}
-        for one in left:
-            for key, ranges in one.ranges.items():
+        for commit in left:
+            for key, ranges in commit.ranges.items():
                 together.setdefault(key, []).extend(ranges)
         reach_of = {key: reach(key, ranges) for key, ranges in together.items()}
-        reaching = [one for one in left if one.reaches(reach_of)]
+        reaching = [commit for commit in left if commit.reaches(reach_of)]
         if len(reaching) == len(left):
-            return min(left, key=lambda one: one.lowest_offset)
+            return min(left, key=lambda commit: commit.lowest_offset)
         left = reaching
     return None
 
@@ -99,20 +104,22 @@ class WaitingCommits:
         return list(self._by_group.get(group_id, ()))
 
     def find(self, commit: TransactionalCommit) -> WaitingCommit | None:
-        return next((one for one in self.of_group(commit.request.group_id) if one.commit is commit), None)
+        return next(
+            (waiting for waiting in self.of_group(commit.request.group_id) if waiting.commit is commit), None
+        )
 
     def has(self, wanted: WaitingCommit) -> bool:
-        return any(one is wanted for one in self._by_group.get(wanted.group_id, ()))
+        return any(waiting is wanted for waiting in self._by_group.get(wanted.group_id, ()))
 
     def range_count(self, key: OffsetKey) -> int:
         """The waiting ranges of a partition."""
-        return sum(len(one.ranges.get(key, ())) for one in self._by_group.get(key.group_id, ()))
+        return sum(len(waiting.ranges.get(key, ())) for waiting in self._by_group.get(key.group_id, ()))
 
-    def add(self, one: WaitingCommit) -> None:
-        self._by_group.setdefault(one.group_id, []).append(one)
+    def add(self, waiting: WaitingCommit) -> None:
+        self._by_group.setdefault(waiting.group_id, []).append(waiting)
 
     def remove(self, removed: WaitingCommit) -> None:
         """Does nothing if it does not wait."""
-        left = [one for one in self._by_group.pop(removed.group_id, ()) if one is not removed]
+        left = [waiting for waiting in self._by_group.pop(removed.group_id, ()) if waiting is not removed]
         if left:
             self._by_group[removed.group_id] = left

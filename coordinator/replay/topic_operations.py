@@ -53,15 +53,15 @@ class TopicOperations(Generic[_RecordT]):
 
     @property
     def loaded_count(self) -> int:
-        return sum(one.loaded for one in self._partitions)
+        return sum(partition.loaded for partition in self._partitions)
 
     @property
     def all_loaded(self) -> bool:
-        return all(one.loaded for one in self._partitions)
+        return all(partition.loaded for partition in self._partitions)
 
     @property
     def queued_count(self) -> int:
-        return sum(one.queued_count for one in self._partitions)
+        return sum(partition.queued_count for partition in self._partitions)
 
     def partition_of(self, key: str) -> int:
         """The partition that holds the key's records."""

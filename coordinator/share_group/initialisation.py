@@ -96,16 +96,18 @@ def after_initialisation(
 def with_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartition]) -> StatePartitions:
     """The lists once the group begins at offset 0 in these partitions, as far as they have state."""
     made = [
-        NewPartition(one.topic_id, known.initialised[one.topic_id].topic_name, one.partition, True)
-        for one in partitions
-        if one.partition in known.initialised.get(one.topic_id, NO_PARTITIONS).partitions
+        NewPartition(
+            partition.topic_id, known.initialised[partition.topic_id].topic_name, partition.partition, True
+        )
+        for partition in partitions
+        if partition.partition in known.initialised.get(partition.topic_id, NO_PARTITIONS).partitions
     ]
     return known._replace(zero_starts=_zero_starts_after(known, made))
 
 
 def without_zero_starts(known: StatePartitions, partitions: Iterable[TopicIdPartition]) -> StatePartitions:
     """The lists once the reset policy chooses the start in these partitions."""
-    undecided = [NewPartition(one.topic_id, "", one.partition) for one in partitions]
+    undecided = [NewPartition(partition.topic_id, "", partition.partition) for partition in partitions]
     return known._replace(zero_starts=_zero_starts_after(known, undecided))
 
 

@@ -274,7 +274,7 @@ def delete_state(
         ]
         for topic, shape in chosen.items()
     }
-    yield Settle(AllDone(one for of_topic in completions.values() for one in of_topic))
+    yield Settle(AllDone(completion for of_topic in completions.values() for completion in of_topic))
     return {topic: _worst(of_topic) for topic, of_topic in completions.items()}
 
 

@@ -205,7 +205,7 @@ class ShareCoordinator:
         return Moment(self._now_ms(), self._wall_ms())
 
     def _loaded(self) -> list[int]:
-        return [index for index, one in enumerate(self.operations.partitions) if one.loaded]
+        return [index for index, operations in enumerate(self.operations.partitions) if operations.loaded]
 
     def _new_shard(self) -> ShareStateShard:
         return ShareStateShard(self._catalog, self._settings.updates_per_snapshot)

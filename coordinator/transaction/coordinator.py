@@ -335,7 +335,7 @@ class TransactionCoordinator:
             self._expiration_check_ms,
             self._decided.next_deadline_ms(),
         )
-        return min(one for one in deadlines_ms if one is not None)
+        return min(deadline_ms for deadline_ms in deadlines_ms if deadline_ms is not None)
 
     def expire(self, now_ms: int) -> None:
         """Retry failed markers, abort transactions that take too long, delete unused ids."""
@@ -380,7 +380,9 @@ class TransactionCoordinator:
     def _forgetting(self, partition: int) -> _Steps[None]:
         unused = self._unused(partition, self._now_ms())
         for start in range(0, len(unused), EXPIRED_RECORDS_MAX):
-            yield Write([(one, None) for one in unused[start : start + EXPIRED_RECORDS_MAX]])
+            yield Write(
+                [(transactional_id, None) for transactional_id in unused[start : start + EXPIRED_RECORDS_MAX]]
+            )
 
     def _unused(self, partition: int, now_ms: int) -> list[str]:
         latest_ms = now_ms - self._settings.id_expiration_ms

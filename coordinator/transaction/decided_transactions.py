@@ -134,9 +134,9 @@ class DecidedTransactions:
         participants = _in_order(decided.remaining)
         # One more than these, so that the round ends after all markers have begun.
         decided.under_way = 1 + len(participants)
-        for one in participants:
-            written = self._writer.write_marker(one, marker)
-            written.when_done(partial(self._marker_ended, decided, one))
+        for participant in participants:
+            written = self._writer.write_marker(participant, marker)
+            written.when_done(partial(self._marker_ended, decided, participant))
         self._round_ended(decided)
 
     def _marker_ended(
@@ -166,8 +166,10 @@ class DecidedTransactions:
 
 def _in_order(participants: Iterable[Participant]) -> list[Participant]:
     """Partitions first, and always in the same order."""
-    partitions = [one for one in participants if isinstance(one, TopicNamePartition)]
-    share_partitions = [one for one in participants if isinstance(one, SharePartitionKey)]
+    partitions = [participant for participant in participants if isinstance(participant, TopicNamePartition)]
+    share_partitions = [
+        participant for participant in participants if isinstance(participant, SharePartitionKey)
+    ]
     return [*sorted(partitions), *sorted(share_partitions)]
 
 

@@ -52,10 +52,10 @@ def named_outcome(history: Sequence[Transaction], hanging: HangingTransaction) -
 
     `history` is all records of the transactional id in the log of `__transaction_state`, oldest first.
     """
-    decided = [one for one in history if _may_have_written(one, hanging)]
-    if not decided or len({one.commits for one in decided}) > 1:
+    decided = [transaction for transaction in history if _may_have_written(transaction, hanging)]
+    if not decided or len({transaction.commits for transaction in decided}) > 1:
         return None
-    is_exact = all(_raises(one) for one in decided)
+    is_exact = all(_raises(transaction) for transaction in decided)
     is_known = _are_all_there(decided, hanging) if is_exact else _begins_in_time(history, hanging)
     return decided[-1] if is_known and (is_exact or hanging.has_refused_markers) else None
 
@@ -79,7 +79,7 @@ def _are_all_there(decided: Sequence[Transaction], hanging: HangingTransaction) 
 
 
 def _begins_in_time(history: Sequence[Transaction], hanging: HangingTransaction) -> bool:
-    oldest = next(one for one in history if one.producer_id == hanging.producer_id)
+    oldest = next(transaction for transaction in history if transaction.producer_id == hanging.producer_id)
     is_beginning = oldest.state is TransactionState.EMPTY
     return oldest.producer_epoch < hanging.first_epoch or (
         is_beginning and oldest.producer_epoch == hanging.first_epoch

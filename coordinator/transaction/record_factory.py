@@ -95,9 +95,9 @@ def _state_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
         timeout_ms=value.transaction_timeout_ms,
         state=state,
         partitions=frozenset(
-            TopicNamePartition(one.topic, partition)
-            for one in value.transaction_partitions or ()
-            for partition in one.partition_ids
+            TopicNamePartition(topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
         ),
         acknowledgements=_share_partitions_in(value),
         started_at_ms=value.transaction_start_timestamp_ms,
@@ -108,7 +108,7 @@ def _state_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
 
 def _share_partitions_in(value: TransactionLogValue) -> frozenset[SharePartitionKey]:
     return frozenset(
-        SharePartitionKey(one.group_id, one.topic_id, partition)
-        for one in value.acknowledgements
-        for partition in one.partition_ids
+        SharePartitionKey(acknowledged.group_id, acknowledged.topic_id, partition)
+        for acknowledged in value.acknowledgements
+        for partition in acknowledged.partition_ids
     )

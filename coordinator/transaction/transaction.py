@@ -144,9 +144,11 @@ def with_participants(
         before,
         previous_producer_id=before.producer_id,
         state=TransactionState.ONGOING,
-        partitions=before.partitions.union(one for one in added if isinstance(one, TopicNamePartition)),
+        partitions=before.partitions.union(
+            participant for participant in added if isinstance(participant, TopicNamePartition)
+        ),
         acknowledgements=before.acknowledgements.union(
-            one for one in added if isinstance(one, SharePartitionKey)
+            participant for participant in added if isinstance(participant, SharePartitionKey)
         ),
         started_at_ms=wall_ms if before.state in AT_REST else before.started_at_ms,
         updated_at_ms=wall_ms,
