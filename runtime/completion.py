@@ -4,8 +4,8 @@ Most work here is over before its caller looks: an append is usually in the file
 completion is a plain object. Ask for `done`, register a listener, or await it; a future is made only for a
 coroutine that awaits an open completion. Used on the loop's thread only.
 
-An `ExpectedError` is kept, and raised, without its traceback (`without_frames`). A defect keeps its own,
-which shows its cause in the log.
+An `ExpectedError` is kept and raised without its traceback (`without_frames`). A defect keeps its traceback,
+for the log.
 
 Product code writes `reply: Completion[int] = Completion()`, because a call of `Completion[int]` goes through
 `typing`, which takes longer than everything else in the life of a completion.
