@@ -66,7 +66,10 @@ class LetterWork:
         """Records that wait because their letters cannot be written at present."""
         if self._pause is None:
             return 0
-        return sum(self.leader.core.record_count(one.base_offset, one.last_offset) for one in self._due)
+        return sum(
+            self.leader.core.record_count(state_range.base_offset, state_range.last_offset)
+            for state_range in self._due
+        )
 
     @property
     def is_stalled(self) -> bool:
@@ -265,12 +268,16 @@ class LetterWork:
         taken = self._take()
         try:
             await self.leader.end_letters(
-                [(one.base_offset, one.last_offset) for one in taken], Cause.LETTER_FAILED
+                [(state_range.base_offset, state_range.last_offset) for state_range in taken],
+                Cause.LETTER_FAILED,
             )
         except _Failure:
             self._due.extendleft(reversed(taken))
             return False
-        count = sum(self.leader.core.record_count(one.base_offset, one.last_offset) for one in taken)
+        count = sum(
+            self.leader.core.record_count(state_range.base_offset, state_range.last_offset)
+            for state_range in taken
+        )
         self._parts.counts.lost(self.leader.group_id, count)
         log.error(
             "records are archived without dead letters",

@@ -271,10 +271,10 @@ class ShareFetchOperation(ReservingOperation):
             return look
         for some in some_at_a_time(self._partitions):
             for partition in some:
-                one = self._plan_one(look, partition)
-                if one is not None:
-                    look.planned.append(one)
-                    if stops_early and self._has_all(look, one):
+                planned = self._plan_one(look, partition)
+                if planned is not None:
+                    look.planned.append(planned)
+                    if stops_early and self._has_all(look, planned):
                         look.has_looked_at_all = False
                         return look
             await turns.took(_STEPS_PER_PARTITION * len(some))
@@ -336,12 +336,12 @@ class ShareFetchOperation(ReservingOperation):
             return fetched
         for first_planned in look.planned:
             # Others have had their turn since it was planned.
-            one = self._plan_one(look, first_planned[0]) if turns.passed else first_planned
+            planned = self._plan_one(look, first_planned[0]) if turns.passed else first_planned
             if records_left <= 0 or self.done:
                 break
-            if one is None:
+            if planned is None:
                 continue
-            partition, leader, plan, upper_offset = one
+            partition, leader, plan, upper_offset = planned
             if records_left != spec.records_max:
                 plan = leader.core.plan_acquire(records_left, limits, look.acquire_mode)
             demand = FetchDemand(

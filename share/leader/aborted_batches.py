@@ -32,6 +32,6 @@ def _batches_of(slice_: BatchSlice, transactions: Sequence[AbortedTransaction]) 
         header = read_header(slice_.data, start)
         if header.is_transactional and not header.is_control:
             ranges = by_producer.get(header.producer_id, ())
-            if any(one.first_offset <= base_offset <= one.last_offset for one in ranges):
+            if any(aborted.first_offset <= base_offset <= aborted.last_offset for aborted in ranges):
                 batches.append((base_offset, last_offset))
     return batches

@@ -137,13 +137,13 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
 
 
 def _count(counts: ShareCounts, results: Results) -> None:
-    for one in counts.of_topics({partition.topic_id for partition in results}):
-        one.acknowledgements.add()
+    for topic_counts in counts.of_topics({partition.topic_id for partition in results}):
+        topic_counts.acknowledgements.add()
 
 
 def _count_failed(counts: ShareCounts, results: Results) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed = {one.topic_id for one, (code, _) in results.items() if code}
+    failed = {partition.topic_id for partition, (code, _) in results.items() if code}
     if failed:
-        for one in counts.of_topics(failed):
-            one.failed_acknowledgements.add()
+        for topic_counts in counts.of_topics(failed):
+            topic_counts.failed_acknowledgements.add()

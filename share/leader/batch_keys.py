@@ -63,7 +63,7 @@ def keys_of_batches(
     An earlier batch is included if it lacks records: compaction may have removed them since it was looked at.
     """
     found = FoundKeys([], [], [])
-    gone = {one.base_offset for one in unreadable}
+    gone = {batch.base_offset for batch in unreadable}
     for data, span in _spans(read):
         header = read_header(data, span.start)
         has_gaps = header.record_count <= span.last_offset - span.base_offset
@@ -78,8 +78,8 @@ def keys_of_batches(
                 found.malformed.append(UnreadableBatch(span.base_offset, span.last_offset, reason))
         keys, priorities, invalid = facts
         if invalid:
-            offsets = ((span.base_offset + delta, value) for delta, value in invalid)
-            found.invalid.extend(InvalidPriority(*one) for one in offsets if one[0] >= keys_until)
+            at_offsets = (InvalidPriority(span.base_offset + delta, value) for delta, value in invalid)
+            found.invalid.extend(priority for priority in at_offsets if priority.offset >= keys_until)
         found.keys.append(BatchKeys(span.base_offset, span.last_offset, keys, priorities))
     return found
 
@@ -115,7 +115,7 @@ def _with_priorities(keys: KeyHashes, found: RecordFacts) -> _Facts:
         ]
     if not any(priorities):
         return keys, b"", invalid
-    return keys, bytes(one or 0 for one in priorities), invalid
+    return keys, bytes(priority or 0 for priority in priorities), invalid
 
 
 def _without_keys_if_complete(header: BatchHeader) -> KeyHashes | None:

@@ -55,15 +55,15 @@ def expire_some(
     if timed is None or not read.batches:
         return DONE
     until = _expired_until(timed)
-    batches = [one for one in read.batches if one[0] <= until]
+    batches = [batch for batch in read.batches if batch[0] <= until]
     if not batches:
         return ExpiryStep(None, timed.earliest_ms)
     end = batches[-1][1]
-    leader.admit(batches, [one for one in timed.parts if one.first_offset <= end])
+    leader.admit(batches, [part for part in timed.parts if part.first_offset <= end])
     is_over = timed.gate is not None or len(batches) < len(read.batches)
     return ExpiryStep(None if is_over else end + 1, timed.earliest_ms)
 
 
 def _expired_until(timed: TimedRead) -> int:
     """The last offset that is archived; -1 if no record has expired."""
-    return max((one.last_offset for one in timed.parts if isinstance(one.fate, Cause)), default=-1)
+    return max((part.last_offset for part in timed.parts if isinstance(part.fate, Cause)), default=-1)

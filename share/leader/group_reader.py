@@ -110,7 +110,9 @@ class GroupReader:
         if gate is not None:
             read.batches = batches_before(read.batches, gate)
             read.keys = keys_before(read.keys, gate)
-            read.invalid_priorities = [one for one in read.invalid_priorities if one.offset < gate.offset]
+            read.invalid_priorities = [
+                priority for priority in read.invalid_priorities if priority.offset < gate.offset
+            ]
 
     def _note_invalid_priorities(self, read: GroupRead) -> None:
         self._counts.invalid_priorities += len(read.invalid_priorities)

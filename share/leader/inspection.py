@@ -59,7 +59,8 @@ def inspect_page(
 ) -> Page:
     """At most `ranges_max` ranges: all, or the wanted ones. Raises StorageError."""
     inspected = list(islice(filter(is_wanted, leader.core.inspect(limits, bounds)), ranges_max + 1))
-    wanted = [one[:2] for one in inspected if _may_have_changed(one)] if with_changes else []
+    changed = filter(_may_have_changed, inspected) if with_changes else ()
+    wanted = [(found.first_offset, found.last_offset) for found in changed]
     changes = leader.last_changes(wanted) if wanted else []
     described = _described(leader.log.control_runs, inspected, changes)
     ranges = list(islice(described, ranges_max + 1))
@@ -67,12 +68,12 @@ def inspect_page(
     return Page(ranges[:ranges_max], next_offset)
 
 
-def _may_have_changed(one: InspectedRange) -> bool:
+def _may_have_changed(inspected: InspectedRange) -> bool:
     """Whether a state may have been recorded. A first delivery is not recorded."""
-    if one.state is DescribedState.ACQUIRED:
-        return one.delivery_count > 1
-    return one.state is not DescribedState.NEW and (
-        one.state is not DescribedState.AVAILABLE or one.delivery_count > 0
+    if inspected.state is DescribedState.ACQUIRED:
+        return inspected.delivery_count > 1
+    return inspected.state is not DescribedState.NEW and (
+        inspected.state is not DescribedState.AVAILABLE or inspected.delivery_count > 0
     )
 
 
@@ -80,18 +81,18 @@ def _described(
     control_runs: ControlRuns, inspected: Iterable[InspectedRange], changes: Sequence[RecordedChange]
 ) -> Iterator[DescribedRecords]:
     position = 0
-    for one in inspected:
-        if not _may_have_changed(one):
-            yield DescribedRecords(one, NO_CHANGE)
+    for whole in inspected:
+        if not _may_have_changed(whole):
+            yield DescribedRecords(whole, NO_CHANGE)
             continue
-        first_offset = one.first_offset
-        while position < len(changes) and changes[position].first_offset <= one.last_offset:
+        first_offset = whole.first_offset
+        while position < len(changes) and changes[position].first_offset <= whole.last_offset:
             change = changes[position]
-            yield from _part(control_runs, one, first_offset, change.first_offset - 1, None)
-            yield from _part(control_runs, one, change.first_offset, change.last_offset, change)
+            yield from _part(control_runs, whole, first_offset, change.first_offset - 1, None)
+            yield from _part(control_runs, whole, change.first_offset, change.last_offset, change)
             first_offset = change.last_offset + 1
             position += 1
-        yield from _part(control_runs, one, first_offset, one.last_offset, None)
+        yield from _part(control_runs, whole, first_offset, whole.last_offset, None)
 
 
 def _part(

@@ -79,7 +79,7 @@ class RecordTimes:
         if opens_ms is None:
             return deadline_ms
         look_ms = self._clock.monotonic_ms() + CLOCK_LOOK_MS
-        return min(one for one in (deadline_ms, opens_ms, look_ms) if one is not None)
+        return min(at_ms for at_ms in (deadline_ms, opens_ms, look_ms) if at_ms is not None)
 
     def opens(self) -> bool:
         """Whether the record at the gate has become due. Then the gate is open."""
@@ -99,7 +99,7 @@ class RecordTimes:
         """Looks at the times of the records that were read. A new gate replaces the present one."""
         self._core.follow_wall_clock(ahead_ms(self._clock))
         passed_over = {base_offset: Cause.TRANSACTION_ABORTED for base_offset, _ in aborted}
-        passed_over |= {one.base_offset: Cause.GAP for one in unreadable}
+        passed_over |= {batch.base_offset: Cause.GAP for batch in unreadable}
         found = look_at_times(
             read,
             limits.timing,

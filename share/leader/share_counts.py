@@ -106,9 +106,9 @@ class PartitionCounts:
 
     def note_expired(self, changes: Iterable[StateRange], record_count: RecordCount) -> None:
         """These changes are in force."""
-        for one in changes:
-            if one.cause is Cause.EXPIRED:
-                self.expired_records += record_count(one.base_offset, one.last_offset)
+        for change in changes:
+            if change.cause is Cause.EXPIRED:
+                self.expired_records += record_count(change.base_offset, change.last_offset)
 
     def fetched(self, began_ms: int, ended_ms: int) -> None:
         """A fetch has had the share-partition from and to these times (monotonic)."""
@@ -131,7 +131,7 @@ class ShareCounts:
 
     def __init__(self, has_topic: Callable[[UUID], bool]) -> None:
         self._has_topic = has_topic
-        self.acknowledged = {one.value: Counter() for one in AcknowledgeType}
+        self.acknowledged = {acknowledge_type.value: Counter() for acknowledge_type in AcknowledgeType}
         """Records by acknowledge type; gaps are counted, and not published, as in Kafka."""
         self.all_topics = TopicCounts()
         self.by_topic: dict[UUID, TopicCounts] = {}

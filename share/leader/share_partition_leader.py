@@ -237,7 +237,7 @@ class SharePartitionLeader:
             limits=demand.limits,
             now_ms=monotonic_ms(),
             aborted=read.aborted,
-            unreadable=[one[:2] for one in read.unreadable] if read.unreadable else (),
+            unreadable=[(batch.base_offset, batch.last_offset) for batch in read.unreadable],
             has_no_data=without_data(read.slices),
             keys=read.keys,
             timed=None if read.timed is None else read.timed.parts,
@@ -450,17 +450,19 @@ class SharePartitionLeader:
     def _count(self, decision: Decision) -> None:
         record_count = self.core.record_count
         self._services.counts.note_acknowledged(decision.acknowledged, record_count)
-        given_up = [one for one in decision.changes if one.state is ARCHIVED or one.state is ARCHIVING]
+        given_up = [
+            change for change in decision.changes if change.state is ARCHIVED or change.state is ARCHIVING
+        ]
         if given_up:
             self.counts.note_archived(given_up, record_count)
             self._note_delivery_limit(given_up)
 
     def _note_delivery_limit(self, given_up: Sequence[StateRange]) -> None:
-        reached = [one for one in given_up if one.cause is Cause.DELIVERY_LIMIT]
+        reached = [change for change in given_up if change.cause is Cause.DELIVERY_LIMIT]
         if reached:
-            count = sum(self.core.record_count(one.base_offset, one.last_offset) for one in reached)
+            count = sum(self.core.record_count(change.base_offset, change.last_offset) for change in reached)
             self.counts.delivery_limit_records += count
-            first_offset = min(one.base_offset for one in reached)
+            first_offset = min(change.base_offset for change in reached)
             self._services.delivery_limits.note(self.group_id, self.log.topic_partition, first_offset, count)
 
     def _announce(self, outcome: Outcome) -> None:

@@ -59,7 +59,9 @@ def batches_before(bounds: Sequence[tuple[int, int]], gate: Gate) -> list[tuple[
 
 def keys_before(keys: Sequence[BatchKeys], gate: Gate) -> list[BatchKeys]:
     """The keys and priorities of a read, up to the gate."""
-    return [one.between(one.base_offset, gate.offset - 1) for one in keys if one.base_offset < gate.offset]
+    return [
+        batch.between(batch.base_offset, gate.offset - 1) for batch in keys if batch.base_offset < gate.offset
+    ]
 
 
 def look_at_times(

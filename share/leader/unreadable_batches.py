@@ -56,9 +56,9 @@ def without_batches(read: Sequence[BatchSlice], gone: Sequence[UnreadableBatch])
     """The batches that were read, without the bytes of some of them."""
     if not gone:
         return list(read)
-    base_offsets = {one.base_offset for one in gone}
+    base_offsets = {batch.base_offset for batch in gone}
     kept = [
-        BatchSlice([one for one in slice_.batches if one.base_offset not in base_offsets], slice_.data)
+        BatchSlice([batch for batch in slice_.batches if batch.base_offset not in base_offsets], slice_.data)
         for slice_ in read
     ]
     return [slice_ for slice_ in kept if slice_.batches]

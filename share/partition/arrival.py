@@ -44,7 +44,7 @@ def put_in_flight(
         return new
     bounds = batches
     if batches[0][1] < in_flight.speo:
-        bounds = [one for one in batches if one[1] >= in_flight.speo]
+        bounds = [batch for batch in batches if batch[1] >= in_flight.speo]
     first_offset = max(bounds[0][0], in_flight.speo)
     for end in piece_ends(in_flight.control_runs, bounds, first_offset, bounds[-1][1], batch_size):
         run = InFlightRun(in_flight.speo, end, AVAILABLE, 0)

@@ -38,11 +38,13 @@ class AvailableRanges:
     def between(self, first_offset: int, last_offset: int) -> list[Range]:
         """The ranges that reach into this one, ascending and disjoint."""
         self._merge()
-        return [one for one in self._ranges if one[0] <= last_offset and first_offset <= one[1]]
+        return [
+            (first, last) for first, last in self._ranges if first <= last_offset and first_offset <= last
+        ]
 
     def forget_below(self, offset: int) -> None:
         """No available record lies below `offset`."""
-        self._ranges = [one for one in self._ranges if one[1] >= offset]
+        self._ranges = [(first, last) for first, last in self._ranges if last >= offset]
 
     def _merge(self) -> None:
         self._ranges = [*merged(self._ranges)]

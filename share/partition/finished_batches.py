@@ -39,9 +39,9 @@ def _join_at(in_flight: InFlight, offset: int) -> int:
         end += 1
     whole = batches[first:end]
     joined = FinishedBatch(whole[0].base_offset, whole[-1].last_offset, whole[0].runs)
-    for one in whole[1:]:
-        seam = one.runs[0].first_offset
-        joined.runs += one.runs
+    for following in whole[1:]:
+        seam = following.runs[0].first_offset
+        joined.runs += following.runs
         joined.join(seam, seam)
     batches[first:end] = [joined]
     return joined.last_offset + 1

@@ -160,7 +160,9 @@ class InFlight:
         self, first_offset: int, last_offset: int, is_wanted: Callable[[InFlightRun], bool]
     ) -> list[tuple[InFlightBatch, InFlightRun]]:
         """The records of the range (data offsets) in wanted runs, as runs of their own, ascending."""
-        found = [one for one in self.runs_between(first_offset, last_offset) if is_wanted(one[1])]
+        found = [
+            (batch, run) for batch, run in self.runs_between(first_offset, last_offset) if is_wanted(run)
+        ]
         parts: list[tuple[InFlightBatch, InFlightRun]] = []
         for batch, run in found:
             first = max(run.first_offset, first_offset)

@@ -57,11 +57,11 @@ class InspectedRange(NamedTuple):
     """
 
 
-def failed_delivery_count(one: InspectedRange) -> int:
+def failed_delivery_count(inspected: InspectedRange) -> int:
     """The deliveries that have ended without a final state; 0 for records that are new, or final."""
-    if one.state is DescribedState.AVAILABLE:
-        return one.delivery_count
-    return one.delivery_count - 1 if one.state is DescribedState.ACQUIRED else 0
+    if inspected.state is DescribedState.AVAILABLE:
+        return inspected.delivery_count
+    return inspected.delivery_count - 1 if inspected.state is DescribedState.ACQUIRED else 0
 
 
 def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
@@ -122,12 +122,14 @@ def _of_run(
 
 
 def _with_priorities(order: KeyOrder, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
-    for one in ranges:
-        if one.state not in _UNFINISHED:
-            yield one
+    for inspected in ranges:
+        if inspected.state not in _UNFINISHED:
+            yield inspected
             continue
-        for first_offset, last_offset, priority in order.priority_pieces(one.first_offset, one.last_offset):
-            yield one._replace(first_offset=first_offset, last_offset=last_offset, priority=priority)
+        for first_offset, last_offset, priority in order.priority_pieces(
+            inspected.first_offset, inspected.last_offset
+        ):
+            yield inspected._replace(first_offset=first_offset, last_offset=last_offset, priority=priority)
 
 
 def _new(
@@ -191,16 +193,16 @@ def _pieces(order: KeyOrder, first_offset: int, last_offset: int) -> Iterator[tu
 def _merged(control_runs: ControlRuns, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
     """The ranges from record to record, with equal neighbours joined; those without a record are left out."""
     newest: InspectedRange | None = None
-    for one in ranges:
-        first_offset = control_runs.next_data_offset(one.first_offset)
-        if first_offset > one.last_offset:
+    for inspected in ranges:
+        first_offset = control_runs.next_data_offset(inspected.first_offset)
+        if first_offset > inspected.last_offset:
             continue
-        last_offset = control_runs.previous_data_offset(one.last_offset)
-        if newest is not None and newest[2:] == one[2:]:
+        last_offset = control_runs.previous_data_offset(inspected.last_offset)
+        if newest is not None and newest[2:] == inspected[2:]:
             newest = newest._replace(last_offset=last_offset)
             continue
         if newest is not None:
             yield newest
-        newest = one._replace(first_offset=first_offset, last_offset=last_offset)
+        newest = inspected._replace(first_offset=first_offset, last_offset=last_offset)
     if newest is not None:
         yield newest

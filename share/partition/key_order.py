@@ -129,7 +129,7 @@ class KeyOrder:
         if priorities and self.priorities is not None:
             self.priorities.add(offsets, priorities)
         if NO_KEY in hashes:
-            hashes = [~offset if one == NO_KEY else one for offset, one in zip(offsets, hashes, strict=True)]
+            hashes = [~offset if key == NO_KEY else key for offset, key in zip(offsets, hashes, strict=True)]
         self._key_of.update(zip(offsets, hashes, strict=True))
         first_offsets = list(map(self._first_of.setdefault, hashes, offsets))
         new = [offset for offset, first in zip(offsets, first_offsets, strict=True) if offset == first]
@@ -160,7 +160,7 @@ class KeyOrder:
 
     def first_of_keys(self, offsets: Sequence[int]) -> list[int]:
         """Those of the unfinished records that are the first ones of their keys."""
-        return [one for one in offsets if self._first_of[self._key_of[one]] == one]
+        return [offset for offset in offsets if self._first_of[self._key_of[offset]] == offset]
 
     def take(self, first_offset: int, last_offset: int) -> None:
         """A member holds the records of this range: some of the next ones, or of a batch that goes alone."""
@@ -252,7 +252,7 @@ class KeyOrder:
             return []
         first_offset = self._first_of[key]
         before = takewhile(offset.__gt__, chain((first_offset,), self._records_behind(first_offset)))
-        return [one for one in before if one not in self._held or one in self._waiting]
+        return [earlier for earlier in before if earlier not in self._held or earlier in self._waiting]
 
     def _most_urgent(self, priorities: Priorities, count: int, spans: Sequence[tuple[int, int]]) -> list[int]:
         heads = self._heads
@@ -274,7 +274,7 @@ class KeyOrder:
             if head not in seen:
                 seen.add(head)
                 yield head
-        yield from (one for one in self._heads if one not in seen)
+        yield from (head for head in self._heads if head not in seen)
 
     def _urgent_heads(self, priorities: Priorities) -> Iterator[int]:
         """The first records of the free keys with urgent records; some several times."""
@@ -312,7 +312,7 @@ class KeyOrder:
     def _finish_many_first(self, offsets: range) -> None:
         """The same by functions in C: the loop above would cost more than all other work on a fetch."""
         self._held.difference_update(offsets)
-        keys = [one for one in map(self._key_of.pop, offsets, repeat(_NONE)) if one != _NONE]
+        keys = [key for key in map(self._key_of.pop, offsets, repeat(_NONE)) if key != _NONE]
         if not self._next_of.keys().isdisjoint(offsets):
             following = map(self._next_of.pop, map(self._first_of.__getitem__, keys), repeat(_NONE))
             firsts = list(zip(keys, following, strict=True))
@@ -342,7 +342,7 @@ class KeyOrder:
 
     def _hold(self, first_offset: int, last_offset: int) -> list[int]:
         """Takes the known records of this range out of their turn, and returns them."""
-        offsets = [one for one in range(first_offset, last_offset + 1) if one in self._key_of]
+        offsets = [offset for offset in range(first_offset, last_offset + 1) if offset in self._key_of]
         self._held.update(offsets)
         heads = self._heads
         for key in self._keys_of(offsets):
@@ -354,7 +354,7 @@ class KeyOrder:
 
     def _keys_of(self, offsets: Iterable[int]) -> list[int]:
         """The keys of these records, each once."""
-        return list(dict.fromkeys(self._key_of[one] for one in offsets if one in self._key_of))
+        return list(dict.fromkeys(self._key_of[offset] for offset in offsets if offset in self._key_of))
 
     def _records_behind(self, offset: int) -> Iterator[int]:
         following = self._next_of.get(offset)

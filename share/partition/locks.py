@@ -200,10 +200,10 @@ def _without_overtaken(in_flight: InFlight, ended: list[RunInBatch], limits: Sha
     bounds = [(run.first_offset, run.last_offset) for _, run in ended]
     take_back(in_flight, taken_back)
     return [
-        one
+        (batch, run)
         for first, last in bounds
-        for one in in_flight.runs_between(first, last)
-        if one[1].state is ACQUIRED
+        for batch, run in in_flight.runs_between(first, last)
+        if run.state is ACQUIRED
     ]
 
 

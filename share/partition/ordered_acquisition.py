@@ -132,7 +132,7 @@ def acquire_in_order(
         builder.batches += admit_read(in_flight, gone, spans, batches, found.timed, request)
     keys = found.keys
     if planned.chosen:  # A read passes over compacted records, and may reach new ones.
-        keys = [one for one in keys if one.base_offset < looked_until]
+        keys = [batch for batch in keys if batch.base_offset < looked_until]
     builder.batches += add_keys(in_flight, order, gone, keys, found.aborted, request.batch_size)
     has_looked_on = order.known_until != looked_until
     if _has_to_choose_again(planned, order, gone, has_looked_on=has_looked_on):
@@ -231,7 +231,7 @@ def _select_by_urgency(
         by_urgency, parts_of_batches = _few_parts(in_flight, order.first_of_keys(by_urgency))
     rank = {offset: index for index, offset in enumerate(by_urgency)}
     parts_of_batches.sort(
-        key=lambda parts: min(rank[one] for part in parts for one in range(part[1], part[2] + 1))
+        key=lambda parts: min(rank[offset] for part in parts for offset in range(part[1], part[2] + 1))
     )
     selection = select_parts(in_flight, parts_of_batches, len(by_urgency), limits, is_limited=True)
     return selection._replace(parts=sorted(selection.parts, key=_first_offset_of))
@@ -300,33 +300,33 @@ def add_keys(
     So are the available records of earlier batches from which compaction has removed them meanwhile. Returns
     the new batches in flight.
     """
-    for one in batches:
-        if one.last_offset < order.known_until:
-            _archive_holes(in_flight, gone, one)
-    found = [one for one in batches if one.last_offset >= order.known_until]
+    for batch in batches:
+        if batch.last_offset < order.known_until:
+            _archive_holes(in_flight, gone, batch)
+    found = [batch for batch in batches if batch.last_offset >= order.known_until]
     added = found[: _addable_count(order, found)]
     order.waits_until_empty = len(added) < len(found)
-    new = put_in_flight(in_flight, [one[:2] for one in added], batch_size)
+    new = put_in_flight(in_flight, [(batch.base_offset, batch.last_offset) for batch in added], batch_size)
     without_effect = frozenset(aborted)
-    for one in added:
-        _archive(in_flight, gone, order.known_until, one.base_offset - 1, Cause.GAP)
-        if one[:2] in without_effect:
-            _archive(in_flight, gone, one.base_offset, one.last_offset, Cause.TRANSACTION_ABORTED)
-        elif one.keys is None:
-            order.alone = (max(one.base_offset, in_flight.spso), one.last_offset)
+    for batch in added:
+        _archive(in_flight, gone, order.known_until, batch.base_offset - 1, Cause.GAP)
+        if batch[:2] in without_effect:
+            _archive(in_flight, gone, batch.base_offset, batch.last_offset, Cause.TRANSACTION_ABORTED)
+        elif batch.keys is None:
+            order.alone = (max(batch.base_offset, in_flight.spso), batch.last_offset)
         else:
-            new_part = one
-            if one.base_offset < order.known_until:  # Reading had stopped at a record that was not due.
-                new_part = one.between(order.known_until, one.last_offset)
+            new_part = batch
+            if batch.base_offset < order.known_until:  # Reading had stopped at a record that was not due.
+                new_part = batch.between(order.known_until, batch.last_offset)
             _add_batch(in_flight, order, gone, new_part)
-        order.known_until = one.last_offset + 1
+        order.known_until = batch.last_offset + 1
     return new
 
 
 def _addable_count(order: KeyOrder, batches: Sequence[BatchKeys]) -> int:
     """A batch without known keys comes alone, and only if no record before it is unfinished."""
-    for index, one in enumerate(batches):
-        if one.keys is None:
+    for index, batch in enumerate(batches):
+        if batch.keys is None:
             return index or int(order.is_empty)
     return len(batches)
 
@@ -420,7 +420,7 @@ def _parts_alone(
     if any(run.keeps_others_back for _, run in runs):
         return
     inside = [(max(first, alone[0]), min(last, alone[1])) for first, last in spans]
-    inside = [one for one in inside if one[0] <= one[1]]
+    inside = [(first, last) for first, last in inside if first <= last]
     for batch in dict.fromkeys(batch for batch, _ in runs):
         parts = available_parts(in_flight, batch, inside)
         if parts:

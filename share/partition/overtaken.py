@@ -45,11 +45,11 @@ def overtaken(in_flight: InFlight, released: Iterable[Span]) -> list[Span]:
         if order.alone is not None and order.alone[0] <= last_offset and first_offset <= order.alone[1]:
             found.append((max(first_offset, order.alone[0]) + 1, order.alone[1]))
         for offset in range(first_offset, last_offset + 1):
-            found += ((one, one) for one in order.records_behind(offset))
+            found += ((behind, behind) for behind in order.records_behind(offset))
     return [
-        one
+        held
         for first_offset, last_offset in merged(found)
-        for one in _held(in_flight, first_offset, last_offset)
+        for held in _held(in_flight, first_offset, last_offset)
     ]
 
 
@@ -66,13 +66,13 @@ def left_behind(in_flight: InFlight, unchanged: Iterable[Span]) -> list[Span]:
             runs = in_flight.runs_between(order.alone[0], last_offset)
             available += ((run.first_offset, run.last_offset) for _, run in runs if run.state is AVAILABLE)
         for offset in range(first_offset, last_offset + 1):
-            available += ((one, one) for one in order.available_before(offset))
+            available += ((earlier, earlier) for earlier in order.available_before(offset))
     return overtaken(in_flight, available)
 
 
 def made_available(decision: Decision) -> list[Span]:
     """The records that become available when the decision is recorded."""
-    runs = [one.run for one in decision.targets if one.state is AVAILABLE]
+    runs = [target.run for target in decision.targets if target.state is AVAILABLE]
     runs += (run for _, run in decision.taken_back)
     return [(run.first_offset, run.last_offset) for run in runs]
 

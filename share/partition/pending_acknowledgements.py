@@ -83,7 +83,7 @@ def check_types(batches: Sequence[AckBatch]) -> None:
 def decide_end(in_flight: InFlight, end: TransactionEnd, limits: ShareLimits, now_ms: int) -> Decision:
     """Gives effect to the end of a transaction; the decision is empty if nothing waits for it."""
     decision = Decision()
-    ended = [one for one in _waiting(in_flight) if end.ends(one[2])]
+    ended = [(batch, run, pending) for batch, run, pending in _waiting(in_flight) if end.ends(pending)]
     released = [
         (run.first_offset, run.last_offset)
         for _, run, pending in ended

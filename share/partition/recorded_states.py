@@ -71,7 +71,7 @@ class Unrecorded:
         due, self._changes = self._sorted_out(in_flight)
         decision.changes[:0] = due
         decision.immediate[:0] = due
-        decision.letters += (one for one in due if one.state is ARCHIVING)
+        decision.letters += (change for change in due if change.state is ARCHIVING)
         decision.given_up_runs += self._given_up_runs
         self._given_up_runs = []
 

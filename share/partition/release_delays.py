@@ -16,15 +16,15 @@ Segment: TypeAlias = tuple[int, int, int]
 
 def check_delays(delays: Sequence[ReleaseDelay], limits: ShareLimits) -> None:
     """Raises ApiError INVALID_REQUEST for delays out of order, and for one that the group does not allow."""
-    are_ascending = all(one.last_offset < after.first_offset for one, after in pairwise(delays))
-    if not are_ascending or any(one.first_offset > one.last_offset for one in delays):
+    are_ascending = all(delay.last_offset < after.first_offset for delay, after in pairwise(delays))
+    if not are_ascending or any(delay.first_offset > delay.last_offset for delay in delays):
         raise ApiError(ErrorCode.invalid_request, "The delays of released records are out of order.")
     delay_max_ms = limits.retry_backoff.max_ms
-    for one in delays:
-        if not 0 <= one.delay_ms <= delay_max_ms:
+    for delay in delays:
+        if not 0 <= delay.delay_ms <= delay_max_ms:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"A delay of {one.delay_ms} ms was asked for, and the group allows 0 to {delay_max_ms} ms: "
+                f"A delay of {delay.delay_ms} ms was asked for, and the group allows 0 to {delay_max_ms} ms: "
                 "ask for a shorter one, or raise share.retry.backoff.max.ms.",
             )
 

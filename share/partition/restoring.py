@@ -30,10 +30,12 @@ def restore(in_flight: InFlight, image: ShareStateImage, now_ms: int, retry_dela
     wait. `retry_delay_ms_max` is the longest delay of a retry in the group.
     """
     wall_ms = in_flight.due_times.wall_ms(now_ms)
-    for one in image.ranges:
-        _put_in_flight(in_flight, one.base_offset - 1, AVAILABLE, 0)
-        condition = condition_at_load(one, wall_ms, retry_delay_ms_max)
-        _put_in_flight(in_flight, one.last_offset, _live_state(one), one.delivery_count, condition)
+    for recorded in image.ranges:
+        _put_in_flight(in_flight, recorded.base_offset - 1, AVAILABLE, 0)
+        condition = condition_at_load(recorded, wall_ms, retry_delay_ms_max)
+        _put_in_flight(
+            in_flight, recorded.last_offset, _live_state(recorded), recorded.delivery_count, condition
+        )
     _put_in_flight(in_flight, image.end_offset - 1, AVAILABLE, 0)
     in_flight.advance()
 

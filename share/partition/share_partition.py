@@ -111,7 +111,7 @@ class SharePartition:
     @property
     def read_batches(self) -> list[InFlightBatch]:
         """Batches in flight, except those that no member has read since the restart."""
-        return [one for one in self._in_flight.batches if not isinstance(one, UnreadBatch)]
+        return [batch for batch in self._in_flight.batches if not isinstance(batch, UnreadBatch)]
 
     @property
     def delivery_complete_count(self) -> int:
@@ -467,7 +467,9 @@ class SharePartition:
         A record is taken back if one before it, of the same key, has become available meanwhile.
         """
         held = [
-            one.run for one in decision.targets if one.run.state is ACQUIRED and one.run.condition is None
+            target.run
+            for target in decision.targets
+            if target.run.state is ACQUIRED and target.run.condition is None
         ]
         held += (run for _, run in decision.taken_back)
         for run in held:

@@ -126,7 +126,9 @@ def _note_selected(in_flight: InFlight, selection: Selection, records_max: int) 
         in_flight.available_to = parts[-1].last_offset
     if in_flight.has_delayed:
         if is_complete:
-            in_flight.available_ranges = AvailableRanges((one.first_offset, one.last_offset) for one in parts)
+            in_flight.available_ranges = AvailableRanges(
+                (part.first_offset, part.last_offset) for part in parts
+            )
         elif parts:
             in_flight.available_ranges.forget_below(parts[0].first_offset)
 
@@ -140,11 +142,11 @@ def _with_data(
 ) -> list[tuple[int, int, int]]:
     """Archives the ranges in which no batch has data; returns the others."""
     with_data: list[tuple[int, int, int]] = []
-    for one in ranges:
-        if _is_empty(one, batches, has_no_data):
-            archive(in_flight, gone, one[0], one[1], ACQUIRED, Cause.GAP)
+    for acquired in ranges:
+        if _is_empty(acquired, batches, has_no_data):
+            archive(in_flight, gone, acquired[0], acquired[1], ACQUIRED, Cause.GAP)
         else:
-            with_data.append(one)
+            with_data.append(acquired)
     return with_data
 
 

@@ -30,8 +30,10 @@ def replace_read(in_flight: InFlight, batch: UnreadBatch, read: list[InFlightBat
 def forget_unread(in_flight: InFlight) -> None:
     """Batches that were never read become like all others, for the order of keys reads them itin_flight."""
     in_flight.batches = [
-        InFlightBatch(one.base_offset, one.last_offset, one.runs) if isinstance(one, UnreadBatch) else one
-        for one in in_flight.batches
+        InFlightBatch(batch.base_offset, batch.last_offset, batch.runs)
+        if isinstance(batch, UnreadBatch)
+        else batch
+        for batch in in_flight.batches
     ]
 
 

@@ -30,7 +30,7 @@ def _runs_of(in_flight: InFlight, waiting: Waiting) -> list[tuple[InFlightBatch,
     """The runs that still wait until the time of the entry."""
     due = Due(waiting.due_ms)
     runs = in_flight.runs_between(waiting.first_offset, waiting.last_offset)
-    return [one for one in runs if one[1].state is AVAILABLE and one[1].condition == due]
+    return [(batch, run) for batch, run in runs if run.state is AVAILABLE and run.condition == due]
 
 
 def follow_wall_clock(in_flight: InFlight, ahead_ms: int) -> None:

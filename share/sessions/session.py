@@ -82,7 +82,7 @@ class ShareSession:
     def topic_ids(self) -> Collection[UUID]:
         """The topics of all partitions."""
         if self._topic_ids is None:
-            self._topic_ids = frozenset([one.topic_id for one in self._owes_answer])
+            self._topic_ids = frozenset([partition.topic_id for partition in self._owes_answer])
         return self._topic_ids
 
     @property

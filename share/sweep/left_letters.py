@@ -56,17 +56,17 @@ class LeftLetters:
             return []
         if not self._knows_groups:
             self._knows_groups = True
-            self.add(one.group_id for one in self._groups.list_groups())
+            self.add(group.group_id for group in self._groups.list_groups())
         keys: list[SharePartitionKey] = []
         for group_id in list(self._settled):
             if len(keys) == count_max:
                 break
             settled = self._settled.pop(group_id)
             queue = self._queues.pop(group_id, None) or deque(
-                one for one in share_partitions_of(self._groups, group_id) if one not in settled
+                key for key in share_partitions_of(self._groups, group_id) if key not in settled
             )
             if queue:
                 taken = [queue.popleft() for _ in range(min(len(queue), count_max - len(keys)))]
-                keys += (one for one in taken if one not in settled)
+                keys += (key for key in taken if key not in settled)
                 self._settled[group_id], self._queues[group_id] = settled, queue
         return keys

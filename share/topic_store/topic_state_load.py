@@ -86,16 +86,16 @@ class TopicStateLoad:
 
 def _end_offset(state: SharePartitionState) -> int:
     """Behind the last record that the state speaks of."""
-    return max([state.start_offset, *(one.last_offset + 1 for one in state.state_batches)])
+    return max([state.start_offset, *(batch.last_offset + 1 for batch in state.state_batches)])
 
 
 def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
     """The states of records that were not lost."""
     end_offset = log.opened_end_offset
     batches = [
-        one._replace(last_offset=min(one.last_offset, end_offset - 1))
-        for one in state.state_batches
-        if one.first_offset < end_offset
+        batch._replace(last_offset=min(batch.last_offset, end_offset - 1))
+        for batch in state.state_batches
+        if batch.first_offset < end_offset
     ]
     start_offset = min(state.start_offset, end_offset)
     return StateWrite(
@@ -106,7 +106,7 @@ def _what_is_left(state: SharePartitionState, log: PartitionLog) -> StateWrite:
 def _complete_count(batches: Sequence[StateBatch], log: PartitionLog) -> int:
     """The number of final records."""
     return sum(
-        log.control_runs.data_count(one.first_offset, one.last_offset)
-        for one in batches
-        if is_final(RecordState(one.delivery_state))
+        log.control_runs.data_count(batch.first_offset, batch.last_offset)
+        for batch in batches
+        if is_final(RecordState(batch.delivery_state))
     )

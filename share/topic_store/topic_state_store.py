@@ -232,9 +232,9 @@ class TopicStateStore:
     async def drained(self) -> None:
         """See `ShareStateStore`."""
         while outstanding := [*self._resets, *self._writes()]:
-            for one in outstanding:
+            for completion in outstanding:
                 with suppress(ApiError, StorageError):
-                    await one
+                    await completion
 
     def _writes(self) -> Sequence[Completion[None]]:
         return [queue.writing.recorded for queue in self._queues.values() if queue.writing is not None]
@@ -288,7 +288,7 @@ def state_write(
     """The write that records these decisions of one leader: the previous start offset, and the changed
     batches.
     """
-    decided = [one.start_offset for one in decisions if one.start_offset is not None]
+    decided = [decision.start_offset for decision in decisions if decision.start_offset is not None]
     start_offset = max([core.spso, *decided])
     is_decided = start_offset != UNDECIDED_OFFSET
     return StateWrite(
@@ -330,13 +330,13 @@ def image_of(state: SharePartitionState, control_runs: ControlRuns) -> ShareStat
     image.start_offset = image.end_offset = state.start_offset
     image.ranges = [
         StateRange(
-            one.first_offset,
-            one.last_offset,
-            RecordState(one.delivery_state),
-            one.delivery_count,
-            condition=_condition(one),
+            batch.first_offset,
+            batch.last_offset,
+            RecordState(batch.delivery_state),
+            batch.delivery_count,
+            condition=_condition(batch),
         )
-        for one in state.state_batches
+        for batch in state.state_batches
     ]
     control_runs.know_from(image.start_offset)
     if image.ranges:
