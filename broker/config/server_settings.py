@@ -115,7 +115,12 @@ SERVER_SETTINGS = (
         at_least(-1),
     ),
     Setting(
-        "socket.listen.backlog.size", _INT, 50, "The most connections that wait to be accepted.", at_least(1)
+        "socket.listen.backlog.size",
+        _INT,
+        4096,
+        "The most connections that wait to be accepted; the system may have a lower limit (`somaxconn`). Apache "
+        "Kafka's default is 50. A client that finds the queue full tries again after seconds.",
+        at_least(1),
     ),
     Setting(
         "connections.max.idle.ms",

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -117,6 +117,19 @@ async def test_the_port_of_the_system_is_opened_and_advertised() -> None:
         client = await bench.connect()
         client.send(request_frame(PLAIN_API, 1))
         assert await client.answer() == (1, b"plain")
+
+
+async def test_hundreds_of_clients_that_connect_together_wait_in_the_systems_queue() -> None:
+    """One that finds the queue full would try again after seconds."""
+    async with serve() as bench:
+        address = "127.0.0.1", bench.server.listeners[0].port
+        with ExitStack() as opened:
+            clients = [opened.enter_context(socket.socket()) for _ in range(500)]
+            for client in clients:
+                client.setblocking(False)
+                client.connect_ex(address)
+            # There was no await, so none is accepted. A client that is not connected raises OSError.
+            assert {client.getpeername() for client in clients} == {address}
 
 
 async def test_a_request_is_answered_for_the_listener_of_its_connection() -> None:
