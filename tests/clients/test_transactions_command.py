@@ -29,6 +29,7 @@ SETTINGS = {
     **TEST_SETTINGS,
     "transaction.partition.verification.enable": "false",
     "transaction.state.log.num.partitions": "1",
+    "log.retention.ms": "-1",  # a record of these tests is old
 }
 TRANSACTION_MS = 600_000
 """No transaction times out during the tests."""

@@ -5,7 +5,7 @@ Both are `LocalBroker`s: `start`, `kill` (SIGKILL), `start` again on the same po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,8 @@ from tests.clients.broker_process import TEST_SETTINGS
 from tests.clients.installation import installed_barnabas
 
 KINDS: Final = ("barnabas", "kafka")
+SETTINGS: Final[Mapping[str, str]] = {**TEST_SETTINGS, "log.retention.ms": "-1"}
+"""Some records have times of long ago, which a check of the retention, after some minutes, would delete."""
 
 
 class InstalledBarnabas(LocalBroker):
@@ -25,7 +27,7 @@ class InstalledBarnabas(LocalBroker):
         super().__init__("barnabas", directory)
 
     def command(self) -> Sequence[str]:
-        settings = [f"--set={name}={value}" for name, value in TEST_SETTINGS.items()]
+        settings = [f"--set={name}={value}" for name, value in SETTINGS.items()]
         data = str(self.directory / "data")
         return [str(installed_barnabas()), "serve", "--listen", self.address, "--data-dir", data, *settings]
 
@@ -63,5 +65,5 @@ def new_broker(kind: str, directory: Path) -> LocalBroker:
     """A broker of one of the `KINDS` that has not been started, with short locks and joins allowed."""
     if kind == "barnabas":
         return InstalledBarnabas(directory)
-    settings = {**TEST_SETTINGS, "auto.create.topics.enable": "false"}
+    settings = {**SETTINGS, "auto.create.topics.enable": "false"}
     return ApacheKafka(directory, settings, jvm_options=SHORT_LIVED_JVM)
