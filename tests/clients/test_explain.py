@@ -12,7 +12,7 @@ import pytest
 from barnabas.__main__ import main
 from barnabas.cli.exit_codes import ExitCode
 from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
-from tests.clients.cluster import Cluster, numbered
+from tests.clients.cluster import NEVER_MS, Cluster, numbered
 from tests.clients.confluent_polling import poll_some, share_consumer
 
 pytestmark = pytest.mark.barnabas
@@ -40,7 +40,8 @@ def released_and_accepted(address: str) -> None:
     """Record 0 is released, and accepted at its second delivery."""
     cluster = Cluster(address)
     cluster.topic(name=TOPIC)
-    cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest"})
+    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(NEVER_MS)}
+    cluster.set_group(GROUP, settings)
     cluster.produce(TOPIC, numbered(3))
     for policy in ("--release", "--accept"):
         assert main(["share", GROUP, TOPIC, policy, "--max", "1", "--bootstrap", address]) == 0

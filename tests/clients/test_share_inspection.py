@@ -11,7 +11,7 @@ from confluent_kafka import AcknowledgeType
 
 from barnabas.__main__ import main
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster import Cluster, numbered, unique
+from tests.clients.cluster import NEVER_MS, Cluster, numbered, unique
 from tests.clients.confluent_polling import poll_some as poll_confluent
 from tests.clients.confluent_polling import settle, share_consumer, text
 from tests.clients.java_polling import poll_some as poll_java
@@ -49,7 +49,7 @@ def held_records(rows: list[dict[str, Any]]) -> dict[int, str]:
 def test_records_of_a_confluent_consumer_are_shown_released_and_archived(
     bootstrap: str, cluster: Cluster, share: Share
 ) -> None:
-    topic, group = cluster.topic(), cluster.group()
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
     cluster.produce(topic, numbered(5))
     consumer = share_consumer(bootstrap, group, topic)
     try:
@@ -76,7 +76,7 @@ def test_records_of_a_confluent_consumer_are_shown_released_and_archived(
 def test_a_java_consumer_goes_on_after_its_records_were_taken(
     cluster: Cluster, probe: ShareProbe, share: Share
 ) -> None:
-    topic, group = cluster.topic(), cluster.group()
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
     cluster.produce(topic, numbered(4))
     consumer = probe.consumer(
         unique("consumer"), group, [topic], share_acknowledgement_mode="explicit", client_id="java-app"
@@ -96,7 +96,7 @@ def test_a_java_consumer_goes_on_after_its_records_were_taken(
 def test_an_administrator_sends_a_held_record_to_the_dead_letter_topic(
     bootstrap: str, cluster: Cluster, share: Share, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    topic, group = cluster.topic(), cluster.group()
+    topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
     cluster.set_group(group, {"errors.deadletterqueue.topic.name": f"dlq.{topic}"})
     cluster.produce(topic, numbered(4))
     consumer = share_consumer(bootstrap, group, topic)
