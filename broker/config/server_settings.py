@@ -118,8 +118,8 @@ SERVER_SETTINGS = (
         "socket.listen.backlog.size",
         _INT,
         4096,
-        "The most connections that wait to be accepted; the system may have a lower limit (`somaxconn`). Apache "
-        "Kafka's default is 50. A client that finds the queue full tries again after seconds.",
+        "The most connections that wait to be accepted; the system may have a lower limit (`somaxconn`). "
+        "Apache Kafka's default is 50. A client that finds the queue full tries again after seconds.",
         at_least(1),
     ),
     Setting(
