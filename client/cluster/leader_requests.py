@@ -63,7 +63,7 @@ class LeaderRequests:
                 reason = response.error_message or code.name
                 raise BrokerUnavailableError(f"The leader cannot answer at the moment: {reason}")
             except BrokerUnavailableError as error:
-                self._leaders.doubt(partition)
+                self._leaders.mark_stale(partition)
                 await patience.pause(error)
 
     async def connection(self, partition: TopicIdPartition) -> Connection:
