@@ -57,16 +57,18 @@ class DirtyPart(NamedTuple):
 
 def assess_state(sources: Sequence[Source], state_bytes: Sequence[StateBytes]) -> StateAssessment:
     """The sources that are worth a rewrite for their share state alone."""
-    worth = [_is_worth(source, one.cleanable) for source, one in zip(sources, state_bytes, strict=True)]
+    worth = [
+        _is_worth(source, measured.cleanable) for source, measured in zip(sources, state_bytes, strict=True)
+    ]
     if (
-        sum(one.cleanable for one, is_worth in zip(state_bytes, worth, strict=True) if is_worth)
+        sum(measured.cleanable for measured, is_worth in zip(state_bytes, worth, strict=True) if is_worth)
         < STATE_BYTES_MIN
     ):
         worth = [False] * len(sources)
     held = [
-        (source.end_offset, one.total - one.cleanable)
-        for source, one in zip(sources, state_bytes, strict=True)
-        if not _is_worth(source, one.cleanable) and _is_worth(source, one.total)
+        (source.end_offset, measured.total - measured.cleanable)
+        for source, measured in zip(sources, state_bytes, strict=True)
+        if not _is_worth(source, measured.cleanable) and _is_worth(source, measured.total)
     ]
     is_held = sum(size_bytes for _, size_bytes in held) >= STATE_BYTES_MIN
     return StateAssessment(worth, held[-1][0] if is_held else 0)
@@ -114,7 +116,9 @@ def assess_dirty(
     clean_bytes = sum(source.size_bytes for source in sources if source.end_offset <= first_dirty)
     dirty_bytes = sum(source.size_bytes for source in dirty)
     ratio = dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
-    oldest_ms = min((one for one in first_timestamps_ms.values() if one > 0), default=now_ms)
+    oldest_ms = min(
+        (timestamp_ms for timestamp_ms in first_timestamps_ms.values() if timestamp_ms > 0), default=now_ms
+    )
     is_too_old = oldest_ms < now_ms - config.max_compaction_lag_ms
     is_due = bool(dirty_bytes) and (is_too_old or ratio > config.min_cleanable_dirty_ratio)
     end_offset = dirty[-1].end_offset if dirty else first_dirty
@@ -156,9 +160,9 @@ def choose_groups(
     for group in reversed(groups):
         state_of_group = [state[source.base_offset] for source in group]
         is_worth = any(source.base_offset in worth for source in group)
-        if is_worth or (has_tombstone and any(one.cleanable for one in state_of_group)):
+        if is_worth or (has_tombstone and any(measured.cleanable for measured in state_of_group)):
             chosen.append(group)
-            has_tombstone |= any(one.has_tombstone for one in state_of_group)
+            has_tombstone |= any(measured.has_tombstone for measured in state_of_group)
     return chosen[::-1]
 
 

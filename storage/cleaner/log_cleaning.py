@@ -186,7 +186,9 @@ class LogCleaning:
     async def _measure_state(self, sources: Sequence[Source], state_end_offset: int) -> list[StateBytes]:
         log = self._log
         segments = {source.segment for source in sources}
-        self._state_bytes = {one: found for one, found in self._state_bytes.items() if one in segments}
+        self._state_bytes = {
+            segment: found for segment, found in self._state_bytes.items() if segment in segments
+        }
         measured: list[StateBytes] = []
         for source in sources:
             whole = self._state_bytes.get(source.segment)
@@ -260,7 +262,10 @@ class LogCleaning:
         a whole.
         """
         log = self._log
-        state = {source.base_offset: one for source, one in zip(plan.sources, plan.state_bytes, strict=True)}
+        state = {
+            source.base_offset: measured
+            for source, measured in zip(plan.sources, plan.state_bytes, strict=True)
+        }
         covered = [source for source in plan.sources if _covers(compaction, source)]
         worth = {
             source.base_offset

@@ -22,7 +22,7 @@ class CleanedTransactions:
     def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
         self.kept_markers: set[int] = set()
         """The offsets of the abort markers whose transactions have batches; the index keeps their entries."""
-        self._coming = deque(sorted(aborted, key=lambda one: one.first_offset))
+        self._coming = deque(sorted(aborted, key=lambda transaction: transaction.first_offset))
         self._aborted: dict[int, bool] = {}
         """The aborted transactions that have begun, and whether the pass found a batch of each."""
         self._committed: set[int] = set()

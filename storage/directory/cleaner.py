@@ -170,4 +170,4 @@ class LogCleaner:
 def _urgency(plan: CleaningPlan) -> tuple[bool, float]:
     if plan.dirty is not None and plan.dirty.is_due:
         return True, plan.dirty.ratio
-    return False, sum(one.cleanable for one in plan.state_bytes)
+    return False, sum(measured.cleanable for measured in plan.state_bytes)

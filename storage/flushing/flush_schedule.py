@@ -94,7 +94,9 @@ class FlushSchedule(Generic[Log]):
     def wake_ms(self, logs: Iterable[Log]) -> float:
         """The time until the next check of the schedule."""
         intervals = (self._interval_ms(log) for log in logs)
-        shortest_ms = min((one for one in intervals if one is not None), default=WAKE_MS_MAX)
+        shortest_ms = min(
+            (interval_ms for interval_ms in intervals if interval_ms is not None), default=WAKE_MS_MAX
+        )
         return max(WAKE_MS_MIN, min(shortest_ms, self._storage.flush_interval_ms, WAKE_MS_MAX))
 
     def _is_due(self, log: Log, now_ms: float) -> bool:

@@ -60,8 +60,8 @@ class OffsetIndex:
     def entries(self) -> Iterator[tuple[int, int]]:
         """(last offset of the batch, position) of each entry, in the order of the file."""
         return (
-            (self._base_offset + one, at)
-            for one, at in zip(self._relative_offsets, self._positions, strict=True)
+            (self._base_offset + relative_offset, at)
+            for relative_offset, at in zip(self._relative_offsets, self._positions, strict=True)
         )
 
     def entries_down(self, offset: int) -> Iterator[tuple[int, int]]:

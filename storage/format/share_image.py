@@ -70,9 +70,9 @@ class ShareStateImage:
     def delivery_complete_count(self) -> int:
         """The number of final data records at or above the start offset (KIP-1226)."""
         return sum(
-            self.control_runs.data_count(one.base_offset, one.last_offset)
-            for one in self.ranges
-            if is_final(one.state)
+            self.control_runs.data_count(state_range.base_offset, state_range.last_offset)
+            for state_range in self.ranges
+            if is_final(state_range.state)
         )
 
     def replay_checkpoint(self, checkpoint: ShareCheckpoint, offset: int) -> None:
@@ -186,10 +186,10 @@ class ShareStateImage:
     def _pass_final_prefix(self) -> None:
         """Moves the start offset behind the final ranges that begin at it."""
         passed = 0
-        for one in self.ranges:
-            if one.base_offset != self.start_offset or not is_final(one.state):
+        for state_range in self.ranges:
+            if state_range.base_offset != self.start_offset or not is_final(state_range.state):
                 break
-            self.start_offset = one.last_offset + 1
+            self.start_offset = state_range.last_offset + 1
             passed += 1
         del self.ranges[:passed]
 
@@ -207,27 +207,27 @@ def overlay_ranges(ranges: list[StateRange], changes: Sequence[StateRange]) -> N
 
 def _are_ascending(changes: Sequence[StateRange]) -> bool:
     """Whether they ascend and are disjoint."""
-    return all(one.last_offset < after.base_offset for one, after in pairwise(changes))
+    return all(before.last_offset < after.base_offset for before, after in pairwise(changes))
 
 
 def _overlaid(old: Sequence[StateRange], changes: Sequence[StateRange]) -> Iterator[StateRange]:
     """The changes, and between them the parts of the old ranges that they leave; ascending."""
     rest = iter(old)
-    one = next(rest, None)
+    old_range = next(rest, None)
     for change in changes:
-        while one is not None and one.base_offset < change.base_offset:
-            if one.last_offset >= change.base_offset:
-                yield StateRange(one.base_offset, change.base_offset - 1, *one[2:])
+        while old_range is not None and old_range.base_offset < change.base_offset:
+            if old_range.last_offset >= change.base_offset:
+                yield StateRange(old_range.base_offset, change.base_offset - 1, *old_range[2:])
                 break
-            yield one
-            one = next(rest, None)
+            yield old_range
+            old_range = next(rest, None)
         yield change
-        while one is not None and one.last_offset <= change.last_offset:
-            one = next(rest, None)
-        if one is not None and one.base_offset <= change.last_offset:
-            one = StateRange(change.last_offset + 1, *one[1:])
-    if one is not None:
-        yield one
+        while old_range is not None and old_range.last_offset <= change.last_offset:
+            old_range = next(rest, None)
+        if old_range is not None and old_range.base_offset <= change.last_offset:
+            old_range = StateRange(change.last_offset + 1, *old_range[1:])
+    if old_range is not None:
+        yield old_range
     yield from rest
 
 
@@ -257,34 +257,38 @@ def overlay_range(ranges: list[StateRange], change: StateRange) -> None:
 def merge_ranges(ranges: Iterable[StateRange]) -> list[StateRange]:
     """Merges adjoining ranges that are equal in everything else. The ranges must ascend."""
     merged: list[StateRange] = []
-    for one in ranges:
-        if merged and one.base_offset == merged[-1].last_offset + 1 and one[2:] == merged[-1][2:]:
-            merged[-1] = StateRange(merged[-1].base_offset, *one[1:])
+    for state_range in ranges:
+        if (
+            merged
+            and state_range.base_offset == merged[-1].last_offset + 1
+            and state_range[2:] == merged[-1][2:]
+        ):
+            merged[-1] = StateRange(merged[-1].base_offset, *state_range[1:])
         else:
-            merged.append(one)
+            merged.append(state_range)
     return merged
 
 
 def clip_below(ranges: Iterable[StateRange], offset: int) -> list[StateRange]:
     """The ranges without their parts below `offset`."""
     return [
-        one if one.base_offset >= offset else one._replace(base_offset=offset)
-        for one in ranges
-        if one.last_offset >= offset
+        state_range if state_range.base_offset >= offset else state_range._replace(base_offset=offset)
+        for state_range in ranges
+        if state_range.last_offset >= offset
     ]
 
 
 def _merged(
     old: list[StateRange], pieces: list[StateRange], base_offset: int, last_offset: int
 ) -> list[StateRange]:
-    before = [one for one in old if one.last_offset < base_offset]
-    after = [one for one in old if one.base_offset > last_offset]
+    before = [state_range for state_range in old if state_range.last_offset < base_offset]
+    after = [state_range for state_range in old if state_range.base_offset > last_offset]
     return merge_ranges((*before, *pieces, *after))
 
 
-def _base_offset(one: StateRange) -> int:
-    return one.base_offset
+def _base_offset(state_range: StateRange) -> int:
+    return state_range.base_offset
 
 
-def _last_offset(one: StateRange) -> int:
-    return one.last_offset
+def _last_offset(state_range: StateRange) -> int:
+    return state_range.last_offset

@@ -97,7 +97,8 @@ class ShareIndex:
 
     def entries_between(self, start: int, end: int) -> list[ShareIndexEntry]:
         """The entries of the batches that begin at positions in [start, end)."""
-        return [self[slot] for slot in range(*(bisect_left(self._positions, one) for one in (start, end)))]
+        slots = range(bisect_left(self._positions, start), bisect_left(self._positions, end))
+        return [self[slot] for slot in slots]
 
     def append(self, entry: ShareIndexEntry) -> bytes:
         """Adds the entry of a batch behind all others."""

@@ -69,15 +69,15 @@ def _combined(batches: Sequence[StateBatch]) -> list[StateBatch]:
     Between two of these offsets the batch with the highest rank wins. Equal neighbours are merged.
     """
     ascending = sorted(enumerate(batches), key=_first_offset_of_second)
-    bounds = sorted({bound for one in batches for bound in (one.first_offset, one.last_offset + 1)})
+    bounds = sorted({bound for batch in batches for bound in (batch.first_offset, batch.last_offset + 1)})
     combined: list[StateBatch] = []
     # The batches that have begun, the highest rank first. One that has ended stays until it is at the top.
     begun: list[tuple[int, int, int, StateBatch]] = []
     next_index = 0
     for first_offset, end_offset in pairwise(bounds):
         while next_index < len(ascending) and ascending[next_index][1].first_offset == first_offset:
-            age, one = ascending[next_index]
-            heappush(begun, (-one.delivery_count, -one.delivery_state, -age, one))
+            age, batch = ascending[next_index]
+            heappush(begun, (-batch.delivery_count, -batch.delivery_state, -age, batch))
             next_index += 1
         while begun and begun[0][3].last_offset < first_offset:
             heappop(begun)

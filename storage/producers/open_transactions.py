@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 from barnabas.storage.format.transaction_index import AbortedTransaction
@@ -38,7 +39,7 @@ class OpenTransactions:
 
     def __init__(self, first_offsets: Iterable[tuple[int, int]] = ()) -> None:
         """`first_offsets` are (producer id, first offset) in any order."""
-        self._first_offsets = OrderedDict(sorted(first_offsets, key=lambda one: one[1]))
+        self._first_offsets = OrderedDict(sorted(first_offsets, key=itemgetter(1)))
 
     def __len__(self) -> int:
         return len(self._first_offsets)

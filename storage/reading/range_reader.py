@@ -81,8 +81,8 @@ class RangeReader:
             return list(spans)
         aborted: dict[int, list[tuple[int, int]]] = defaultdict(list)
         upper_offset = spans[-1].last_offset + 1
-        for one in aborted_between(self._log.segments, spans[0].base_offset, upper_offset):
-            aborted[one.producer_id].append((one.first_offset, one.last_offset))
+        for transaction in aborted_between(self._log.segments, spans[0].base_offset, upper_offset):
+            aborted[transaction.producer_id].append((transaction.first_offset, transaction.last_offset))
         return [
             span
             for span, producer_id in zip(spans, producers, strict=True)

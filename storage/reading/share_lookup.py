@@ -103,7 +103,11 @@ def holds_share_state_below(segments: Segments, offset: int) -> bool:
 
 def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
     """The runs of control offsets; those of segments below `loaded_from` are loaded on demand."""
-    indexed = [one for one in segments if one.base_offset < loaded_from and one.share_index.size_bytes]
+    indexed = [
+        segment
+        for segment in segments
+        if segment.base_offset < loaded_from and segment.share_index.size_bytes
+    ]
     following = segments.after(indexed[-1]) if indexed else None
     known_from = 0 if following is None else following.base_offset
     runs = ControlRuns(known_from=known_from, older=partial(_older_runs, segments))

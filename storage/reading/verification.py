@@ -106,13 +106,13 @@ class Verification:
         needed_offset = share_index.next_data_offset(offset)
         damage: Damage | None = None
         is_found = False
-        for one in self._look(segment, offset):
-            if isinstance(one, Damage):
+        for scanned in self._look(segment, offset):
+            if isinstance(scanned, Damage):
                 if is_found:
-                    raise self.corrupt(segment, one.position, one.reason)
-                damage = damage or one
+                    raise self.corrupt(segment, scanned.position, scanned.reason)
+                damage = damage or scanned
                 continue
-            position, header, _ = one
+            position, header, _ = scanned
             if header.last_offset < offset:
                 damage = None
                 continue
@@ -132,11 +132,11 @@ class Verification:
         segment: Segment | None = self._log.segments.floor(offset)
         while segment is not None:
             is_damaged = False
-            for one in self._look(segment, offset):
-                if isinstance(one, Damage):
+            for scanned in self._look(segment, offset):
+                if isinstance(scanned, Damage):
                     is_damaged = True
-                elif is_damaged and one.header.base_offset > offset:
-                    return one.header.base_offset
+                elif is_damaged and scanned.header.base_offset > offset:
+                    return scanned.header.base_offset
                 else:
                     is_damaged = False
             if is_damaged:
@@ -170,7 +170,7 @@ class Verification:
             checked = self._checked[segment.base_offset] = _Checked(offset_index)
         checked.begin_at(position)
 
-        for one in scan_past_damage(
+        for scanned in scan_past_damage(
             segment.file,
             position,
             segment.size_bytes,
@@ -179,17 +179,17 @@ class Verification:
             checked_from=checked.next_offset,
             chunk_bytes=_CHUNK_BYTES,
         ):
-            if isinstance(one, Damage):
-                behind_run = share_index.end_of_run(one.position)
-                if behind_run < one.end:
-                    yield one._replace(position=behind_run)
+            if isinstance(scanned, Damage):
+                behind_run = share_index.end_of_run(scanned.position)
+                if behind_run < scanned.end:
+                    yield scanned._replace(position=behind_run)
             else:
-                checked.add(one, offset_index)
-                seen = _unless_index_differs(one, share_index)
-                checked.are_indexes_right &= seen is one
+                checked.add(scanned, offset_index)
+                seen = _unless_index_differs(scanned, share_index)
+                checked.are_indexes_right &= seen is scanned
                 if checked.end >= segment.unverified_end and checked.are_indexes_right:
                     segment.unverified_end = min(segment.unverified_end, checked.start)
-                expected = one.header.last_offset + 1
+                expected = scanned.header.last_offset + 1
                 yield seen
         if _last_data_offset(offset_index, share_index) >= expected:
             end = segment.size_bytes

@@ -94,7 +94,7 @@ def replay_produced(
     producers: ProducerState, produced: Iterable[Produced], from_offset: int
 ) -> list[AbortedTransaction]:
     """Replays the batches at or above `from_offset`; returns the aborted transactions."""
-    replayed = (producers.replay(*one) for one in produced if one.header.base_offset >= from_offset)
+    replayed = (producers.replay(*batch) for batch in produced if batch.header.base_offset >= from_offset)
     return [aborted for aborted in replayed if aborted is not None]
 
 
@@ -126,15 +126,15 @@ def produced_between(state: LogState, offset: int, end_offset: int) -> Iterator[
 def _good_batches(segment: Segment, offset: int) -> Iterator[ScannedBatch]:
     """The good batches of the segment, from one at or before `offset` on."""
     index = segment.offset_index.peek()
-    for one in scan_past_damage(
+    for scanned in scan_past_damage(
         segment.file,
         index.floor_position(offset),
         segment.size_bytes,
         offsets=segment.offsets,
         boundaries=index.positions_behind,
     ):
-        if isinstance(one, ScannedBatch):
-            yield one
+        if isinstance(scanned, ScannedBatch):
+            yield scanned
 
 
 def _find_snapshot(state: LogState, snapshots: Sequence[int]) -> _Snapshots:

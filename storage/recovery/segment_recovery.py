@@ -294,21 +294,21 @@ def _scan(place: LogPlace, segment: Segment, tail: Tail, position: int, known: _
     file_bytes = place.filesystem.file_size(segment.log_path)
     segment.size_bytes = position
     tail.next_offset = max(tail.next_offset, segment.base_offset)
-    for one in scan_past_damage(
+    for scanned in scan_past_damage(
         segment.file,
         position,
         file_bytes,
         offsets=range(tail.next_offset, segment.offsets.stop),
         boundaries=known.boundaries,
     ):
-        if isinstance(one, ScannedBatch):
-            _take_in(segment, one, tail)
+        if isinstance(scanned, ScannedBatch):
+            _take_in(segment, scanned, tail)
         elif tail.next_offset >= place.recovery_point:
             break
-        elif one.end < file_bytes:
-            _keep_damaged(segment, one, tail, known)
+        elif scanned.end < file_bytes:
+            _keep_damaged(segment, scanned, tail, known)
         else:
-            _keep_damaged_end(segment, one, tail, known, place.recovery_point)
+            _keep_damaged_end(segment, scanned, tail, known, place.recovery_point)
     segment.note_max_timestamp()
     return segment.size_bytes == file_bytes
 

@@ -161,7 +161,8 @@ async def prove_share_heads(log: LogState) -> None:
     """
     heads = log.share_heads
     newest: dict[str, ShareIndexEntry] = {}
-    for segment in reversed([one for one in log.segments if one.base_offset < heads.hinted_below]):
+    unhinted = [segment for segment in log.segments if segment.base_offset < heads.hinted_below]
+    for segment in reversed(unhinted):
         if segment.share_index.size_bytes:
             newest = await _checkpoints_of(log, segment) | newest
     found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}

@@ -105,7 +105,9 @@ def _markers_in(
 ) -> list[AbortedTransaction]:
     following = state.segments.after(segment)
     end_offset = state.log_end_offset if following is None else following.base_offset
-    return [one for one in aborted if segment.base_offset <= one.last_offset < end_offset]
+    return [
+        transaction for transaction in aborted if segment.base_offset <= transaction.last_offset < end_offset
+    ]
 
 
 def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
@@ -116,8 +118,11 @@ def _names_all(segment: Segment, aborted: Iterable[AbortedTransaction]) -> bool:
         index = segment.transaction_index.peek()
     except RecordFormatError:
         return False
-    named = {(one.producer_id, one.last_offset) for one in index.entries_from(segment.base_offset)}
-    return all((one.producer_id, one.last_offset) in named for one in aborted)
+    named = {
+        (transaction.producer_id, transaction.last_offset)
+        for transaction in index.entries_from(segment.base_offset)
+    }
+    return all((transaction.producer_id, transaction.last_offset) in named for transaction in aborted)
 
 
 def _aborted_in(state: LogState) -> list[AbortedTransaction]:
@@ -133,8 +138,8 @@ def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[Ab
         stored = segment.transaction_index
         logger.warning("a transaction index is damaged or incomplete, and is rebuilt", path=stored.path)
         stored.adopt(TransactionIndex(), 0)
-        for one in _markers_in(state, segment, aborted):
-            segment.note_aborted(one)
+        for transaction in _markers_in(state, segment, aborted):
+            segment.note_aborted(transaction)
         put_whole(state.filesystem, stored.path, stored.pending)
         stored.pending_written(stored.pending_bytes)
     state.filesystem.sync_directory(state.directory)

@@ -66,5 +66,5 @@ class OfflineLogs:
 
     def remove_topic(self, topic: str) -> None:
         """The topic is deleted. Its partitions may have no directory, if none could be created."""
-        for partition in [one for one in self._partitions if one.topic == topic]:
+        for partition in [partition for partition in self._partitions if partition.topic == topic]:
             self.remove(partition)
