@@ -171,10 +171,10 @@ class AllDone(Completion[None]):
     def __init__(self, completions: Iterable[Completion[U]]) -> None:
         super().__init__()
         self._open_count = 1  # this call, so that nothing ends before all are registered
-        for one in completions:
-            if not one.done:
+        for completion in completions:
+            if not completion.done:
                 self._open_count += 1
-                one.when_done(self._one_done)
+                completion.when_done(self._one_done)
         self._one_done(self)
 
     def _one_done(self, _: object) -> None:

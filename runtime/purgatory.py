@@ -153,11 +153,13 @@ class Purgatory:
 
     def count_of(self, kind: type[DelayedOperation[T]]) -> int:
         """The number of waiting operations of a class."""
-        return sum(1 for one in self._watched if isinstance(one, kind))
+        return sum(1 for operation in self._watched if isinstance(operation, kind))
 
     def watch_count_of(self, kind: type[DelayedOperation[T]]) -> int:
         """The sum of the keys of all waiting operations of a class."""
-        return sum(len(watched) for one, watched in self._watched.items() if isinstance(one, kind))
+        return sum(
+            len(watched) for operation, watched in self._watched.items() if isinstance(operation, kind)
+        )
 
     @property
     def key_count(self) -> int:
