@@ -88,7 +88,7 @@ class CommittedRanges:
         The ranges may overlap each other and committed offsets, and be in any order. A range whose first
         offset is greater than its last one is empty, and has no effect.
         """
-        new = sorted(one for one in ranges if one[0] <= one[1] and one[1] > self.stable_offset)
+        new = sorted((first, last) for first, last in ranges if first <= last and last > self.stable_offset)
         change = _Change(self.stable_offset)
         position = 0
         while position < len(new):
@@ -108,15 +108,15 @@ class CommittedRanges:
             change.join(OffsetRange(first_offset, last_offset), self._between(low, high))
         return RangesChange(change.stable_offset, change.added, change.removed)
 
-    def has_range(self, one: OffsetRange) -> bool:
+    def has_range(self, wanted: OffsetRange) -> bool:
         """Whether this is one of the ranges, and not only a part of one."""
-        index = bisect_left(self._last_offsets, one.last_offset)
-        return self._between(index, index + 1) == [one]
+        index = bisect_left(self._last_offsets, wanted.last_offset)
+        return self._between(index, index + 1) == [wanted]
 
-    def remove(self, one: OffsetRange) -> None:
+    def remove(self, removed: OffsetRange) -> None:
         """Take back a range. One that has become part of another range stays committed."""
-        if self.has_range(one):
-            index = bisect_left(self._last_offsets, one.last_offset)
+        if self.has_range(removed):
+            index = bisect_left(self._last_offsets, removed.last_offset)
             del self._first_offsets[index], self._last_offsets[index]
 
     def reset(self, stable_offset: int) -> None:
@@ -129,19 +129,18 @@ class CommittedRanges:
         return list(map(OffsetRange, self._first_offsets[low:high], self._last_offsets[low:high]))
 
     def _apply_few(self, change: RangesChange) -> None:
-        for one in change.removed:
-            index = bisect_left(self._first_offsets, one.first_offset)
+        for first_offset, _ in change.removed:
+            index = bisect_left(self._first_offsets, first_offset)
             del self._first_offsets[index], self._last_offsets[index]
-        for one in change.added:
-            index = bisect_left(self._first_offsets, one.first_offset)
-            self._first_offsets.insert(index, one.first_offset)
-            self._last_offsets.insert(index, one.last_offset)
+        for first_offset, last_offset in change.added:
+            index = bisect_left(self._first_offsets, first_offset)
+            self._first_offsets.insert(index, first_offset)
+            self._last_offsets.insert(index, last_offset)
 
     def _apply_many(self, change: RangesChange) -> None:
-        removed = set(change.removed)
-        kept = sorted([*(one for one in self if one not in removed), *change.added])
-        self._first_offsets = [one.first_offset for one in kept]
-        self._last_offsets = [one.last_offset for one in kept]
+        kept = sorted(set(self).difference(change.removed).union(change.added))
+        self._first_offsets = [first_offset for first_offset, _ in kept]
+        self._last_offsets = [last_offset for _, last_offset in kept]
 
 
 class _Change:
@@ -168,12 +167,12 @@ class _Change:
 def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
     """The same offsets in as few ranges as possible, ascending. Empty ranges are left out."""
     joined: list[OffsetRange] = []
-    for one in sorted(itertools.starmap(OffsetRange, ranges)):
-        if one.first_offset > one.last_offset:
+    for offset_range in sorted(itertools.starmap(OffsetRange, ranges)):
+        if offset_range.first_offset > offset_range.last_offset:
             continue
-        if joined and one.first_offset <= joined[-1].last_offset + 1:
-            last_offset = max(one.last_offset, joined[-1].last_offset)
+        if joined and offset_range.first_offset <= joined[-1].last_offset + 1:
+            last_offset = max(offset_range.last_offset, joined[-1].last_offset)
             joined[-1] = joined[-1]._replace(last_offset=last_offset)
         else:
-            joined.append(one)
+            joined.append(offset_range)
     return joined

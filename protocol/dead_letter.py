@@ -61,7 +61,7 @@ def letter_record(
     if copy is None:
         return Record(0, timestamp_ms, None, None, tuple(headers))
     if with_headers:
-        headers += (one for one in copy.headers if not one[0].startswith(HEADER_PREFIX))
+        headers += ((name, value) for name, value in copy.headers if not name.startswith(HEADER_PREFIX))
     return Record(0, timestamp_ms, copy.key, copy.value, tuple(headers))
 
 
@@ -70,7 +70,7 @@ def original_of(letter: Record) -> Original | None:
     found = dict(reversed(letter.headers))
     values = [found.get(name) for name in (GROUP, TOPIC, PARTITION, OFFSET)]
     group_id, topic, partition, offset = (
-        None if one is None else one.decode(errors="replace") for one in values
+        None if value is None else value.decode(errors="replace") for value in values
     )
     if group_id is None or topic is None or partition is None or offset is None:
         return None

@@ -64,7 +64,7 @@ def error_response(response: type[MessageT], request: object, code: ErrorCode) -
 
 def _repeated(element: type[object], request: object, code: ErrorCode) -> tuple[object, ...]:
     """An element for each one of the request's list."""
-    return tuple(error_response(element, one, code) for one in _first_list(request))
+    return tuple(error_response(element, entry, code) for entry in _first_list(request))
 
 
 def _first_list(request: object) -> tuple[object, ...]:
@@ -100,11 +100,11 @@ def _zero(field: _Field) -> object:
 
 def _base(kind: type) -> type:
     """The plain type of a value on the wire."""
-    return next((one for one in kind.__mro__ if one in _ZEROS), kind)
+    return next((base for base in kind.__mro__ if base in _ZEROS), kind)
 
 
 def _values_of(request: object) -> list[object]:
-    return [getattr(request, one.name) for one in fields(request)] if is_dataclass(request) else []
+    return [getattr(request, field.name) for field in fields(request)] if is_dataclass(request) else []
 
 
 @cache
@@ -114,18 +114,18 @@ def _fields_of(response: Hashable) -> list[_Field]:
     assert is_dataclass(response)
     hints: Mapping[str, object] = get_type_hints(response)
     found: list[_Field] = []
-    for one in fields(response):
-        hint = hints[one.name]
-        is_required = one.default is MISSING and one.default_factory is MISSING
+    for field in fields(response):
+        hint = hints[field.name]
+        is_required = field.default is MISSING and field.default_factory is MISSING
         is_nullable = get_origin(hint) in (Union, UnionType)
         kind, element = _kind(hint)
-        found.append(_Field(one.name, kind, is_required, is_nullable, element))
+        found.append(_Field(field.name, kind, is_required, is_nullable, element))
     return found
 
 
 def _kind(hint: object) -> tuple[type[object], type[object] | None]:
     """The type of a field's value, and of its elements if they are messages."""
-    arguments: list[object] = [one for one in get_args(hint) if one is not type(None)]
+    arguments: list[object] = [argument for argument in get_args(hint) if argument is not type(None)]
     if get_origin(hint) in (Union, UnionType):
         return _kind(arguments[0])
     if get_origin(hint) is tuple:
@@ -140,6 +140,7 @@ def _tells_errors(message: Hashable) -> bool:
     """Whether the message, or one within it, has an error code."""
     found = _fields_of(message)
     return any(
-        one.kind is ErrorCode or (one.element is not None and _tells_errors(cast("Hashable", one.element)))
-        for one in found
+        field.kind is ErrorCode
+        or (field.element is not None and _tells_errors(cast("Hashable", field.element)))
+        for field in found
     )

@@ -15,4 +15,4 @@ def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     """All of `known`, the most similar to `name` first."""
     from difflib import SequenceMatcher  # an ordinary start has no misspelt name
 
-    return sorted(known, key=lambda one: (-SequenceMatcher(None, name, one).ratio(), one))
+    return sorted(known, key=lambda candidate: (-SequenceMatcher(None, name, candidate).ratio(), candidate))

@@ -89,4 +89,11 @@ def _of_range(
 
 
 def _range_of(states: Iterable[StateRange], offset: int) -> StateRange | None:
-    return next((one for one in states if one.base_offset <= offset <= one.last_offset), None)
+    return next(
+        (
+            state_range
+            for state_range in states
+            if state_range.base_offset <= offset <= state_range.last_offset
+        ),
+        None,
+    )

@@ -37,8 +37,8 @@ def refuse_records(header: BatchHeader, check: RecordsCheck, rules: RecordRules)
         return
     if check.fault:
         raise _malformed(header, check)
-    errors = [(one.record_index, _reason(header, one, rules)) for one in check.rejected]
-    if any(one.fault == faults.TIME_OUT_OF_RANGE for one in check.rejected):
+    errors = [(record.record_index, _reason(header, record, rules)) for record in check.rejected]
+    if any(record.fault == faults.TIME_OUT_OF_RANGE for record in check.rejected):
         raise RecordsRejected(_WRONG_TIMES, errors, ErrorCode.invalid_timestamp)
     raise RecordsRejected(f"{check.rejected_count} of {header.record_count} records have no key.", errors)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Final
 from uuid import UUID
 
@@ -22,7 +23,7 @@ RANGE_BYTES: Final = _RANGE.size
 
 def pack_ranges(ranges: Iterable[tuple[int, int]]) -> bytes:
     """First and last offset of each range, both inclusive."""
-    return b"".join([_RANGE.pack(*one) for one in ranges])
+    return b"".join(starmap(_RANGE.pack, ranges))
 
 
 def unpack_ranges(packed: bytes) -> list[OffsetRange]:
@@ -43,8 +44,12 @@ def shares_of_topic(
     """The packed shares of one topic's partitions; None if the member shares none of them."""
     if not shares:
         return None
-    found = {one: shares.get(TopicIdPartition(topic_id, one)) for one in partitions}
-    return pack_shares({one: hashes for one, hashes in found.items() if hashes is not None}) or None
+    of_topic = {
+        partition: hashes
+        for partition in partitions
+        if (hashes := shares.get(TopicIdPartition(topic_id, partition))) is not None
+    }
+    return pack_shares(of_topic) or None
 
 
 def unpack_shares(packed: bytes) -> dict[int, HashRange]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from itertools import starmap
 from typing import Final, NamedTuple
 
 RELEASE_DELAYS_TAG: Final = 10_000
@@ -29,7 +30,7 @@ MISFIT: Final = ReleaseDelay(0, -1, 0)
 
 def pack_release_delays(delays: Iterable[ReleaseDelay]) -> bytes:
     """First offset, last offset and delay of each."""
-    return b"".join([_DELAY.pack(*one) for one in delays])
+    return b"".join(starmap(_DELAY.pack, delays))
 
 
 def unpack_release_delays(packed: bytes) -> tuple[ReleaseDelay, ...]:
