@@ -161,8 +161,8 @@ async def prove_share_heads(log: LogState) -> None:
     """
     heads = log.share_heads
     newest: dict[str, ShareIndexEntry] = {}
-    unhinted = [segment for segment in log.segments if segment.base_offset < heads.hinted_below]
-    for segment in reversed(unhinted):
+    hinted = [segment for segment in log.segments if segment.base_offset < heads.hinted_below]
+    for segment in reversed(hinted):
         if segment.share_index.size_bytes:
             newest = await _checkpoints_of(log, segment) | newest
     found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}
