@@ -169,7 +169,9 @@ class HttpServer:
 
     def _admit(self, connection: _BoundedConnection) -> None:
         open_connections = self._state.connections
-        self._for_health = {one: None for one in self._for_health if one in open_connections}
+        self._for_health = {
+            health_check: None for health_check in self._for_health if health_check in open_connections
+        }
         if len(open_connections) - len(self._for_health) <= CONNECTIONS_MAX:
             return
         if len(self._for_health) >= HEALTH_CONNECTIONS_MAX:
