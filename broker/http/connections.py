@@ -79,7 +79,7 @@ class _BoundedConnection(H11Protocol):
 
     def serve_only(self, application: ASGIApp) -> None:
         """Give the requests to this application."""
-        self.app = application  # type: ignore[assignment]  # uvicorn has types of its own for ASGI
+        self.app = application
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -374,8 +374,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             answer = self._dispatcher.answer(pending, response)
-        except Exception as error:
-            self._fail(error)
+        except Exception as defect:
+            self._fail(defect)
             return
         if answer.throttle_ms:
             self.throttle(answer.throttle_ms)

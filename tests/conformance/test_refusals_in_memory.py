@@ -99,10 +99,13 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def refused_batch(lab: Lab, kind: str) -> dict[str, Any]:
     """The fields of a Produce request with a batch of this kind."""
-    configs = {"max.message.bytes": str(5 * BODY_BYTES), "message.timestamp.after.max.ms": str(HOUR_MS)}
+    configs: dict[str, Any] = {
+        "max__message__bytes": str(5 * BODY_BYTES),
+        "message__timestamp__after__max__ms": str(HOUR_MS),
+    }
     if kind == "records without keys":
-        configs["cleanup.policy"] = "compact"
-    topic_id = await lab.create_topic(**{name.replace(".", "__"): value for name, value in configs.items()})
+        configs["cleanup__policy"] = "compact"
+    topic_id = await lab.create_topic(**configs)
     first = _of_producer(lab.clock.wall_ms(), base_sequence=0)
     assert not any(error_codes(await ask(lab, "produce", None, produce_fields(topic_id, 0, first))))
     transactional_id = "payments" if kind == "a producer without a transaction" else None
