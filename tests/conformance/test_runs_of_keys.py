@@ -13,6 +13,7 @@ from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.extended.runs import RunKind, Runs
 from barnabas.share.leader import batch_keys
 from tests.conformance.conftest import Stage
+from tests.conformance.harness import Client
 from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, ShareMember
 from tests.conformance.test_order_of_keys import produce
 
@@ -29,6 +30,7 @@ async def runs(stage: Stage, member: ShareMember, *, asks: bool) -> Runs | None:
         forgotten_topics=[],
         wants_runs=asks,
     )
+    assert isinstance(member.client, Client)
     pending = member.client.send_body("share_fetch", 2, encode_share_fetch_request(2, body))
     await stage.lab.ended(pending)
     reply = decode_share_fetch_response(2, pending.body(), 0)
