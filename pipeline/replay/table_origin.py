@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -72,7 +71,7 @@ class TableOrigin:
         ]
         origins = sorted({piece.origin for piece in chunk})
         frame = self._read(map(self._found.files.location_of, origins))
-        frame = frame.where(reduce(or_, wanted))
+        frame = frame.where(reduce(lambda earlier, condition: earlier | condition, wanted))
         types = {field.name: field.dataType for field in self._found.schema.fields}
         root_uri = self._found.files.root_uri
         for name in self._found.partition_by:

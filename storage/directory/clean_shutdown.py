@@ -6,7 +6,7 @@ damaged file may have had that field, so it counts as missing.
 """
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
@@ -37,15 +37,14 @@ async def take_clean_shutdown(filesystem: FileSystem, directory: str) -> bool:
 def _is_of_kafka(content: bytes) -> bool:
     """Whether Apache Kafka may have written it: version 0, and the epoch of its broker."""
     try:
-        fields: Any = json.loads(content)
+        fields: object = json.loads(content)
     except ValueError:
         return False
-    return (
-        isinstance(fields, dict)
-        and fields.keys() == {"version", "brokerEpoch"}
-        and fields["version"] == 0
-        and isinstance(fields["brokerEpoch"], int)
-    )
+    match fields:
+        case {"version": 0, "brokerEpoch": int(epoch)}:
+            return fields == {"version": 0, "brokerEpoch": epoch}
+        case _:
+            return False
 
 
 async def note_clean_shutdown(filesystem: FileSystem, directory: str, *, after_loss: bool) -> None:

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from gzip import compress
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -51,7 +51,7 @@ async def ask(lab: Lab, api: str, version: int | None, values: dict[str, Any], *
 def error_codes(response: Any) -> Iterator[int]:
     """All error codes of a response."""
     if isinstance(response, tuple):
-        for entry in response:
+        for entry in cast("tuple[object, ...]", response):
             yield from error_codes(entry)
     elif dataclasses.is_dataclass(response):
         for field in dataclasses.fields(response):
