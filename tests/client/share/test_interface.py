@@ -136,6 +136,25 @@ async def test_a_group_ends_behind_the_records_that_it_has_acquired(world: World
             await consumer.end_offsets([TopicPartition("nowhere", 0)])
 
 
+@pytest.mark.parametrize("lost_after_ms", range(1, 7))
+@virtually
+async def test_a_request_for_a_groups_end_is_repeated_when_the_broker_is_back(
+    world: World, lost_after_ms: int
+) -> None:
+    """The connection is lost while the topic is looked up, or while the leader answers."""
+    await world.topic(TOPIC, "a", "b", "c")
+    await world.group()
+    async with world.consumer(prefetch_records=0) as consumer:
+        await take(consumer, 3)
+        assert await consumer.end_offsets([FIRST]) == {FIRST: 3}
+        asking = asyncio.create_task(consumer.end_offsets([FIRST]))
+        await asyncio.sleep(lost_after_ms / 1000)
+        assert not asking.done()
+        world.kill()
+        await world.start()
+        assert await asking == {FIRST: 0}, "a first delivery is not recorded"
+
+
 @virtually
 async def test_the_end_of_a_group_is_asked_for_again_after_a_lost_connection(world: World) -> None:
     await world.topic(TOPIC, "a", "b", "c")
