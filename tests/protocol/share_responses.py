@@ -27,6 +27,7 @@ _fetch_partitions = st.builds(
     st.lists(st.tuples(numbers(63), numbers(63), numbers(15)), max_size=5),
     numbers(31),
     numbers(31),
+    runs=st.none(),  # kio has no such field
 )
 fetch_topics = st.lists(
     st.builds(ShareFetchTopicResult, st.uuids(), st.lists(_fetch_partitions, max_size=3)), max_size=3
