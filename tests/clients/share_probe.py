@@ -72,6 +72,15 @@ class ToolResult:
         return [line.split() for line in self.output.splitlines() if line.strip()]
 
 
+def patient(main: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command line tool that make it wait for the broker: by themselves, two tools give up
+    after 5 seconds.
+    """
+    if main.endswith(("ConsumerGroupCommand", "ShareGroupCommand")) and "--timeout" not in arguments:
+        return [*arguments, "--timeout", str(TIMEOUT_MS)]
+    return list(arguments)
+
+
 @dataclass
 class ShareProbe:
     """A JVM that runs probe commands against one broker."""
@@ -132,9 +141,8 @@ class ShareProbe:
 
     def tool(self, main: str, *arguments: str) -> ToolResult:
         """Run a command line tool's main class with `--bootstrap-server` and these arguments."""
-        result = self.call(
-            "tool", "tool", main=main, arguments=["--bootstrap-server", self.bootstrap, *arguments]
-        )
+        given = patient(main, ["--bootstrap-server", self.bootstrap, *arguments])
+        result = self.call("tool", "tool", main=main, arguments=given)
         return ToolResult(**result)
 
     def kill(self) -> None:

@@ -6,6 +6,7 @@ from confluent_kafka import TopicPartition
 
 from tests.clients.cluster import Cluster, confluent_admin
 from tests.clients.java_build import java_classpath, require
+from tests.clients.share_probe import patient
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
@@ -24,7 +25,8 @@ def run_tool(main_class: str, *arguments: object) -> str:
     """The output of one of Kafka's programs, run in a process of its own because it may end its whole
     process.
     """
-    command = [require("java"), "-cp", java_classpath(), main_class, *map(str, arguments)]
+    given = patient(main_class, [str(argument) for argument in arguments])
+    command = [require("java"), "-cp", java_classpath(), main_class, *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.clients.java_build import java_classpath, require
-from tests.clients.share_probe import ShareProbe, ToolResult
+from tests.clients.share_probe import ShareProbe, ToolResult, patient
 from tests.clients.transcripts.actions import Actions
 from tests.clients.transcripts.normal_form import normal_form
 from tests.clients.transcripts.transcript import Step
@@ -88,7 +88,7 @@ class Running:
         if tool in _OWN_PROCESS:
             return run_alone(main, arguments)
         return ToolResult(
-            **self._probe.call("tool", "tool", main=main, arguments=list(arguments), input=stdin)
+            **self._probe.call("tool", "tool", main=main, arguments=patient(main, arguments), input=stdin)
         )
 
 
