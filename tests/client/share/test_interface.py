@@ -156,21 +156,6 @@ async def test_a_request_for_a_groups_end_is_repeated_when_the_broker_is_back(
 
 
 @virtually
-async def test_the_end_of_a_group_is_asked_for_again_after_a_lost_connection(world: World) -> None:
-    await world.topic(TOPIC, "a", "b", "c")
-    await world.group()
-    async with world.consumer(prefetch_records=0) as consumer:
-        await take(consumer, 3)
-        assert await consumer.end_offsets([FIRST]) == {FIRST: 3}
-        world.kill()
-        asking = asyncio.create_task(consumer.end_offsets([FIRST]))
-        await asyncio.sleep(1)
-        assert not asking.done()
-        await world.start()
-        assert await asking == {FIRST: 0}, "a first delivery is not recorded"
-
-
-@virtually
 async def test_a_group_has_no_end_in_a_partition_that_it_does_not_read(world: World) -> None:
     await world.topic()
     await world.topic("other", "a")
