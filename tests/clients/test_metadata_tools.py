@@ -58,10 +58,7 @@ def shell(snapshot: Path, *command: str) -> list[str]:
 
 
 @pytest.mark.clients
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="The shell of Kafka 4.3.1 reads no metadata.version 33, and that of 4.4.0 is not published.",
-)
+@pytest.mark.skip("Kafka 4.3.1's shell reads no metadata.version 33, and that of 4.4.0 is not published.")
 def test_the_metadata_shell_finds_everything_in_a_snapshot(directory: Path) -> None:
     snapshot = newest_snapshot(directory)
     shown = shell(snapshot, "tree", "/")
