@@ -189,7 +189,7 @@ def _offset(log: PartitionLog, timestamp: int, isolation_level: int, found: _Fou
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOTHING
     if isinstance(found, Exception):
-        raise found
+        raise without_frames(found)
     if found is None or found[1] >= end:
         return _NOTHING
     return _Offset(*found, log.leader_epoch_at(found[1]))

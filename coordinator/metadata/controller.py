@@ -45,7 +45,7 @@ from barnabas.coordinator.metadata.topic_decisions import (
     free_of_charge,
     too_many_partitions,
 )
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -172,7 +172,7 @@ class Controller:
         """For a request that is carried out in parts: POLICY_VIOLATION if it is too large as a whole."""
         too_many = too_many_partitions(new_topics, self._default_partition_count)
         if too_many is not None:
-            raise too_many
+            raise without_frames(too_many)
 
     def delete_topics(
         self, topic_ids: Sequence[UUID], *, charge: Charge = free_of_charge

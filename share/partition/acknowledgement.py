@@ -14,7 +14,7 @@ from operator import eq, gt, lt
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, Condition, Due
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.share.partition.decision import Decision, Target
 from barnabas.share.partition.in_flight import InFlight
@@ -110,7 +110,7 @@ def decide_batches(
                     held = take_held(in_flight, member_id, part)
                     decide_runs(in_flight, decision, held, part[2], member_id, limits, now_ms, delay_ms)
         if error is not None:
-            raise error
+            raise without_frames(error)
     except ApiError:
         withdraw(decision)
         raise

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, PendingAcknowledgement
-from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.share.partition.acknowledgement import (
     AcknowledgeType,
@@ -67,7 +67,7 @@ def decide_pending(
                     pending,
                 )
         if error is not None:
-            raise error
+            raise without_frames(error)
     except ApiError:
         withdraw(decision)
         raise

@@ -15,6 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from barnabas.protocol.errors import without_frames
 from barnabas.storage.errors import DiskFull
 from barnabas.storage.filesystem import File, FileSystem, replace_whole
 from barnabas.storage.format.producer_snapshot import encode_snapshot
@@ -266,7 +267,7 @@ class Flusher:
             disk_full = self._log.refusal_if_full(error)
             if disk_full is None:
                 raise
-            raise disk_full from error
+            raise without_frames(disk_full) from error
 
     async def _drop_old_snapshots(self) -> None:
         log = self._log

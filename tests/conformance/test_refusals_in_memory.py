@@ -267,8 +267,8 @@ async def test_refused_acknowledgements_leave_nothing(stage: Stage) -> None:
         for _ in range(times):
             answer = await member.acknowledge([(1, 1, ACCEPT)])
             assert answer.errors == [ErrorCode.invalid_record_state]
-            fetched = await member.fetch([(1, 1, ACCEPT)])
-            assert fetched.acknowledge_errors == [ErrorCode.invalid_record_state]
+            fetched = await member.fetch([(100, 100, ACCEPT)])
+            assert fetched.acknowledge_errors == [ErrorCode.invalid_request]
 
     with nothing_left_to_the_collector():
         await acknowledge_again(5)
