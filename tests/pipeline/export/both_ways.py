@@ -25,6 +25,7 @@ from barnabas.pipeline.servers import Servers, take_servers
 from tests.clients.cluster import Cluster, unique
 from tests.clients.polling import SECONDS_MAX, eventually
 
+_LAST = "last"
 COORDINATOR_LATER = (
     KafkaError._WAIT_COORD,  # pyright: ignore[reportPrivateUsage]  # its name in librdkafka
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -153,9 +154,10 @@ def release(_number: int, record: ShareRecord[Any, Any]) -> None:
 def left_for(broker: LocalBroker, group: str, topic: str) -> list[Delivered]:
     """The records that the group still gets, with their delivery counts; all are released.
 
-    A new record at the end of each partition, which the group accepts, shows that no other is left.
+    A new record at the end of each partition, which the group accepts, shows that no other is left. Those of
+    earlier calls do not count.
     """
-    last, partitions = unique("last").encode(), _bounds(servers_of(broker), topic)
+    last, partitions = unique(_LAST).encode(), _bounds(servers_of(broker), topic)
     producer = Producer({"bootstrap.servers": broker.address})
     for found in partitions:
         producer.produce(topic, last, partition=found.partition)
@@ -218,12 +220,17 @@ async def _left_for(
         while sum(record.value == last for record in taken) < partition_count:
             taken += await consumer.poll()
         for record in taken:
-            (record.accept if record.value == last else record.release)()
+            (record.accept if _is_last(record.value) else record.release)()
     return [
         Delivered(record.partition, record.value, record.delivery_count)
         for record in taken
-        if record.value != last
+        if not _is_last(record.value)
     ]
+
+
+def _is_last(value: bytes | None) -> bool:
+    """Whether `left_for` has written the record, in this call or in an earlier one."""
+    return value is not None and value.startswith(_LAST.encode())
 
 
 def _bounds(servers: Servers, topic: str) -> dict[Any, tuple[int, int]]:
