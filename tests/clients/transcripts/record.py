@@ -27,17 +27,18 @@ UNEXPLAINED = "not explained"
 _KAFKA_SETTLES_SECONDS = 0.4
 """Kafka's broker learns the decisions of its controller a little later. It does not tell when."""
 _LOOKS_MAX = 20
-"""How often a command that changes nothing is played on a Kafka that settles more slowly."""
+"""How often a command that changes nothing is played until it prints what the transcript has: a Kafka may
+settle more slowly, and a consumer may leave its group a moment after its tool has ended.
+"""
 
 
 def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> list[list[str]]:
-    """The output of a transcript's steps on an Apache Kafka of their own. A command that changes nothing is
-    repeated until it prints what the transcript has.
-    """
+    """The output of a transcript's steps on an Apache Kafka of their own."""
     kafka = ApacheKafka(directory / "kafka", TEST_SETTINGS, jvm_options=SHORT_LIVED_JVM)
     try:
         kafka.start()
-        return _play(steps, Running(kafka.address, kafka.directory / "data", probe, directory), True)
+        running = Running(kafka.address, kafka.directory / "data", probe, directory)
+        return _play(running, steps, [step.kafka for step in steps], _KAFKA_SETTLES_SECONDS)
     finally:
         kafka.kill()
 
@@ -45,19 +46,21 @@ def play_on_kafka(steps: Sequence[Step], probe: ShareProbe, directory: Path) -> 
 def play_here(steps: Sequence[Step], probe: ShareProbe, directory: Path, command: Path) -> list[list[str]]:
     """The output on a broker that `command` starts."""
     with started(BrokerProcess(command, directory / "barnabas")) as broker:
-        return _play(steps, Running(broker.address, broker.data_directory, probe, directory), False)
+        running = Running(broker.address, broker.data_directory, probe, directory)
+        return _play(running, steps, [step.expected for step in steps], 0)
 
 
-def _play(steps: Sequence[Step], running: Running, settles: bool) -> list[list[str]]:
+def _play(
+    running: Running, steps: Sequence[Step], expected: Sequence[list[str]], pause_seconds: float
+) -> list[list[str]]:
     printed: list[list[str]] = []
     try:
-        for step in steps:
+        for step, wanted in zip(steps, expected, strict=True):
             lines = running.play(step)
-            if settles:
-                time.sleep(_KAFKA_SETTLES_SECONDS)
-                for _ in range(_LOOKS_MAX if step.only_looks else 0):
-                    if lines != step.kafka:
-                        lines = running.play(step)
+            time.sleep(pause_seconds)
+            for _ in range(_LOOKS_MAX if step.only_looks else 0):
+                if lines != wanted:
+                    lines = running.play(step)
             printed.append(lines)
     finally:
         running.close()
