@@ -25,11 +25,13 @@ from tests.conformance.dead_lettering import (
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields, settle
 from tests.conformance.share_member import REJECT, ShareMember
 
-RECORDS = 150
+RECORDS = 300
 FEW = 100
 BATCH_RECORDS = 50
 VALUE_BYTES = 10_000
-"""About a hundred letters fit into a batch."""
+"""About a hundred letters fit into a batch, so RECORDS are three batches: a search that is repeated for the
+letters of each batch shows from the third one on.
+"""
 
 
 async def taken(stage: Stage, count: int, value_bytes: int = 1) -> ShareMember:
