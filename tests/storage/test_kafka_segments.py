@@ -14,12 +14,12 @@ import pytest
 
 from barnabas.protocol.record_batch import Compression, iterate_headers
 from barnabas.runtime.moment import Moment
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.partition_metadata import decode_partition_metadata
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import NOW_MS, append, max_timestamp, offset_for_timestamp, values_read
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 RECORDED = Path(__file__).parent / "vectors" / "kafka_4_3_1" / "recorded-0"
 END_OFFSET = 58
@@ -44,7 +44,7 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[P
     """The log, opened without a recovery point, and opened as after a clean shutdown."""
     path = shutil.copytree(RECORDED, tmp_path / "recorded-0")
     log = await PartitionLog.open(
-        RealFileSystem(),
+        SteadyFileSystem(),
         str(path),
         TopicPartition("recorded", 0),
         decode_partition_metadata((path / "partition.metadata").read_bytes()),

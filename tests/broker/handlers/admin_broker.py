@@ -32,6 +32,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from tests.broker.config.config_fakes import configured
 from tests.broker.network.edge_fakes import ManualClock
 from tests.coordinator.metadata.metadata_fakes import NODE, MemoryLog, counted_ids, metadata_log_over
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 LISTENER = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
 
@@ -121,7 +122,7 @@ class AdminBroker:
 async def admin_broker(directory: Path, **given: str) -> AdminBroker:
     """A broker that has started with the settings `given`; `__` in a keyword stands for a dot."""
     log_directory = await LogDirectory.open(
-        RealFileSystem(), str(directory / "logs"), node_id=NODE.node_id, wall_ms=lambda: 0
+        SteadyFileSystem(), str(directory / "logs"), node_id=NODE.node_id, wall_ms=lambda: 0
     )
     broker = AdminBroker(directory, log_directory, given)
     await broker.metadata.start()

@@ -16,11 +16,11 @@ from barnabas.protocol.share_state_records import (
     encode_share_state_record,
 )
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.partition_metadata import encode_id
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.written_logs import GROUP, INCARNATION, LogCommand, accepted, checkpoint, record
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 PLACE = LetterPlace(Cause.REJECT, TOPIC_ID, 2, 70)
 NO_PLACE = LetterPlace(Cause.DELIVERY_LIMIT)
@@ -42,7 +42,7 @@ def archived(base_offset: int, last_offset: int, cause: Cause = Cause.DEAD_LETTE
 
 async def written(path: Path, *deltas: tuple[StateRange, ...]) -> Path:
     """A log of 6 records, a checkpoint at 6, and these deltas; returns its directory."""
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     append(log, 6)
     record(log, checkpoint())

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, batch_positions, spoil, write
 from tests.storage.log_building import NOW_MS, TOPIC_ID
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 
 def test_a_log_is_described_with_its_offsets(log_command: LogCommand, log_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_records_below_the_log_start_are_no_lag(
     log_command: LogCommand, log_path: Path, log_start_offset: int, lag: int
 ) -> None:
     directory = await LogDirectory.open(
-        RealFileSystem(), str(log_path.parent), node_id=1, wall_ms=lambda: NOW_MS
+        SteadyFileSystem(), str(log_path.parent), node_id=1, wall_ms=lambda: NOW_MS
     )
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig(segment_bytes=800))
     log.delete_records(log_start_offset)

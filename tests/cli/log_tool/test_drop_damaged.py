@@ -10,10 +10,10 @@ from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import CorruptBatch
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, batch_positions, spoil
 from tests.storage.log_building import NOW_MS, TOPIC_ID
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 TOPIC = "__consumer_offsets"
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=1)
@@ -21,7 +21,7 @@ RECORDS = [(b"key %d" % number, b"value") for number in range(12)]
 
 
 async def opened(path: Path) -> LogDirectory:
-    return await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    return await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
 
 
 @pytest.fixture

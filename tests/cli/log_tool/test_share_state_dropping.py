@@ -12,7 +12,6 @@ from barnabas.protocol.records import iterate_records
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import ShareStateLost
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.control_batch import ControlBatch
@@ -26,6 +25,7 @@ from tests.storage.log_building import (
     delta_batch,
     values_read,
 )
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 LOG_NAME = f"{0:020d}.log"
 
@@ -47,7 +47,7 @@ def delta_behind(offset: int, back_offset: int) -> ControlBatch:
 
 
 async def opened(path: Path) -> tuple[LogDirectory, PartitionLog]:
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     return directory, await directory.log("orders", 0, TOPIC_ID, LogConfig())
 
 

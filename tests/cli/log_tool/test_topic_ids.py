@@ -16,12 +16,12 @@ from barnabas.protocol.metadata_records import (
     encode_metadata_record,
 )
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.partition_metadata import encode_id, encode_partition_metadata
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.test_verify import partition_record
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, spoil, write
 from tests.storage.log_building import NOW_MS, TOPIC_ID
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 OTHER_ID = UUID(int=8)
 FILE = "orders-0/partition.metadata"
@@ -31,7 +31,7 @@ async def write_metadata(
     path: Path, *records: MetadataRecord, in_snapshot: tuple[MetadataRecord, ...] = ()
 ) -> None:
     """Adds a metadata log to a data directory, a batch for each record, and a snapshot before it."""
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log(METADATA_TOPIC, 0, METADATA_TOPIC_ID, LogConfig())
     for record in (*in_snapshot, *records):
         log.append_records([(None, encode_metadata_record(record))], NOW_MS)
@@ -130,7 +130,7 @@ def test_only_the_directory_of_one_partition_is_repaired(log_command: LogCommand
 
 
 async def test_a_directory_in_use_is_not_changed(log_command: LogCommand, data: Path) -> None:
-    directory = await LogDirectory.open(RealFileSystem(), str(data), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(data), node_id=1, wall_ms=lambda: NOW_MS)
     (data / FILE).write_bytes(encode_partition_metadata(OTHER_ID))
     exit_code, (line,) = log_command.run("restore-topic-id", data / "orders-0")
     assert (exit_code, "is used by a running broker" in line) == (2, True)

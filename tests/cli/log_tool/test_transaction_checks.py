@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.test_verify import problems, set_byte
 from tests.cli.log_tool.written_logs import FIRST, LogCommand, spoil
 from tests.storage.log_building import NOW_MS, TOPIC_ID
+from tests.storage.steady_filesystem import SteadyFileSystem
 from tests.storage.transactions import Producer
 
 NO_ENTRY = "there is no entry for the transaction of producer 1000 aborted there"
@@ -20,7 +20,7 @@ NO_ENTRY = "there is no entry for the transaction of producer 1000 aborted there
 
 async def write_aborted(path: Path) -> Path:
     """A data directory with a log of two aborted transactions, and committed data between them."""
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     producer = Producer(log, 1000)
     for commit in (False, True, False):

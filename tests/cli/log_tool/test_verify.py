@@ -16,7 +16,6 @@ from barnabas.protocol.metadata_records import MetadataRecord, PartitionRecord, 
 from barnabas.protocol.record_batch import HEADER_BYTES
 from barnabas.protocol.records import Record, encode_records
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.share_snapshot import ShareSnapshot, encode_share_snapshot
 from barnabas.storage.log_config import LogConfig
 from tests.cli.log_tool.written_logs import (
@@ -33,6 +32,7 @@ from tests.cli.log_tool.written_logs import (
     write,
 )
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 FIRST_LOG, ACTIVE_LOG = f"{FIRST}.log", f"{ACTIVE}.log"
 LAST_BYTE = -1
@@ -218,7 +218,7 @@ async def test_entries_of_batches_that_are_not_durable_may_be_missing(
 
 async def history(path: Path, *records: ShareCheckpoint | ShareDelta) -> Path:
     """A log of ten records and these control records from offset 10 on."""
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     directory.leader_epoch = 2
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     append(log, 10)

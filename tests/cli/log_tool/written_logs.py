@@ -21,11 +21,11 @@ from barnabas.protocol.control_record import (
 from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.control_batch import ControlBatch
 from tests.storage.log_building import NOW_MS, TOPIC_ID, append, append_control, sequenced
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 GROUP = "workers"
 INCARNATION = 7
@@ -38,7 +38,7 @@ async def write(path: Path, *, is_closed_in_order: bool = True) -> Path:
 
     Data at 0-2, 6, 7, 10 and 11; share state of one group at 3-5, 8, 9, 12 and 13.
     """
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     directory.leader_epoch = 2
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig(segment_bytes=800, index_interval_bytes=1))
     append(log, 3, value=b"first")
@@ -58,7 +58,7 @@ async def write(path: Path, *, is_closed_in_order: bool = True) -> Path:
 
 async def write_groups(path: Path, groups: Sequence[str]) -> Path:
     """Makes a data directory with a checkpoint of each of these groups; returns the log's directory."""
-    directory = await LogDirectory.open(RealFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
+    directory = await LogDirectory.open(SteadyFileSystem(), str(path), node_id=1, wall_ms=lambda: NOW_MS)
     log = await directory.log("orders", 0, TOPIC_ID, LogConfig())
     append(log, 1)
     for group in groups:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.cleaner.dirty_logs import (
@@ -31,16 +30,17 @@ from tests.storage.log_building import (
     append_deltas,
     small_storage,
 )
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 
 async def open_real(path: Path, config: LogConfig, **options: Any) -> PartitionLog:
     options = {"leader_epoch": 0, "moment": MOMENT, **options}
-    return await PartitionLog.open(RealFileSystem(), f"{path}/orders-0", KEY, TOPIC_ID, config, **options)
+    return await PartitionLog.open(SteadyFileSystem(), f"{path}/orders-0", KEY, TOPIC_ID, config, **options)
 
 
 def cleaned_files(log: PartitionLog) -> list[str]:
     """The files of a cleaning that is under way."""
-    names = RealFileSystem().list_directory(log.directory)
+    names = SteadyFileSystem().list_directory(log.directory)
     return [name for name in names if name.endswith(".cleaned")]
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.storage.directory.leftovers import DELETE_SUFFIX, STRAY_SUFFIX
 from barnabas.storage.directory.log_directory import LogDirectory
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import NOW_MS, append
 from tests.storage.memory_filesystem import MemoryFileSystem
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 PATH = "/data"
 DELETED, ANOTHER, UNKNOWN = UUID(int=21), UUID(int=22), UUID(int=23)
@@ -164,7 +164,7 @@ async def test_a_directory_that_cannot_be_removed_keeps_no_other(
 
 
 async def test_a_long_name_can_be_marked(tmp_path: object) -> None:
-    filesystem, path, topic = RealFileSystem(), f"{tmp_path}/data", "t" * 249
+    filesystem, path, topic = SteadyFileSystem(), f"{tmp_path}/data", "t" * 249
     directory = await LogDirectory.open(filesystem, path, node_id=1, wall_ms=lambda: NOW_MS)
     await directory.log(topic, 0, DELETED, LogConfig())
     await directory.close()

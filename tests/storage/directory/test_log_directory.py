@@ -11,7 +11,6 @@ from structlog.typing import EventDict
 
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import DirectoryLocked, InvalidDirectory, LogOffline, StorageError
-from barnabas.storage.filesystem import RealFileSystem
 from barnabas.storage.format.checkpoint_file import decode_offsets
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
@@ -27,6 +26,7 @@ from tests.storage.log_building import (
     values_read,
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
+from tests.storage.steady_filesystem import SteadyFileSystem
 
 DAY_MS = 86_400_000
 
@@ -173,7 +173,7 @@ async def test_everything_is_there_again_after_a_crash(filesystem: MemoryFileSys
 async def test_real_directory_holds_everything_over_a_crash_and_a_close(tmp_path: Path) -> None:
     async def opened() -> LogDirectory:
         path = str(tmp_path / "data")
-        directory = await LogDirectory.open(RealFileSystem(), path, node_id=1, wall_ms=lambda: NOW_MS)
+        directory = await LogDirectory.open(SteadyFileSystem(), path, node_id=1, wall_ms=lambda: NOW_MS)
         directory.start()
         return directory
 
