@@ -23,6 +23,10 @@ class LateError(ApiError):
     """A temporary error, which a fetch answers at the end of its wait. So no client asks again at once."""
 
 
+class NoShareState(LateError):  # noqa: N818  named as the condition
+    """The group has no share state in the partition: no member has subscribed to it, or it was deleted."""
+
+
 class FetchSource:
     """The leaders that fetches ask for. Their partitions' logs are open, or could not be opened."""
 
@@ -129,7 +133,7 @@ class FetchSource:
                 f"Share group {key.group_id} does not read this partition: no member has subscribed to "
                 "it, or the group is being loaded."
             )
-            raise LateError(ErrorCode.unknown_server_error, message)
+            raise NoShareState(ErrorCode.unknown_server_error, message)
         log = self._logs.get(topic, key.partition)
         if log is None:
             raise LogOffline(f"{topic.name}-{key.partition} could not be opened.")

@@ -38,7 +38,7 @@ from barnabas.runtime.completion import Completion
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
-from barnabas.share.fetch.fetch_source import FetchSource, LateError
+from barnabas.share.fetch.fetch_source import FetchSource, LateError, NoShareState
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
@@ -178,6 +178,9 @@ class ShareFetchOperation(ReservingOperation):
         self._began_ms = inputs.source.now_ms()
         self._is_wait_over = False
         """Whether the next look answers in any case: the deadline has passed, or `hurry` was called."""
+        self._has_looked = False
+        self._without_state: set[TopicIdPartition] = set()
+        """The partitions in which the group had no share state at the first look."""
         self._looking: asyncio.Future[bool] | None = None
         """A look that takes several turns."""
         self._is_woken = False
@@ -226,6 +229,7 @@ class ShareFetchOperation(ReservingOperation):
         """Answers if there are enough bytes, or if the wait is over; returns whether it did."""
         turns, stops_early = Turns(), self._may_stop_early
         look = await self._plan(turns, stops_early=stops_early)
+        self._has_looked = True
         has_enough = self._available_bytes(look) >= max(self._spec.min_bytes, 1)
         if self.done or not (has_enough or self._must_answer(look)):
             return False
@@ -289,6 +293,12 @@ class ShareFetchOperation(ReservingOperation):
         spec = self._spec
         try:
             leader = self._source.leader_for_fetch(spec.group_id, partition)
+        except NoShareState as error:
+            look.has_begun_all = False
+            if not self._has_lost(partition):
+                self._without_state.add(partition)
+                look.note_error(partition, error, is_late=True)
+            return None
         except (ApiError, StorageError) as error:
             look.note_error(partition, error, is_late=isinstance(error, LateError | StorageError))
             look.has_begun_all = False
@@ -301,6 +311,14 @@ class ShareFetchOperation(ReservingOperation):
         if plan.reads and plan.reads[0][0] < upper_offset:
             return partition, leader, plan, upper_offset
         return None
+
+    def _has_lost(self, partition: TopicIdPartition) -> bool:
+        """Whether the group had share state in the partition before: the group, or its offsets, were deleted.
+
+        As in Kafka, the session gets no error then, and no records.
+        """
+        had_state = self._has_looked and partition not in self._without_state
+        return had_state or (self._session is not None and self._session.was_answered(partition))
 
     def _has_all(self, look: _Look, planned: _Planned) -> bool:
         """Whether the partition has all the records that the request asks for, unless some turn out to be

@@ -126,6 +126,10 @@ class ShareSession:
         first = share_session_epoch % len(partitions)
         return partitions[first:] + partitions[:first]
 
+    def was_answered(self, partition: TopicIdPartition) -> bool:
+        """Whether an answer of this session has had the partition, the last one without an error."""
+        return self._owes_answer.get(partition) is False
+
     def must_answer(self, partition: TopicIdPartition, *, has_records: bool, has_error: bool) -> bool:
         """Whether the response names the partition, to be asked once per response.
 

@@ -271,15 +271,20 @@ class TestDeleteGroups:
         assert again.member_epoch == 2
         assert await stage.member().take() == [(0, 4, 1)]
 
-    async def test_ends_waiting_fetches_of_the_group_at_max_wait(self, stage: Stage) -> None:
+    async def test_gives_the_groups_sessions_no_records_and_no_error(self, stage: Stage) -> None:
+        """Also a fetch that waits; only a new session gets an error."""
         await emptied(stage)
-        late = stage.member(2)
-        await late.take()
-        pending = late.start_fetch(max_wait=1000)
+        reading, beginning, later = stage.member(2), stage.member(3), stage.member(4)
+        await reading.take()
+        waiting = [reading.start_fetch(max_wait=1000), beginning.start_fetch(max_wait=1000)]
         await settle()
         await self.delete(stage.lab, GROUP)
-        await stage.lab.advance(1000)
-        assert fetched(pending.response()).errors == [ErrorCode.unknown_server_error]
+        await stage.lab.advance(999)
+        assert not any(pending.done for pending in waiting)
+        await stage.lab.advance(1)
+        assert [fetched(pending.response()).errors for pending in waiting] == [[], [OK]]
+        assert (await reading.fetch()).errors == []
+        assert (await later.fetch()).errors == [ErrorCode.unknown_server_error]
 
 
 class TestListGroups:
