@@ -13,6 +13,12 @@ STEPS_PER_TURN = 2_000
 PARTITIONS_AT_ONCE_MAX = 1_000
 """A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
 
+BYTES_PER_STEP = 1024
+"""Bytes that are read from the page cache in the time of one step."""
+
+LONG_READ_BYTES = 1024 * 1024
+"""Reading more than this takes a good part of a millisecond, and is not done beside others in one pass."""
+
 _SOME = 50
 """Entries that are worked on between two checks whether the turn is over."""
 
@@ -38,9 +44,37 @@ class Turns:
         """Count the steps done, and let the loop serve others if the turn is over."""
         self._steps_left -= step_count
         if self._steps_left <= 0:
-            self._steps_left = STEPS_PER_TURN
-            self.passed = True
-            await asyncio.sleep(0)
+            await self.end()
+
+    async def end(self) -> None:
+        """End the turn: let the loop serve others."""
+        self._steps_left = STEPS_PER_TURN
+        self.passed = True
+        await asyncio.sleep(0)
+
+
+class LongTurns:
+    """The turns of all requests that read much: at most one in each pass of the loop. Otherwise a pass would
+    take as long as the reads of all requests that arrived together.
+    """
+
+    def __init__(self) -> None:
+        self.is_taken = False
+        """Whether this pass of the loop has had one."""
+
+    def take(self) -> None:
+        """This turn is one of them."""
+        if not self.is_taken:
+            self.is_taken = True
+            asyncio.get_running_loop().call_soon(self._end_pass)
+
+    async def wait(self, turns: Turns) -> None:
+        """Wait for a pass that has not had one yet."""
+        while self.is_taken:
+            await turns.end()
+
+    def _end_pass(self) -> None:
+        self.is_taken = False
 
 
 def in_turns(work: Coroutine[object, None, _T]) -> _T | Awaitable[_T]:

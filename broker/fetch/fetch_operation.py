@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
+from barnabas.broker.fetch.partition_fetch import (
+    LongRead,
+    available_bytes,
+    finish,
+    is_up_to_date,
+    look_up,
+    missing,
+    read,
+)
 from barnabas.broker.fetch.range_fetch import (
     LEFT_OUT_BYTES_MAX,
     LOOK_BYTES,
@@ -46,7 +54,7 @@ from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody
-from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.runtime.turns import BYTES_PER_STEP, PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -305,8 +313,16 @@ class FetchOperation(ReservingOperation):
                 if is_up_to_date(partition, isolation_level):
                     continue
                 partition_bytes_max = min(partition.asked.partition_max_bytes, bytes_left)
+                reserved_bytes = 0
                 if partition.asked.hash_range is None:
-                    result = read(partition, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                    found = read(partition, isolation_level, partition_bytes_max, at_least_one=at_least_one)
+                    if isinstance(found, LongRead):
+                        reserved_bytes = found.located.size_bytes
+                        self.reserve(reserved_bytes)
+                        await turns.end()
+                        result = await finish(partition, isolation_level, found)
+                    else:
+                        result = found
                 else:
                     limit = limit or LookLimit(LEFT_OUT_BYTES_MAX)
                     result = await read_in_range(
@@ -320,10 +336,10 @@ class FetchOperation(ReservingOperation):
                     )
                 if result.records:
                     record_bytes = sum(map(len, result.records))
-                    self.reserve(record_bytes)
+                    self.reserve(record_bytes - reserved_bytes)
                     bytes_left -= record_bytes
                     at_least_one = False
-                    steps += _STEPS_PER_READ
+                    steps += _STEPS_PER_READ + record_bytes // BYTES_PER_STEP
                 results.append((partition, result))
             await turns.took(steps)
         return results, bytes_max - bytes_left

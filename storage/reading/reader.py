@@ -1,6 +1,6 @@
 """Reads a log: slices of its files, located by the indexes, with share state cut out.
 
-`read` serves Fetch and works by positions: it reads only the header of the first batch that it returns, and
+`locate` serves Fetch and works by positions: it reads only the header of the first batch that it returns, and
 the last batch may be cut short, as Kafka's clients expect. `read_batches` serves share groups, which need the
 beginning of each batch. Both are synchronous, because the data is usually in the page cache, where a read
 costs less than the hand-over to a thread. They raise OSError from the disk, ApiError for an offset outside
@@ -57,6 +57,21 @@ class LogSlice(NamedTuple):
     size_bytes: int
     first_offset: int
     aborted: Sequence[tuple[int, int]] = ()
+
+
+class LocatedSlice(NamedTuple):
+    """A slice whose bytes are not read yet. `pieces` are their positions in the segment, (start, end)."""
+
+    segment: Segment
+    pieces: Sequence[tuple[int, int]]
+    size_bytes: int
+    first_offset: int
+    aborted: Sequence[tuple[int, int]] = ()
+
+    def read(self) -> LogSlice:
+        """Read the bytes; OSError. In a thread the segment must be pinned, and its file open."""
+        buffers = _read_pieces(self.segment, self.pieces)
+        return LogSlice(buffers, self.size_bytes, self.first_offset, self.aborted)
 
 
 class BatchSpan(NamedTuple):
@@ -135,7 +150,7 @@ class Reader:
         self.verification.forget()
         self._log.key_buckets.forget()
 
-    def read(
+    def locate(
         self,
         offset: int,
         *,
@@ -143,7 +158,7 @@ class Reader:
         upper_offset: int | None,
         at_least_one: bool,
         with_aborted: bool = False,
-    ) -> LogSlice:
+    ) -> LocatedSlice:
         """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
 
         Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
@@ -151,7 +166,7 @@ class Reader:
         upper_offset = self._bounded(offset, upper_offset)
         found = self._find_data(offset, upper_offset)
         if found is None:
-            return LogSlice([], 0, offset)
+            return LocatedSlice(self._log.segments.active, (), 0, offset)
         segment, start, first = found
         pieces: list[tuple[int, int]] = []
         size_bytes = 0
@@ -161,7 +176,7 @@ class Reader:
         aborted: Sequence[tuple[int, int]] = ()
         if with_aborted:
             aborted = self._aborted(segment, offset, pieces[-1][1] if pieces else start)
-        return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset, aborted)
+        return LocatedSlice(segment, pieces, size_bytes, first.base_offset, aborted)
 
     def _find_pieces(
         self, segment: Segment, start: int, offset: int, upper_offset: int, bytes_max: int
@@ -420,7 +435,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
             bytes_left -= size_bytes
             records_left -= last_offset + 1 - (base_offset if base_offset > offset else offset)  # noqa: FURB136
         position = end
-        if records_left <= 0:
+        if records_left <= 0 or bytes_left <= 0:
             is_finished = True
             break
     return _Scan(spans, wanted.records_max - records_left, position, is_finished, next_bytes)

@@ -15,7 +15,7 @@ from barnabas.broker.handlers.metadata import handle_metadata
 from barnabas.coordinator.metadata.image import ResourceType
 from barnabas.protocol.kio_messages import Entity
 from barnabas.protocol.primitive import TopicName, i8
-from barnabas.runtime.turns import STEPS_PER_TURN, Turns, in_turns
+from barnabas.runtime.turns import STEPS_PER_TURN, LongTurns, Turns, in_turns
 from tests.broker.handlers.admin_broker import AdminBroker, ask
 from tests.broker.handlers.conftest import broker as broker
 from tests.conformance.harness import Lab, open_lab
@@ -184,3 +184,16 @@ def elements(response: Any) -> Sequence[Any]:
         return cast("Sequence[Any]", response.groups)
     topics = response.groups[0].topics if hasattr(response, "groups") else response.topics
     return cast("Sequence[Any]", topics[0].partitions)
+
+
+async def test_one_long_turn_runs_in_each_pass_of_the_loop() -> None:
+    long_turns, passes = LongTurns(), list[int]()
+
+    async def work(others: OthersTurns) -> None:
+        await long_turns.wait(Turns())
+        long_turns.take()
+        passes.append(others.count)
+
+    with OthersTurns() as others:
+        await asyncio.gather(*(work(others) for _ in range(5)))
+    assert len(passes) == len(set(passes)) == 5

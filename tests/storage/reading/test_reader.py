@@ -205,6 +205,17 @@ async def test_first_batch_may_be_larger_than_asked_for() -> None:
     assert len(log.read_batches(0, records_max=1, bytes_max=10).batches) == 1
 
 
+async def test_a_batch_that_is_larger_than_asked_for_is_read_once() -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem)
+    append(log, value=b"v" * 100_000)
+    append(log)
+    filesystem.read_count = 0
+    (span,) = log.read_batches(0, records_max=500, bytes_max=10_000).batches
+    assert span.base_offset == 0
+    assert filesystem.read_count == 2, "a first window, and the batch"
+
+
 async def test_last_batch_of_a_fetch_may_be_cut_short() -> None:
     log = await open_log(MemoryFileSystem())
     for _ in range(3):
