@@ -139,6 +139,18 @@ def replace_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
     filesystem.sync_directory(path.rpartition("/")[0])
 
 
+def replace_undurably(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """Replaces a file atomically. A loss of power may leave any content: it needs a checksum.
+
+    For a thread; raises OSError.
+    """
+    temporary = f"{path}.tmp"
+    with closing(filesystem.open(temporary, create=True)) as file:
+        file.truncate(0)
+        file.write([data])
+    filesystem.rename(temporary, path)
+
+
 def put_whole(filesystem: FileSystem, path: str, data: bytes) -> None:
     """As `replace_whole`, without syncing the directory: the caller does that later.
 

@@ -75,6 +75,9 @@ class LogConfig:
     outlives_full_disk: bool = False
     """Whether an append that finds no room fails alone and leaves the log online. For the metadata log,
     without which the broker would have to stop."""
+    checks_indexes: bool = False
+    """Whether an opening compares all indexes with their checksums. For logs that the broker reads as a whole
+    at its start, which would fail if an index were found to be damaged only then."""
     flush_ms: int | None = None
     """The interval at which a changed log is flushed; with None the broker's `log.flush` decides."""
 

@@ -108,6 +108,7 @@ class BrokerConfig:
             retention_ms=-1,
             flush_messages=1,
             outlives_full_disk=True,
+            checks_indexes=True,
         )
 
     def snapshot_settings(self) -> SnapshotSettings:

@@ -16,6 +16,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.metadata_settings import METADATA_TOPIC_SETTINGS
 from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
+from barnabas.coordinator.metadata.topic_names import is_internal
 from barnabas.storage.log_config import LogConfig
 
 ALL_BROKERS = ""
@@ -89,7 +90,8 @@ class EffectiveConfig:
     def topic_config(self, topic_name: str) -> LogConfig:
         """The settings of one topic's logs; the same object until any setting changes."""
         own = self._image.configs(ResourceType.TOPIC, topic_name)
-        key = topic_name if own else ""
+        checks_indexes = is_internal(topic_name)
+        key = topic_name if own or checks_indexes else ""
         log_configs = self._current().log_configs
         config = log_configs.get(key)
         if config is None:
@@ -98,7 +100,8 @@ class EffectiveConfig:
                 for entry in self.topic_entries(own)
                 if entry.value is not None and self._holds(entry)
             }
-            config = log_configs[key] = LogConfig.from_topic_configs(values)
+            config = replace(LogConfig.from_topic_configs(values), checks_indexes=checks_indexes)
+            log_configs[key] = config
         return config
 
     def _holds(self, entry: ConfigEntry) -> bool:

@@ -12,12 +12,13 @@ from barnabas.cli.log_tool.files import opened
 from barnabas.cli.log_tool.places import CHECKPOINT_FILES, PartitionFiles, Place, SegmentFiles
 from barnabas.cli.log_tool.rows import batch_row, record_rows
 from barnabas.cli.log_tool.segments import Indexes, read_indexes, scan
-from barnabas.cli.printing import Printer, Row, Value
+from barnabas.cli.printing import Printer, Row
 from barnabas.coordinator.metadata.snapshot import parse_snapshot_name
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines, decode_offsets
+from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_offsets
+from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
 from barnabas.storage.format.producer_snapshot import SnapshotCorrupt, decode_snapshot
@@ -236,16 +237,10 @@ def _checkpoint_rows(path: Path) -> list[Row]:
 
 
 def _leader_epoch_rows(path: Path) -> list[Row]:
-    rows: list[Row] = []
-    for line in decode_lines(path.read_bytes()):
-        epoch, _, offset = line.partition(" ")
-        rows.append({"type": "entry", "leader_epoch": _number(epoch), "start_offset": _number(offset)})
-    return rows
-
-
-def _number(text: str) -> Value:
-    """The number, or the text itself if it is no number."""
-    return int(text) if text.lstrip("-").isdecimal() else text
+    return [
+        {"type": "entry", "leader_epoch": leader_epoch, "start_offset": start_offset}
+        for leader_epoch, start_offset in LeaderEpochs.decode(path.read_bytes()).entries
+    ]
 
 
 def _share_snapshot_rows(path: Path) -> list[Row]:

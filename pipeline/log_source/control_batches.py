@@ -9,7 +9,7 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +19,12 @@ from barnabas.pipeline.log_source.segment_slice import SegmentSlice
 from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.format.index_checksums import FILE_NAME as CHECKSUMS_FILE
+from barnabas.storage.format.index_checksums import (
+    ChecksumsCorrupt,
+    SegmentChecksums,
+    decode_index_checksums,
+)
 from barnabas.storage.format.share_index import CLEANED, ShareIndex, is_sane
 
 READ_BYTES: Final = 4 * 1024 * 1024
@@ -86,11 +92,22 @@ def _spans(file: OpenSegment, piece: SegmentSlice) -> Iterator[tuple[int, int]]:
 
 def _read_index(piece: SegmentSlice) -> ShareIndex:
     """The segment's index; an empty one if it is missing or wrong."""
+    base_offset, path = piece.segment_base_offset, Path(piece.log_path)
     try:
-        data = Path(piece.log_path).with_suffix(_SHARE_INDEX_SUFFIX).read_bytes()
+        data = path.with_suffix(_SHARE_INDEX_SUFFIX).read_bytes()
     except FileNotFoundError:
         data = b""
-    return ShareIndex(piece.segment_base_offset, data if is_sane(data) else b"")
+    checksums = _read_checksums(path).get(base_offset)
+    is_good = is_sane(data) and (checksums is None or checksums.share.matches(data))
+    return ShareIndex(base_offset, data if is_good else b"")
+
+
+def _read_checksums(path: Path) -> Mapping[int, SegmentChecksums]:
+    """The checksums of the indexes beside a segment; none if they are missing or damaged."""
+    try:
+        return decode_index_checksums(path.with_name(CHECKSUMS_FILE).read_bytes())
+    except (FileNotFoundError, ChecksumsCorrupt):
+        return {}
 
 
 def _is_share_state(header: BatchHeader) -> bool:

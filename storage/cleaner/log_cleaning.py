@@ -39,6 +39,7 @@ from barnabas.storage.cleaner.transactions import CleanedTransactions
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.reading.transaction_lookup import aborted_between
+from barnabas.storage.recovery.checksum_recovery import write_index_checksums
 from barnabas.storage.recovery.share_head_recovery import prove_share_heads
 from barnabas.storage.segments import swap
 from barnabas.storage.segments.segment import Segment, new_segment
@@ -336,6 +337,7 @@ class LogCleaning:
             raise log.go_offline(error) from error
         finally:
             segment.unpin()
+        await write_index_checksums(log)
 
     async def _publish(self, segment: Segment) -> File:
         """Makes the new segment count; after an error, makes sure that it does not."""

@@ -67,19 +67,22 @@ def position_of(filesystem: FileSystem, source: Source, offset: int) -> int:
     """The position of a batch at or before the one that holds `offset`."""
     if offset <= source.base_offset:
         return 0
-    data = read_whole(filesystem, source.segment.offset_index.path)
+    index = source.segment.offset_index
+    data = index.checked(read_whole(filesystem, index.path))
     return OffsetIndex(source.base_offset, data).floor_position(offset)
 
 
 def read_share_index(filesystem: FileSystem, source: Source) -> ShareIndex:
-    return ShareIndex(source.base_offset, read_whole(filesystem, source.segment.share_index.path))
+    index = source.segment.share_index
+    return ShareIndex(source.base_offset, index.checked(read_whole(filesystem, index.path)))
 
 
 def read_transaction_index(filesystem: FileSystem, source: Source) -> TransactionIndex:
     """The transactions with abort markers in the segment; RecordFormatError, OSError."""
     if not source.segment.has_aborted:
         return TransactionIndex()
-    return TransactionIndex(read_whole(filesystem, source.segment.transaction_index.path))
+    index = source.segment.transaction_index
+    return TransactionIndex(index.checked(read_whole(filesystem, index.path)))
 
 
 def first_timestamp_ms(filesystem: FileSystem, source: Source) -> int:

@@ -186,11 +186,15 @@ class _OffsetFile:
                     raise
 
     async def _read(self, path: str) -> _Offsets | None:
-        """The offsets in a file; None if it is missing or empty, as Kafka creates it. CheckpointCorrupt."""
+        """The offsets in a file; None if it is missing or has no number of entries, as Kafka creates it.
+
+        Raises CheckpointCorrupt.
+        """
         if not self._filesystem.exists(path):
             return None
         data = await self._filesystem.read_whole(path)
-        return decode_offsets(data) if data else None
+        offsets = decode_offsets(data)
+        return offsets if data.count(b"\n") > 1 else None
 
     async def _replace(self, data: bytes) -> None:
         await self._filesystem.replace_whole(self._path, data)

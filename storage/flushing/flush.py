@@ -21,6 +21,7 @@ from barnabas.storage.filesystem import File, FileSystem, replace_whole
 from barnabas.storage.format.producer_snapshot import encode_snapshot
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.recovery.checksum_recovery import write_index_checksums
 from barnabas.storage.recovery.share_head_recovery import take_share_snapshot, write_share_snapshot
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
@@ -99,6 +100,7 @@ class Flusher:
             or log.directory_changed
             or log.rolled_snapshot is not None
             or log.share_heads.changed
+            or log.index_checksums_changed
             or any(index.pending_bytes for index in log.segments.active.indexes)
         )
 
@@ -144,6 +146,7 @@ class Flusher:
         log.recovery_point = end_offset
         if beside.share_snapshot is not None:
             await write_share_snapshot(log, beside.share_snapshot)
+        await write_index_checksums(log)
 
     async def _write_beside(self, end_offset: int, beside: _BesideRecords) -> None:
         log, filesystem = self._log, self._log.filesystem

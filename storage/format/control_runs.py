@@ -15,6 +15,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate, repeat
 from operator import le
 
@@ -34,11 +35,13 @@ class ControlRuns:
     A query raises the errors of `older`, and may be repeated.
     """
 
-    __slots__ = ("_before", "_first", "_last", "_older", "known_from")
+    __slots__ = ("_before", "_first", "_last", "_older", "known_from", "loading")
 
     def __init__(self, *, known_from: int = 0, older: OlderRuns | None = None) -> None:
         self.known_from = known_from
         """All runs at or above this offset are known."""
+        self.loading: AbstractContextManager[None] = nullcontext()
+        """The context in which older runs are loaded; it may turn the errors of `older` into others."""
         self._older = older
         self._first = array("q")
         self._last = array("q")
@@ -67,7 +70,8 @@ class ControlRuns:
     def know_from(self, offset: int) -> None:
         """Loads the older runs down to `offset`."""
         while offset < self.known_from > 0:
-            stretch = None if self._older is None else self._older(self.known_from)
+            with self.loading:
+                stretch = None if self._older is None else self._older(self.known_from)
             if stretch is None:
                 self.known_from = 0
             else:

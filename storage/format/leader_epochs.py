@@ -2,11 +2,15 @@
 
 OffsetForLeaderEpoch uses it; consumers and followers notice a truncation of the log by it. Entries ascend in
 both numbers. The entry of an epoch without appends is removed when the next epoch begins.
+
+The format of the file has no checksum. So this broker writes each entry twice: a file whose entries are
+neither single nor pairs is damaged. Apache Kafka writes single ones, and ignores repeated ones.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_lines, encode_lines
 
@@ -85,16 +89,27 @@ class LeaderEpochs:
 
     def encode(self) -> bytes:
         """The checkpoint file's content."""
-        return encode_lines([f"{leader_epoch} {offset}" for leader_epoch, offset in self._entries])
+        return encode_lines(
+            [line for leader_epoch, offset in self._entries for line in [f"{leader_epoch} {offset}"] * 2]
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> LeaderEpochs:
         """The epochs in a file's content; raises CheckpointCorrupt for other bytes."""
-        epochs = cls()
+        entries: list[tuple[int, int]] = []
         for line in decode_lines(data):
             try:
                 leader_epoch, start_offset = map(int, line.split())
             except ValueError as error:
                 raise CheckpointCorrupt(f"{line!r} is not a leader epoch and an offset.") from error
-            epochs.assign(leader_epoch, start_offset)
+            entries.append((leader_epoch, start_offset))
+        if entries[::2] == entries[1::2]:
+            entries = entries[::2]
+        ascending = all(
+            before[0] < after[0] and before[1] < after[1] for before, after in pairwise([(-1, -1), *entries])
+        )
+        if not ascending:
+            raise CheckpointCorrupt("Its entries do not ascend.")
+        epochs = cls()
+        epochs._entries = entries
         return epochs

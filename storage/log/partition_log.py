@@ -42,6 +42,7 @@ from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.retention.segment_removal import SegmentRemoval
+from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.state.shared_parts import SharedParts
@@ -115,6 +116,7 @@ class PartitionLog:
             full_disk=shared.full_disk,
             offline_logs=shared.offline_logs,
             key_buckets=LogKeyBuckets(shared.key_buckets),
+            damaged_indexes=shared.damaged_indexes,
             flush_ms=shared.flush_ms,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
@@ -440,8 +442,14 @@ class PartitionLog:
         return count
 
     async def plan_cleaning(self, cleaned_offset: int, now_ms: int) -> CleaningPlan:
-        """The plan for the cleaner; `cleaned_offset` is the end of the last compaction. OSError."""
-        return await self._cleaning.plan(cleaned_offset, now_ms)
+        """The plan for the cleaner; `cleaned_offset` is the end of the last compaction. OSError.
+
+        StorageError if an index is damaged; the log is offline then.
+        """
+        try:
+            return await self._cleaning.plan(cleaned_offset, now_ms)
+        except IndexDamaged as error:
+            raise self._state.go_offline(error) from error
 
     async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
         """Cleans the log by the plan, in slices in threads; None if the log was closed or changed meanwhile.
@@ -449,7 +457,10 @@ class PartitionLog:
         Raises OSError, with the log unchanged or partly cleaned; RecordFormatError where it is damaged;
         StorageError, after which it is offline.
         """
-        return await self._cleaning.clean(plan, now_ms)
+        try:
+            return await self._cleaning.clean(plan, now_ms)
+        except IndexDamaged as error:
+            raise self._state.go_offline(error) from error
 
     def stop_cleaning(self) -> None:
         """Ends a cleaning at its next slice. No other one begins until the log is opened again."""

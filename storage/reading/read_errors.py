@@ -1,9 +1,10 @@
-"""Errors of reads: they fail only the read, and the log stays online."""
+"""Errors of reads: they fail only the read, and the log stays online, unless an index must be rebuilt."""
 
 from __future__ import annotations
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import StorageError
+from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_state import LogState
 
 
@@ -19,5 +20,7 @@ class Reads:
         """Nothing to prepare."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, IndexDamaged):
+            raise self._log.go_offline(error) from error
         if isinstance(error, OSError | RecordFormatError):
             raise StorageError(f"{self._log.topic_partition.directory_name}: {error}") from error

@@ -14,7 +14,7 @@ from barnabas.protocol.control_record import ControlType, ShareCheckpoint, Share
 from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.storage.errors import ShareStateLost, StorageError
 from barnabas.storage.format.control_runs import ControlRuns, Run
-from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
+from barnabas.storage.format.share_index import ShareIndexEntry, group_hash
 from barnabas.storage.reading.verification import Verification
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
@@ -28,12 +28,12 @@ _REMEDY = (
 
 
 def newest_entries(segments: Segments, hashed: int, down_to_offset: int = 0) -> Iterator[ShareIndexEntry]:
-    """The entries of the groups with this hash, and of unreadable state, the newest first; StorageError.
+    """The entries of the groups with this hash, and of unreadable state, the newest first; OSError.
 
     Ends with the segment that holds the offset, so there may be entries below it.
     """
     for segment in reversed(segments):
-        yield from _peek(segment).newest_first_or_unknown(hashed)
+        yield from segment.share_index.peek().newest_first_or_unknown(hashed)
         if segment.base_offset <= down_to_offset:
             return
 
@@ -44,7 +44,8 @@ def newest_checkpoints(
     """Each group's newest checkpoint or tombstone, by group id; `segments` must come from the newest down.
 
     Raises OSError, NewerVersion, and RecordFormatError for a record that names no group. With `unreadable`
-    the offset of such a record is added to that list instead.
+    the offset of such a record is added to that list instead. IndexDamaged if an index of unknown origin does
+    not match the log.
     """
     newest: dict[str, ShareIndexEntry] = {}
     for segment in segments:
@@ -68,7 +69,7 @@ def read_share_record(
     Raises OSError; ShareStateLost if the bytes are damaged, which is logged and counted; and StorageError if
     a newer broker has written them.
     """
-    batch = segment.read(entry.position, entry.length_bytes)
+    batch = _read(segment, entry)
     try:
         offset, record = decode_share_record(batch)
         if offset != entry.offset:
@@ -76,6 +77,7 @@ def read_share_record(
     except NewerVersion as error:
         raise StorageError(f"{segment.log_path}, offset {entry.offset}: {error}") from error
     except RecordFormatError as error:
+        _doubt(segment, entry)
         damage = verification.corrupt(segment, entry.position, str(error).rstrip("."), _REMEDY)
         raise ShareStateLost(f"The share state at offset {entry.offset} is lost. {damage}") from error
     return offset, record
@@ -102,7 +104,7 @@ def holds_share_state_below(segments: Segments, offset: int) -> bool:
 
 
 def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
-    """The runs of control offsets; those of segments below `loaded_from` are loaded on demand."""
+    """The runs of control offsets; those of segments below `loaded_from` are loaded on demand. OSError."""
     indexed = [
         segment
         for segment in segments
@@ -118,25 +120,34 @@ def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
 
 
 def _older_runs(segments: Segments, below: int) -> tuple[int, list[Run]] | None:
-    """The runs below `below` in the segment before that offset, and its base offset. Raises StorageError."""
+    """The runs below `below` in the segment before that offset, and its base offset. Raises OSError."""
     if below <= segments.first.base_offset:
         return None
     segment = segments.floor(below - 1)
-    index = _peek(segment)
+    index = segment.share_index.peek()
     if not index.is_ascending():
-        raise StorageError(
-            f"{segment.share_index.path} is damaged; remove the file, and the next start rebuilds it"
-        )
+        raise segment.share_index.damage("the entries of the index do not ascend")
     runs = index.runs()
     return segment.base_offset, [(first, min(last, below - 1)) for first, last in runs if first < below]
 
 
-def _peek(segment: Segment) -> ShareIndex:
-    try:
-        return segment.share_index.peek()
-    except OSError as error:
-        raise StorageError(f"{segment.share_index.path}: {error}") from error
-
-
 def _group_id(segment: Segment, entry: ShareIndexEntry) -> str:
-    return read_group_id(segment.read(entry.position, entry.length_bytes))
+    batch = _read(segment, entry)
+    try:
+        return read_group_id(batch)
+    except RecordFormatError as error:
+        if not isinstance(error, NewerVersion):
+            _doubt(segment, entry)
+        raise
+
+
+def _read(segment: Segment, entry: ShareIndexEntry) -> bytes:
+    if entry.position + entry.length_bytes > segment.size_bytes:
+        _doubt(segment, entry)
+    return segment.read(entry.position, entry.length_bytes)
+
+
+def _doubt(segment: Segment, entry: ShareIndexEntry) -> None:
+    """The entry does not match the log: raises IndexDamaged, unless the index is certainly right."""
+    if segment.share_index.checksum is None:
+        raise segment.share_index.damage(f"the entry for offset {entry.offset} does not match the log")

@@ -37,9 +37,13 @@ class ShareRecordReader:
         return self._log.share_heads.earliest_offset(self._log.log_end_offset)
 
     def newest(self, group_hash: int, down_to_offset: int = 0) -> Iterator[ShareIndexEntry]:
-        """The share index's entries of the groups with this hash, the newest first; see `newest_entries`."""
+        """The share index's entries of the groups with this hash, the newest first; see `newest_entries`.
+
+        Raises StorageError.
+        """
         self._log.check_online()
-        return newest_entries(self._log.segments, group_hash, down_to_offset)
+        with self._reads:
+            yield from newest_entries(self._log.segments, group_hash, down_to_offset)
 
     def read(self, entry: ShareIndexEntry) -> tuple[int, ShareCheckpoint | ShareDelta]:
         """(offset, record) of an entry; the record names its group. StorageError, ShareStateLost."""

@@ -186,6 +186,8 @@ class Verification:
             else:
                 checked.add(scanned, offset_index)
                 seen = _unless_index_differs(scanned, share_index)
+                if seen is not scanned and segment.share_index.checksum is None:
+                    raise segment.share_index.damage(f"it contradicts the batch at {scanned.position}")
                 checked.are_indexes_right &= seen is scanned
                 if checked.end >= segment.unverified_end and checked.are_indexes_right:
                     segment.unverified_end = min(segment.unverified_end, checked.start)

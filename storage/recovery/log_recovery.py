@@ -17,13 +17,16 @@ from barnabas.runtime.moment import Moment
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.share_lookup import load_control_runs
+from barnabas.storage.recovery.checksum_recovery import read_index_checksums, take_index_checksums
 from barnabas.storage.recovery.producer_recovery import load_producers, settle_snapshots
 from barnabas.storage.recovery.segment_recovery import Tail, load_segments
 from barnabas.storage.recovery.share_head_recovery import load_share_heads
 from barnabas.storage.recovery.transaction_recovery import load_transaction_indexes
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
+from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import (
     LogPlace,
     offsets_of,
@@ -38,9 +41,21 @@ _OPEN_FILES_MAX = 8
 
 async def load_log(place: LogPlace, *, leader_epoch: int, moment: Moment) -> LogState:
     """Opens or creates the log; raises OSError, and InconsistentTopicId for another topic's directory."""
-    state = await place.filesystem.run(_load, place, leader_epoch, moment)
+    state = await place.filesystem.run(_load_repaired, place, leader_epoch, moment)
     state.begin_leader_epoch(leader_epoch)
     return state
+
+
+def _load_repaired(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
+    """Begins again when an index turns out to be damaged, and is rebuilt then; each index once."""
+    found: set[str] = set()
+    while True:
+        try:
+            return _load(place, leader_epoch, moment)
+        except IndexDamaged as error:
+            if error.filename in found:
+                raise
+            found.add(error.filename)
 
 
 def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
@@ -53,13 +68,17 @@ def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
     settle_topic_id(place, names)
     epochs = read_leader_epochs(place, names)
     with closing(OpenFiles(_OPEN_FILES_MAX)) as in_thread:
-        segments, tail = load_segments(replace(place, open_files=in_thread), names, moment.wall_ms)
+        stored, checksums = read_index_checksums(place)
+        segments, tail = load_segments(replace(place, open_files=in_thread), names, checksums, moment.wall_ms)
         state = _assemble(place, segments, epochs, tail, leader_epoch)
+        state.index_checksums = stored
         snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
         replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
         load_transaction_indexes(state, names, replayed)
         settle_snapshots(state, replayed, moment)
         state.update_first_unstable_offset()
+        state.control_runs.loading = Reads(state)
+        state.index_checksums_changed = take_index_checksums(state) is not None
         for segment in segments:
             segment.hand_over(place.open_files)
     return state
@@ -92,6 +111,7 @@ def _assemble(
         full_disk=place.full_disk,
         offline_logs=place.offline_logs,
         key_buckets=place.key_buckets,
+        damaged_indexes=place.damaged_indexes,
         flush_ms=place.flush_ms,
         leader_epoch=leader_epoch,
         segments=segments,

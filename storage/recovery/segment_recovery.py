@@ -3,13 +3,13 @@
 Everything below the recovery point is durable and trusted: batches are not read, and only the sizes of
 indexes are checked. The log is scanned from the nearest index entry below that point. It is cut behind its
 last good batch, and the indexes of this tail are rebuilt. The scan also collects leader epochs and the
-batches of producers. An index that is missing or has an impossible size is rebuilt from its segment. All
-functions block and are for a thread.
+batches of producers. An index that is missing, has an impossible size or is known to be damaged is
+rebuilt from its segment. All functions block and are for a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index
+from barnabas.storage.format.index_checksums import SegmentChecksums
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
 from barnabas.storage.format.time_index import TimeIndex
@@ -85,10 +86,17 @@ class Tail:
         self.begun_epochs.clear()
 
 
-def load_segments(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
-    """Opens all segments and recovers the tail. There is at least one; the last is ready for appends."""
+def load_segments(
+    place: LogPlace, names: Sequence[str], checksums: Mapping[int, SegmentChecksums], now_ms: int
+) -> tuple[list[Segment], Tail]:
+    """Opens all segments and recovers the tail. There is at least one; the last is ready for appends.
+
+    `checksums` are those of the index files by base offset.
+    """
     base_offsets = offsets_of(names, LOG_SUFFIX) or [place.log_start_offset]
     segments = [new_segment(place, base_offset, now_ms) for base_offset in base_offsets]
+    for segment in segments:
+        segment.expect(checksums.get(segment.base_offset))
     tail = Tail(is_new=not any(name.endswith(LOG_SUFFIX) for name in names))
     if tail.is_new:
         segments[0].create_files()
@@ -139,27 +147,28 @@ def _first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
 
 
 def _trust(place: LogPlace, segment: Segment) -> None:
-    """Opens a durable segment without reading it. If an index is missing or impossible, all are rebuilt.
+    """Opens a durable segment without reading it. If an index must be rebuilt, all are.
 
     Only the sizes of the indexes are checked, and the ends of the share index, so that a log opens quickly.
     """
     segment.size_bytes = place.filesystem.file_size(segment.log_path)
-    if _take_over_indexes(place.filesystem, segment):
+    if _take_over_indexes(place, segment):
         segment.timestamps_known = False
         return
     logger.warning(
-        "an index is missing or impossible; all indexes of its segment are rebuilt", segment=segment.log_path
+        "an index is missing, impossible or damaged; all indexes of its segment are rebuilt",
+        segment=segment.log_path,
     )
     _rebuild(place, segment)
 
 
-def _take_over_indexes(filesystem: FileSystem, segment: Segment) -> bool:
-    """Sets the sizes of the three indexes; False if one is missing or impossible."""
+def _take_over_indexes(place: LogPlace, segment: Segment) -> bool:
+    """Sets the sizes of the three indexes; False if one must be rebuilt."""
+    filesystem = place.filesystem
     for index in segment.batch_indexes:
-        if not filesystem.exists(index.path):
+        if not (filesystem.exists(index.path) and index.trust(filesystem.file_size(index.path))):
             return False
-        index.size_bytes = filesystem.file_size(index.path)
-        if index.size_bytes % index.entry_bytes:
+        if place.config.checks_indexes and not index.is_intact(read_file(filesystem, index.path) or b""):
             return False
     return share_index.is_sane(_ends(filesystem, segment.share_index.path, segment.share_index.size_bytes))
 
@@ -177,8 +186,18 @@ def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
     """Recovers one segment of the tail; False if it was cut, so that later segments do not count."""
     found = [read_file(place.filesystem, index.path) for index in segment.batch_indexes]
     offsets, times, shares = (data or b"" for data in found)
+    is_intact = all(
+        data is None or index.is_intact(data)
+        for index, data in zip(segment.batch_indexes, found, strict=True)
+    )
+    if not is_intact:
+        logger.warning(
+            "an index does not match its checksum; all indexes of its segment are rebuilt",
+            segment=segment.log_path,
+        )
     is_kept = (
-        None not in found
+        is_intact
+        and None not in found
         and (offset_index.is_sane(offsets) and time_index.is_sane(times) and share_index.is_sane(shares))
         and _keep_indexes_below(place, segment, offsets, times, shares)
     )
@@ -230,6 +249,7 @@ def _write_anew(place: LogPlace, segment: Segment) -> None:
         if count_bytes := index.pending_bytes:
             index.write_pending(count_bytes)
             index.pending_written(count_bytes)
+        index.rebuilt()
     filesystem.sync_directory(place.directory)
 
 
@@ -247,9 +267,9 @@ def _keep_indexes_below(
     times.truncate_to(last_offset + 1)
     shares = ShareIndex(segment.base_offset, shares_data)
     shares.truncate_to_position(position)
-    segment.offset_index.adopt(offsets, len(offsets) * offset_index.ENTRY_BYTES)
-    segment.time_index.adopt(times, len(times) * time_index.ENTRY_BYTES)
-    segment.share_index.adopt(shares, len(shares) * share_index.ENTRY_BYTES)
+    segment.offset_index.adopt(offsets, offsets_data[: len(offsets) * offset_index.ENTRY_BYTES])
+    segment.time_index.adopt(times, times_data[: len(times) * time_index.ENTRY_BYTES])
+    segment.share_index.adopt(shares, shares_data[: len(shares) * share_index.ENTRY_BYTES])
     segment.max_timestamp_ms, segment.max_timestamp_offset = times.last_entry()
     return position == 0 or _is_batch_at(place, segment, position, last_offset)
 
@@ -257,9 +277,9 @@ def _keep_indexes_below(
 def _forget_indexes(segment: Segment) -> None:
     """Clears the indexes, so that the segment is scanned from its beginning."""
     base_offset = segment.base_offset
-    segment.offset_index.adopt(OffsetIndex(base_offset), 0)
-    segment.time_index.adopt(TimeIndex(base_offset), 0)
-    segment.share_index.adopt(ShareIndex(base_offset), 0)
+    segment.offset_index.adopt(OffsetIndex(base_offset))
+    segment.time_index.adopt(TimeIndex(base_offset))
+    segment.share_index.adopt(ShareIndex(base_offset))
     segment.max_timestamp_ms, segment.max_timestamp_offset = time_index.NO_TIMESTAMP, base_offset
 
 

@@ -14,11 +14,10 @@ Until then no group's state is found, or considered missing, by the heads alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
-from barnabas.storage.filesystem import FileSystem
+from barnabas.storage.filesystem import replace_undurably
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.share_snapshot import (
@@ -35,6 +34,7 @@ from barnabas.storage.reading.share_lookup import (
 )
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
+from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.state.log_files import LogPlace, read_file
 from barnabas.storage.state.log_state import LogState
@@ -139,32 +139,28 @@ async def write_share_snapshot(log: LogState, data: bytes) -> None:
     An error is only logged, on a full disk not even that. The next change of the heads is written again.
     """
     try:
-        await log.filesystem.run(_replace, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
+        await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
     except OSError as error:
         if not log.full_disk.met(error):
             name = log.topic_partition.directory_name
             logger.warning("the share snapshot was not written", log=name, reason=str(error))
 
 
-def _replace(filesystem: FileSystem, path: str, data: bytes) -> None:
-    temporary = f"{path}.tmp"
-    with closing(filesystem.open(temporary, create=True)) as file:
-        file.truncate(0)
-        file.write([data])
-    filesystem.rename(temporary, path)
-
-
 async def prove_share_heads(log: LogState) -> None:
     """Proves the hinted heads; the caller must prevent changes of the log's files meanwhile.
 
     Raises OSError, and RecordFormatError for a checkpoint that names no group; then nothing may be removed.
+    StorageError if an index is damaged; the log is offline then.
     """
     heads = log.share_heads
     newest: dict[str, ShareIndexEntry] = {}
     hinted = [segment for segment in log.segments if segment.base_offset < heads.hinted_below]
-    for segment in reversed(hinted):
-        if segment.share_index.size_bytes:
-            newest = await _checkpoints_of(log, segment) | newest
+    try:
+        for segment in reversed(hinted):
+            if segment.share_index.size_bytes:
+                newest = await _checkpoints_of(log, segment) | newest
+    except IndexDamaged as error:
+        raise log.go_offline(error) from error
     found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}
     if not heads.is_proven and not heads.prove(found):
         name = log.topic_partition.directory_name

@@ -38,7 +38,7 @@ def load_transaction_indexes(state: LogState, names: Collection[str], replayed: 
     for segment in state.segments:
         is_there = segment.transaction_index.path.rpartition("/")[2] in names
         if _is_whole(state, segment, kept_until):
-            is_good = not is_there or _trust(state, segment)
+            is_good = _trust(state, segment, is_there=is_there)
         else:
             is_good = _recover(
                 state, segment, kept_until, _markers_in(state, segment, behind), is_there=is_there
@@ -59,11 +59,16 @@ def _is_whole(state: LogState, segment: Segment, offset: int) -> bool:
     return following is not None and following.base_offset <= offset
 
 
-def _trust(state: LogState, segment: Segment) -> bool:
-    """Trusts a durable index without reading it; False if its size is impossible."""
+def _trust(state: LogState, segment: Segment, *, is_there: bool) -> bool:
+    """Trusts a durable index, mostly without reading it; False if it must be rebuilt."""
     index = segment.transaction_index
-    index.size_bytes = state.filesystem.file_size(index.path)
-    return index.size_bytes % ENTRY_BYTES == 0
+    if (
+        is_there
+        and state.config.checks_indexes
+        and not index.is_intact(read_whole(state.filesystem, index.path))
+    ):
+        return False
+    return index.trust(state.filesystem.file_size(index.path) if is_there else 0)
 
 
 def _recover(
@@ -79,11 +84,11 @@ def _recover(
     """
     stored = segment.transaction_index
     found = read_whole(state.filesystem, stored.path) if is_there else b""
-    index = _decoded(found)
+    index = _decoded(found) if stored.is_intact(found) else None
     if index is None or (len(found) % ENTRY_BYTES and not behind):
         return False  # a torn entry was not durable, so its transaction would be in `behind`
     index.truncate_to(kept_until)
-    stored.adopt(index, len(index) * ENTRY_BYTES)
+    stored.adopt(index, found[: len(index) * ENTRY_BYTES])
     for aborted in behind:
         segment.note_aborted(aborted)
     if is_there or stored.pending_bytes:
@@ -137,11 +142,12 @@ def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[Ab
     for segment in damaged:
         stored = segment.transaction_index
         logger.warning("a transaction index is damaged or incomplete, and is rebuilt", path=stored.path)
-        stored.adopt(TransactionIndex(), 0)
+        stored.adopt(TransactionIndex())
         for transaction in _markers_in(state, segment, aborted):
             segment.note_aborted(transaction)
         put_whole(state.filesystem, stored.path, stored.pending)
         stored.pending_written(stored.pending_bytes)
+        stored.rebuilt()
     state.filesystem.sync_directory(state.directory)
 
 

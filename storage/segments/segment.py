@@ -17,6 +17,7 @@ from typing import Protocol
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index, transaction_index
+from barnabas.storage.format.index_checksums import SegmentChecksums
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry, group_hash
 from barnabas.storage.format.time_index import NO_TIMESTAMP, TimeIndex
@@ -84,8 +85,10 @@ class Segment:
         *,
         index_interval_bytes: int,
         open_files: OpenFiles,
+        damaged_indexes: set[str],
         created_ms: int,
     ) -> None:
+        """`damaged_indexes` gets the paths of index files that are found to be damaged."""
         prefix = f"{directory}/{base_offset:0{OFFSET_DIGITS}d}"
         self.base_offset = base_offset
         self.log_path = prefix + LOG_SUFFIX
@@ -93,7 +96,7 @@ class Segment:
         self.created_ms = created_ms
 
         def index(suffix: str, entry_bytes: int, load: Callable[[bytes], Index]) -> StoredIndex[Index]:
-            return StoredIndex(filesystem, prefix + suffix, entry_bytes, load, self._open)
+            return StoredIndex(filesystem, prefix + suffix, entry_bytes, load, self._open, damaged_indexes)
 
         self.offset_index = index(
             OFFSET_INDEX_SUFFIX, offset_index.ENTRY_BYTES, partial(OffsetIndex, base_offset)
@@ -144,6 +147,17 @@ class Segment:
     def indexes(self) -> Sequence[SegmentIndex]:
         """All indexes. To rebuild the transaction index, earlier segments are needed as well."""
         return *self.batch_indexes, self.transaction_index
+
+    def expect(self, checksums: SegmentChecksums | None) -> None:
+        """Sets the checksums that the index files had when the log was flushed last; None if unknown."""
+        for index, checksum in zip(self.indexes, checksums or (None,) * len(self.indexes), strict=True):
+            index.expected = checksum
+
+    @property
+    def index_checksums(self) -> SegmentChecksums | None:
+        """Those of the index files now; None if the origin of one is unknown."""
+        known = [checksum for index in self.indexes if (checksum := index.checksum) is not None]
+        return SegmentChecksums._make(known) if len(known) == len(self.indexes) else None
 
     @property
     def file(self) -> File:
@@ -331,6 +345,9 @@ class SegmentPlace(Protocol):
     @property
     def open_files(self) -> OpenFiles: ...
 
+    @property
+    def damaged_indexes(self) -> set[str]: ...
+
 
 def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segment:
     """A segment of the log in `place`. Its files are not touched."""
@@ -340,6 +357,7 @@ def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segme
         base_offset,
         index_interval_bytes=place.config.index_interval_bytes,
         open_files=place.open_files,
+        damaged_indexes=place.damaged_indexes,
         created_ms=created_ms,
     )
 

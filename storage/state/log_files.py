@@ -56,6 +56,7 @@ class LogPlace:
     full_disk: FullDisk
     offline_logs: OfflineLogs
     key_buckets: LogKeyBuckets
+    damaged_indexes: set[str]
     flush_ms: Histogram
     recovery_point: int
     log_start_offset: int
@@ -117,13 +118,29 @@ def read_topic_id(filesystem: FileSystem, directory: str) -> UUID | None:
 
 
 def read_leader_epochs(place: LogPlace, names: Sequence[str]) -> LeaderEpochs:
-    """The leader epochs of the last flush; raises OSError."""
+    """The leader epochs of the last flush; raises OSError.
+
+    Without a good file they are those of the batches at the log's end, which recovery reads. Clients then
+    notice no truncation of the log before these.
+    """
     if LEADER_EPOCH_FILE not in names:
         return LeaderEpochs()
+    path = f"{place.directory}/{LEADER_EPOCH_FILE}"
     try:
-        return LeaderEpochs.decode(read_whole(place.filesystem, f"{place.directory}/{LEADER_EPOCH_FILE}"))
-    except CheckpointCorrupt:
-        return LeaderEpochs()  # the tail's batches state theirs, and the current epoch begins at the end
+        epochs = LeaderEpochs.decode(read_whole(place.filesystem, path))
+        if not epochs.entries and _has_batches(place, names):
+            raise CheckpointCorrupt("It is empty, and the log is not.")
+        return epochs
+    except CheckpointCorrupt as error:
+        logger.warning(
+            "the leader epochs are damaged, and are read from the log's end", path=path, reason=str(error)
+        )
+        return LeaderEpochs()
+
+
+def _has_batches(place: LogPlace, names: Sequence[str]) -> bool:
+    paths = (f"{place.directory}/{name}" for name in names if name.endswith(LOG_SUFFIX))
+    return any(map(place.filesystem.file_size, paths))
 
 
 def offsets_of(names: Iterable[str], suffix: str) -> list[int]:

@@ -56,6 +56,7 @@ class LogState:
     full_disk: FullDisk
     offline_logs: OfflineLogs
     key_buckets: LogKeyBuckets
+    damaged_indexes: set[str]
     flush_ms: Histogram
     """See `SharedParts`."""
     leader_epoch: int
@@ -93,6 +94,10 @@ class LogState:
     """The producer snapshots on disk, ascending."""
     rolled_snapshot: tuple[int, ProducerState] | None = None
     """(offset, producers) of the last roll; the next flush writes a snapshot of them."""
+    index_checksums: bytes | None = None
+    """The content of the file with the checksums of the index files; None without one."""
+    index_checksums_changed: bool = False
+    """Whether recovery has changed index files, so that the next flush must write their checksums."""
     on_moved: Callable[[], None] = _nothing
     """Called after the high watermark or the log start moved."""
     on_flush_due: Callable[[], None] = _nothing

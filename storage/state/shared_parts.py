@@ -22,6 +22,8 @@ class SharedParts(NamedTuple):
     full_disk: FullDisk
     offline_logs: OfflineLogs
     key_buckets: KeyBuckets
+    damaged_indexes: set[str]
+    """The paths of index files that were found to be damaged, until recovery has rebuilt them."""
     flush_ms: Histogram
     """How long each sync of a log's records took; with log.flush=always, together with the write."""
 
@@ -33,6 +35,7 @@ class SharedParts(NamedTuple):
             full_disk=FullDisk(filesystem, directory),
             offline_logs=OfflineLogs(),
             key_buckets=KeyBuckets(),
+            damaged_indexes=set(),
             flush_ms=Histogram(MS_BOUNDS),
         )
 

@@ -125,7 +125,13 @@ async def test_a_pinned_segment_is_closed_by_its_last_unpin() -> None:
     filesystem.make_directory("/data")
     open_files = OpenFiles(8)
     segment = Segment(
-        filesystem, "/data", 0, index_interval_bytes=4096, open_files=open_files, created_ms=NOW_MS
+        filesystem,
+        "/data",
+        0,
+        index_interval_bytes=4096,
+        open_files=open_files,
+        damaged_indexes=set(),
+        created_ms=NOW_MS,
     )
     segment.create_files()
     segment.pin()

@@ -186,12 +186,15 @@ def test_a_wrong_index_entry_is_found(
     spoil(
         log_path / f"{FIRST}{suffix}", lambda content: content.__setitem__(position, content[position] ^ bit)
     )
-    (line,) = problems(log_command, log_path)
+    line, checksum_line = problems(log_command, log_path)
     assert line.startswith(f"orders-0/{FIRST}{suffix}")
     assert line.endswith(message)
+    wrong = f"it has another checksum of {FIRST}{suffix}; the next start rebuilds that file"
+    assert checksum_line == f"orders-0/index-checksums: {wrong}"
 
 
 def test_share_state_missing_in_the_index_is_found(log_command: LogCommand, log_path: Path) -> None:
+    (log_path / "index-checksums").unlink()
     spoil(log_path / f"{FIRST}.shareindex", lambda content: content.__delitem__(slice(20, 40)))
     assert problems(log_command, log_path) == [
         f"orders-0/{FIRST}.shareindex, offset 4: there is no entry for the share state at position 236"
@@ -313,7 +316,7 @@ async def test_a_start_offset_beyond_the_high_watermark_is_a_problem_unless_it_w
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("leader-epoch-checkpoint", b"0\n2\n2 0\n1 5\n", "its entries aren't ascending"),
+        ("leader-epoch-checkpoint", b"0\n2\n2 0\n1 5\n", "Its entries do not ascend."),
         ("leader-epoch-checkpoint", b"1\n", "The version is '1', not 0."),
         (
             "partition.metadata",
@@ -337,6 +340,7 @@ async def test_a_start_offset_beyond_the_high_watermark_is_a_problem_unless_it_w
             encode_share_snapshot(ShareSnapshot(20, 2, {"workers": 8})),
             "it goes up to offset 20, and the log to 14",
         ),
+        ("index-checksums", b"\0\1abcd", "its bytes don't match its checksum; the next start ignores it"),
         (f"{FIRST}.log.swap", b"", "is left from a crash; the next start removes it"),
     ],
 )

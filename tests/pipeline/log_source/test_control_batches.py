@@ -22,6 +22,7 @@ from barnabas.protocol.control_record import (
 from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, build_batch, read_header
 from barnabas.storage.format.cleaned_mark import encode_mark
+from barnabas.storage.format.index_checksums import NO_BYTES, SegmentChecksums, encode_index_checksums
 from barnabas.storage.format.share_index import CLEANED, ShareIndex, ShareIndexEntry, group_hash
 from tests.pipeline.log_source.written_directory import WrittenDirectory, batch_of
 
@@ -123,6 +124,19 @@ def test_an_index_that_is_damaged_is_not_followed(written: WrittenDirectory) -> 
     (piece,) = slices_of(written, 2**40)
     Path(piece.log_path).with_suffix(".shareindex").write_bytes(b"\xff" * 39)
     assert [record.base_offset for record in control_records(piece)] == OFFSETS
+
+
+def test_an_index_that_does_not_match_its_checksum_is_not_followed(written: WrittenDirectory) -> None:
+    """The changed index looks whole: it has lost its first entry."""
+    (piece,) = slices_of(written, 2**40)
+    path = Path(piece.log_path)
+    index = index_of(BATCHES, len(OFFSETS))
+    share = NO_BYTES.extended(index)
+    checksums = encode_index_checksums({0: SegmentChecksums(NO_BYTES, NO_BYTES, share, NO_BYTES)})
+    path.with_name("index-checksums").write_bytes(checksums)
+    for content in (index, index[20:]):
+        path.with_suffix(".shareindex").write_bytes(content)
+        assert [record.base_offset for record in control_records(piece)] == OFFSETS
 
 
 def test_a_wrong_checksum_is_named(written: WrittenDirectory) -> None:

@@ -44,6 +44,7 @@ def sources(*sizes_bytes: int, max_timestamps_ms: Sequence[int] = (), index_byte
             100 * number,
             index_interval_bytes=4096,
             open_files=OpenFiles(8),
+            damaged_indexes=set(),
             created_ms=0,
         )
         segment.size_bytes = size_bytes

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.typing import EventDict
 
 from barnabas.protocol.record_batch import iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.storage.cleaner.offset_map import ENTRY_BYTES
+from barnabas.storage.errors import StorageError
 from barnabas.storage.format.transaction_index import ENTRY_BYTES as TRANSACTION_ENTRY_BYTES
 from barnabas.storage.log.partition_log import PartitionLog
+from barnabas.storage.state.shared_parts import SharedParts
 from tests.storage.cleaner.crashing_filesystem import CrashingFileSystem
 from tests.storage.cleaner.dirty_logs import (
     COMPACTED,
@@ -253,3 +257,45 @@ async def test_cleaning_changes_nothing_for_committed_readers(seed: int, keys_ma
                     producer.log = log
                 assert log.last_stable_offset == stable
                 assert committed_by_key(log) == expected
+
+
+async def log_with_an_aborted_record(filesystem: MemoryFileSystem) -> PartitionLog:
+    """A closed segment with an aborted record of the key `a`, behind a committed one."""
+    log = await open_log(filesystem, config=COMPACTED)
+    producer = Producer(log, 1)
+    append_batch(log, keyed(b"a", b"committed"))
+    producer.send(key=b"a", value=b"aborted")
+    producer.abort()
+    await roll(log)
+    append_batch(log, keyed(b"b", b"active"))
+    await log.flush()
+    return log
+
+
+async def test_no_log_is_cleaned_by_a_damaged_index() -> None:
+    filesystem = MemoryFileSystem()
+    shared = SharedParts.make(filesystem, DIRECTORY, 100)
+    log = await log_with_an_aborted_record(filesystem)
+    expected = committed_by_key(log)
+    await log.close()
+    options = {"config": COMPACTED, "recovery_point": log.recovery_point, "shared": shared}
+    log = await open_log(filesystem, **options)
+    filesystem.files[f"{DIRECTORY}/{0:020d}.txnindex"][9] ^= 1
+    with pytest.raises(StorageError, match="txnindex"):
+        await clean(log)
+    assert log.offline is not None
+    await log.close(clean=False)
+    log = await open_log(filesystem, **options)
+    assert await clean(log) is not None
+    assert committed_by_key(log) == expected == {b"a": b"committed", b"b": b"active"}
+
+
+async def test_a_kill_behind_a_cleaning_leaves_no_index_that_counts_as_damaged(
+    log_lines: list[EventDict],
+) -> None:
+    filesystem = MemoryFileSystem()
+    log = await log_with_an_aborted_record(filesystem)
+    assert await clean(log) is not None
+    again = await open_log(filesystem.copy(), config=COMPACTED, recovery_point=log.recovery_point)
+    assert committed_by_key(again) == committed_by_key(log)
+    assert not [line for line in log_lines if line["log_level"] == "warning"]

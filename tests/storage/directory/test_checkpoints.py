@@ -152,6 +152,7 @@ LOG_STARTS, COPY = "/data/log-start-offset-checkpoint", "/data/log-start-offset-
 DAMAGES: dict[str, Callable[[bytearray], None]] = {
     "a changed digit": lambda content: content.__setitem__(content.index(b"12"), ord("7")),
     "cut short": lambda content: content.__delitem__(slice(8, None)),
+    "cut behind the version": lambda content: content.__delitem__(slice(2, None)),
     "empty": lambda content: content.clear(),
 }
 with_each_damage = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -212,5 +213,5 @@ async def test_other_damaged_checkpoints_count_as_empty_with_a_warning(
     again = Checkpoints(filesystem, "/data")
     await again.load()
     assert again.cleaned_offset(KEY) == 0
-    # Kafka creates an empty file, so nothing shows that it had any content.
-    assert [line["path"] for line in log_lines] == [path] * bool(filesystem.files[path])
+    # Kafka creates a file without entries, so nothing shows that it had any.
+    assert [line["path"] for line in log_lines] == [path] * (len(filesystem.files[path]) > 2)

@@ -64,7 +64,7 @@ async def test_flush_makes_everything_durable_and_moves_the_recovery_point(
         for name, content in filesystem.files.items()
         if filesystem.synced.get(name, b"") != bytes(content)
     }
-    assert not_durable == set()
+    assert not_durable == {f"{DIRECTORY}/index-checksums"}, "only a hint"
 
 
 async def test_a_sync_makes_records_durable_and_leaves_the_files_beside_them(

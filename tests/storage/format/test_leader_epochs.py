@@ -1,5 +1,7 @@
 """Leader epochs of a log (KIP-101): entries, look-ups, truncation, and their file."""
 
+from itertools import product
+
 import pytest
 
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
@@ -13,14 +15,36 @@ def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
-def test_content_is_kafkas() -> None:
+def test_content_is_kafkas_with_each_entry_twice() -> None:
     epochs = epochs_of((0, 0), (3, 12))
-    assert epochs.encode() == b"0\n2\n0 0\n3 12\n"
+    assert epochs.encode() == b"0\n4\n0 0\n0 0\n3 12\n3 12\n"
     assert LeaderEpochs.decode(epochs.encode()).entries == epochs.entries
+
+
+def test_a_file_of_kafka_has_each_entry_once() -> None:
+    assert LeaderEpochs.decode(b"0\n2\n0 0\n3 12\n").entries == [(0, 0), (3, 12)]
+    assert LeaderEpochs.decode(b"0\n1\n3 12\n").entries == [(3, 12)]
     assert LeaderEpochs.decode(b"").entries == []
 
 
-@pytest.mark.parametrize("content", [b"0\n1\nx y\n", b"0\n1\n5\n", b"2\n0\n"])
+@pytest.mark.parametrize("entries", [((0, 0),), ((0, 0), (3, 12)), ((1, 5), (2, 10), (12, 110))])
+def test_no_changed_byte_gives_other_epochs(entries: tuple[tuple[int, int], ...]) -> None:
+    epochs = epochs_of(*entries)
+    written = epochs.encode()
+    for position, other in product(range(len(written)), range(256)):
+        content = bytearray(written)
+        content[position] = other
+        try:
+            found = LeaderEpochs.decode(bytes(content))
+        except CheckpointCorrupt:
+            continue
+        assert found.entries == epochs.entries, (position, other)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"0\n1\nx y\n", b"0\n1\n5\n", b"2\n0\n", b"0\n2\n3 0\n2 5\n", b"0\n2\n2 5\n3 5\n", b"0\n1\n-1 0\n"],
+)
 def test_other_content_is_corrupt(content: bytes) -> None:
     with pytest.raises(CheckpointCorrupt):
         LeaderEpochs.decode(content)

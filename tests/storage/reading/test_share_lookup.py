@@ -8,7 +8,6 @@ import pytest
 
 from barnabas.protocol.control_record import ControlType
 from barnabas.runtime.metrics import MS_BOUNDS, Histogram
-from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.share_index import group_hash
@@ -68,6 +67,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         config=config,
         storage=StorageConfig(),
         open_files=OpenFiles(8),
+        damaged_indexes=set(),
         full_disk=FullDisk(filesystem, DIRECTORY),
         offline_logs=OfflineLogs(),
         key_buckets=LogKeyBuckets(KeyBuckets()),
@@ -130,11 +130,11 @@ async def test_look_ups_keep_nothing_in_memory() -> None:
         assert filesystem.read_count > 0
 
 
-async def test_an_index_that_cannot_be_read_is_a_storage_error() -> None:
+async def test_an_error_of_reading_an_index_names_its_file() -> None:
     filesystem = MemoryFileSystem()
     segments = await closed_segments(filesystem)
     filesystem.read_error = errno.EIO
-    with pytest.raises(StorageError, match="shareindex"):
+    with pytest.raises(OSError, match="shareindex"):
         list(newest_entries(segments, group_hash(FIRST)))
 
 

@@ -224,7 +224,10 @@ async def test_an_old_segments_missing_index_is_made_again_with_one_line(
     del filesystem.files[path(0, ".shareindex")]
     reopened = await open_log(filesystem, config=SMALL_SEGMENTS, recovery_point=log.recovery_point)
     assert [(line["event"], line["segment"]) for line in log_lines] == [
-        ("an index is missing or impossible; all indexes of its segment are rebuilt", path(0, ".log"))
+        (
+            "an index is missing, impossible or damaged; all indexes of its segment are rebuilt",
+            path(0, ".log"),
+        )
     ]
     await reopened.close()
     assert indexes_of(filesystem) == good

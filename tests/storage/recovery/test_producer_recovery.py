@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from structlog.typing import EventDict
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.format.index_checksums import SegmentChecksums
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
@@ -330,8 +331,10 @@ async def test_batches_of_a_long_tail_are_not_all_kept_in_memory(
     assert log.segment_count > 5
     tails: list[Tail] = []
 
-    def noted(place: LogPlace, names: Sequence[str], now_ms: int) -> tuple[list[Segment], Tail]:
-        segments, tail = load_segments(place, names, now_ms)
+    def noted(
+        place: LogPlace, names: Sequence[str], checksums: Mapping[int, SegmentChecksums], now_ms: int
+    ) -> tuple[list[Segment], Tail]:
+        segments, tail = load_segments(place, names, checksums, now_ms)
         tails.append(tail)
         return segments, tail
 

@@ -24,6 +24,7 @@ def made(
         1000,
         index_interval_bytes=interval_bytes,
         open_files=open_files or OpenFiles(5),
+        damaged_indexes=set(),
         created_ms=50,
     )
     segment.create_files()

@@ -10,7 +10,13 @@ from tests.storage.memory_filesystem import MemoryFileSystem
 
 def segment(base_offset: int) -> Segment:
     return Segment(
-        MemoryFileSystem(), "", base_offset, index_interval_bytes=0, open_files=OpenFiles(1), created_ms=0
+        MemoryFileSystem(),
+        "",
+        base_offset,
+        index_interval_bytes=0,
+        open_files=OpenFiles(1),
+        damaged_indexes=set(),
+        created_ms=0,
     )
 
 

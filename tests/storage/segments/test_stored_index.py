@@ -5,8 +5,9 @@ from functools import partial
 
 import pytest
 
+from barnabas.storage.format.index_checksums import NO_BYTES, IndexChecksum
 from barnabas.storage.format.offset_index import ENTRY_BYTES, OffsetIndex
-from barnabas.storage.segments.stored_index import StoredIndex
+from barnabas.storage.segments.stored_index import IndexDamaged, StoredIndex
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 PATH = "index"
@@ -17,13 +18,14 @@ def filesystem() -> MemoryFileSystem:
     return MemoryFileSystem()
 
 
-def stored(filesystem: MemoryFileSystem) -> StoredIndex[OffsetIndex]:
+def stored(filesystem: MemoryFileSystem, damaged: set[str] | None = None) -> StoredIndex[OffsetIndex]:
     return StoredIndex(
         filesystem,
         PATH,
         ENTRY_BYTES,
         partial(OffsetIndex, 0),
         lambda path: filesystem.open(path, create=False),
+        set() if damaged is None else damaged,
     )
 
 
@@ -92,7 +94,7 @@ def test_settling_keeps_equal_entries_in_the_file(
     flush(before)
     found = bytes(filesystem.files[PATH])
     index = stored(filesystem)
-    index.adopt(OffsetIndex(0, found[: len(kept) * 8]), len(kept) * 8)
+    index.adopt(OffsetIndex(0, found[: len(kept) * 8]), found[: len(kept) * 8])
     add(index, *made_again)
     index.settle(found)
     assert (index.size_bytes, index.pending_bytes) == (left_bytes, pending_bytes)
@@ -123,3 +125,81 @@ def test_a_part_of_an_entry_that_was_written_without_room_is_cut_off(filesystem:
     flush(index)
     index.release()
     assert index.get().last_entry() == (2, 20)
+
+
+# Checksums.
+
+
+def test_a_changed_index_is_damaged_until_it_is_rebuilt(filesystem: MemoryFileSystem) -> None:
+    damaged: set[str] = set()
+    index = stored(filesystem, damaged)
+    add(index, 1, 2)
+    flush(index)
+    index.release()
+    filesystem.files[PATH][3] ^= 1
+    for look in (index.get, index.peek):
+        with pytest.raises(IndexDamaged, match=PATH):
+            look()
+    assert (index.is_damaged, damaged) == (True, {PATH})
+    index.rebuilt()
+    assert not damaged
+
+
+def test_a_missing_index_is_damaged(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    add(index, 1)
+    flush(index)
+    index.release()
+    filesystem.remove(PATH)
+    with pytest.raises(IndexDamaged, match=PATH):
+        index.get()
+
+
+def test_a_file_of_the_expected_size_is_trusted_and_compared_when_it_is_loaded(
+    filesystem: MemoryFileSystem,
+) -> None:
+    first = stored(filesystem)
+    add(first, 1, 2)
+    flush(first)
+    again = stored(filesystem)
+    again.expected = first.checksum
+    assert again.trust(16)
+    assert len(again.get()) == 2
+    again.release()
+    filesystem.files[PATH][3] ^= 1
+    with pytest.raises(IndexDamaged):
+        again.get()
+
+
+def test_a_shorter_file_than_expected_must_be_rebuilt(filesystem: MemoryFileSystem) -> None:
+    index = stored(filesystem)
+    index.expected = IndexChecksum(16, 0)
+    assert [index.trust(size_bytes) for size_bytes in (0, 8, 15)] == [False] * 3
+
+
+def test_an_index_of_unknown_origin_has_no_checksum(filesystem: MemoryFileSystem) -> None:
+    filesystem.files[PATH] = bytearray(16)
+    for expected in (None, IndexChecksum(8, 0)):
+        index = stored(filesystem)
+        index.expected = expected
+        assert index.trust(16)
+        assert index.checksum is None
+        add(index, 3)
+        flush(index)
+        assert index.checksum is None
+
+
+def test_kept_entries_are_known_if_they_were_before(filesystem: MemoryFileSystem) -> None:
+    first = stored(filesystem)
+    add(first, 1, 2)
+    flush(first)
+    content = bytes(filesystem.files[PATH])
+    for expected, is_known in ((first.checksum, True), (None, False)):
+        index = stored(filesystem)
+        index.expected = expected
+        assert index.is_intact(content)
+        index.adopt(OffsetIndex(0, content[:8]), content[:8])
+        assert index.checksum == (NO_BYTES.extended(content[:8]) if is_known else None)
+    assert index.is_intact(content[:8])
+    index.expected = first.checksum
+    assert not index.is_intact(content[:8])

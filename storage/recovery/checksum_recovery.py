@@ -1,0 +1,65 @@
+"""The checksums of a log's index files: read when it is opened, and written when its indexes have changed.
+
+Their file is replaced atomically but not durably, like the share snapshot. If a loss of power has damaged
+it, or left an older one, an index may count as damaged that is not, and is rebuilt in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.runtime.logging import get_logger
+from barnabas.storage.filesystem import replace_undurably
+from barnabas.storage.format.index_checksums import (
+    FILE_NAME,
+    ChecksumsCorrupt,
+    SegmentChecksums,
+    decode_index_checksums,
+    encode_index_checksums,
+)
+from barnabas.storage.state.log_files import LogPlace, read_file
+from barnabas.storage.state.log_state import LogState
+
+logger = get_logger("recovery")
+
+
+def read_index_checksums(place: LogPlace) -> tuple[bytes | None, Mapping[int, SegmentChecksums]]:
+    """The content of the file, and the checksums in it by base offset. For a thread; raises OSError.
+
+    Without them the indexes are trusted until they contradict the log.
+    """
+    path = f"{place.directory}/{FILE_NAME}"
+    data = read_file(place.filesystem, path)
+    if data is None:
+        return None, {}
+    try:
+        return data, decode_index_checksums(data)
+    except ChecksumsCorrupt as error:
+        logger.warning("the checksums of the indexes are damaged, and not used", path=path, reason=str(error))
+        return data, {}
+
+
+def take_index_checksums(log: LogState) -> bytes | None:
+    """The new content of the file; None if it is up to date."""
+    found = ((segment.base_offset, segment.index_checksums) for segment in log.segments)
+    known = {base_offset: checksums for base_offset, checksums in found if checksums is not None}
+    if not known and log.index_checksums is None:
+        return None
+    data = encode_index_checksums(known)
+    return None if data == log.index_checksums else data
+
+
+async def write_index_checksums(log: LogState) -> None:
+    """Writes the file if it is not up to date. An error is only logged, on a full disk not even that."""
+    data = take_index_checksums(log)
+    log.index_checksums_changed = False
+    if data is None:
+        return
+    try:
+        await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
+    except OSError as error:
+        if not log.full_disk.met(error):
+            name = log.topic_partition.directory_name
+            logger.warning("the checksums of the indexes were not written", log=name, reason=str(error))
+    else:
+        log.index_checksums = data
