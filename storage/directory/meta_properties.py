@@ -60,7 +60,8 @@ def decode_meta_properties(data: bytes, path: str = FILE_NAME) -> MetaProperties
     for line in data.decode("utf-8", "replace").splitlines():
         if line.strip() and not line.lstrip().startswith(("#", "!")):
             name, _, value = line.partition("=")
-            fields[name.strip()] = value.strip().replace("\\", "")
+            if value.strip():
+                fields[name.strip()] = value.strip().replace("\\", "")
     if fields.get("version", _VERSION) != _VERSION:
         version = fields["version"][:_CHARACTERS_TOLD_MAX]
         raise InvalidDirectory(

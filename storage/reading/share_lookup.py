@@ -114,7 +114,10 @@ def load_control_runs(segments: Segments, loaded_from: int) -> ControlRuns:
     known_from = 0 if following is None else following.base_offset
     runs = ControlRuns(known_from=known_from, older=partial(_older_runs, segments))
     for segment in segments.from_offset(known_from):
-        for base_offset, last_offset in segment.share_index.peek().runs():
+        following = segments.after(segment)
+        for base_offset, last_offset in _runs_of(segment):
+            if following is not None and last_offset >= following.base_offset:
+                raise segment.share_index.damage("the index reaches into the next segment")
             runs.append(base_offset, last_offset)
     return runs
 
@@ -124,11 +127,16 @@ def _older_runs(segments: Segments, below: int) -> tuple[int, list[Run]] | None:
     if below <= segments.first.base_offset:
         return None
     segment = segments.floor(below - 1)
+    runs = _runs_of(segment)
+    return segment.base_offset, [(first, min(last, below - 1)) for first, last in runs if first < below]
+
+
+def _runs_of(segment: Segment) -> Iterator[Run]:
+    """The runs in one segment. Raises OSError, IndexDamaged."""
     index = segment.share_index.peek()
     if not index.is_ascending():
         raise segment.share_index.damage("the entries of the index do not ascend")
-    runs = index.runs()
-    return segment.base_offset, [(first, min(last, below - 1)) for first, last in runs if first < below]
+    return index.runs()
 
 
 def _group_id(segment: Segment, entry: ShareIndexEntry) -> str:

@@ -202,7 +202,7 @@ def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
         and _keep_indexes_below(place, segment, offsets, times, shares)
     )
     if not is_kept:
-        _forget_indexes(segment)
+        _begin_indexes(segment)
     known = _KnownIndexes(segment.base_offset, offsets, None if found[2] is None else shares)
     is_whole = _scan(place, segment, tail, segment.offset_index.get().last_entry()[1], known)
     if not is_whole:
@@ -226,7 +226,7 @@ def _is_batch_at(place: LogPlace, segment: Segment, position: int, last_offset: 
 def _rebuild(place: LogPlace, segment: Segment) -> None:
     """Rebuilds a durable segment's indexes and writes them, because no later flush visits the segment."""
     offsets, _, shares = (read_file(place.filesystem, index.path) for index in segment.batch_indexes)
-    _forget_indexes(segment)
+    _begin_indexes(segment)
     _scan(place, segment, Tail(), 0, _KnownIndexes(segment.base_offset, offsets or b"", shares))
     segment.size_bytes = place.filesystem.file_size(
         segment.log_path
@@ -263,6 +263,9 @@ def _keep_indexes_below(
     offsets = OffsetIndex(segment.base_offset, offsets_data)
     offsets.truncate_to(place.recovery_point)
     last_offset, position = offsets.last_entry()
+    if position == 0:
+        _begin_indexes(segment)
+        return True
     times = TimeIndex(segment.base_offset, times_data)
     times.truncate_to(last_offset + 1)
     shares = ShareIndex(segment.base_offset, shares_data)
@@ -271,15 +274,15 @@ def _keep_indexes_below(
     segment.time_index.adopt(times, times_data[: len(times) * time_index.ENTRY_BYTES])
     segment.share_index.adopt(shares, shares_data[: len(shares) * share_index.ENTRY_BYTES])
     segment.max_timestamp_ms, segment.max_timestamp_offset = times.last_entry()
-    return position == 0 or _is_batch_at(place, segment, position, last_offset)
+    return _is_batch_at(place, segment, position, last_offset)
 
 
-def _forget_indexes(segment: Segment) -> None:
-    """Clears the indexes, so that the segment is scanned from its beginning."""
+def _begin_indexes(segment: Segment) -> None:
+    """Clears the indexes: the segment is scanned from its beginning."""
     base_offset = segment.base_offset
-    segment.offset_index.adopt(OffsetIndex(base_offset))
-    segment.time_index.adopt(TimeIndex(base_offset))
-    segment.share_index.adopt(ShareIndex(base_offset))
+    segment.offset_index.begin(OffsetIndex(base_offset))
+    segment.time_index.begin(TimeIndex(base_offset))
+    segment.share_index.begin(ShareIndex(base_offset))
     segment.max_timestamp_ms, segment.max_timestamp_offset = time_index.NO_TIMESTAMP, base_offset
 
 

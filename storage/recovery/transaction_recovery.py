@@ -88,7 +88,10 @@ def _recover(
     if index is None or (len(found) % ENTRY_BYTES and not behind):
         return False  # a torn entry was not durable, so its transaction would be in `behind`
     index.truncate_to(kept_until)
-    stored.adopt(index, found[: len(index) * ENTRY_BYTES])
+    if kept_until <= segment.base_offset:
+        stored.begin(index)
+    else:
+        stored.adopt(index, found[: len(index) * ENTRY_BYTES])
     for aborted in behind:
         segment.note_aborted(aborted)
     if is_there or stored.pending_bytes:
@@ -142,7 +145,7 @@ def _rebuild(state: LogState, damaged: Iterable[Segment], aborted: Collection[Ab
     for segment in damaged:
         stored = segment.transaction_index
         logger.warning("a transaction index is damaged or incomplete, and is rebuilt", path=stored.path)
-        stored.adopt(TransactionIndex())
+        stored.begin(TransactionIndex())
         for transaction in _markers_in(state, segment, aborted):
             segment.note_aborted(transaction)
         put_whole(state.filesystem, stored.path, stored.pending)

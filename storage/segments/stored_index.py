@@ -166,15 +166,21 @@ class StoredIndex(Generic[Index]):
         del self._pending[:count_bytes]
         self.size_bytes += count_bytes
 
-    def adopt(self, index: Index, kept: bytes = b"") -> None:
+    def adopt(self, index: Index, kept: bytes) -> None:
         """Sets the loaded index; the file begins with `kept`, which contain all its entries.
 
-        The caller has compared the file with `expected`.
+        The caller has compared the file with `expected`, and adds the entries of all later batches.
         """
-        size_bytes = len(kept)
-        is_known = not kept or (self.expected is not None and size_bytes <= self.expected.size_bytes)
-        self.size_bytes = size_bytes
+        is_known = self.expected is not None and len(kept) <= self.expected.size_bytes
+        self.size_bytes = len(kept)
         self._checksum = NO_BYTES.extended(kept) if is_known else None
+        self._loaded = index
+        self._pending.clear()
+
+    def begin(self, index: Index) -> None:
+        """Sets the loaded index, which is empty: the caller adds the entries of all batches."""
+        self.size_bytes = 0
+        self._checksum = NO_BYTES
         self._loaded = index
         self._pending.clear()
 

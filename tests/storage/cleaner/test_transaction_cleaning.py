@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -278,14 +279,14 @@ async def test_no_log_is_cleaned_by_a_damaged_index() -> None:
     log = await log_with_an_aborted_record(filesystem)
     expected = committed_by_key(log)
     await log.close()
-    options = {"config": COMPACTED, "recovery_point": log.recovery_point, "shared": shared}
-    log = await open_log(filesystem, **options)
+    options: dict[str, Any] = {"recovery_point": log.recovery_point, "shared": shared}
+    log = await open_log(filesystem, config=COMPACTED, **options)
     filesystem.files[f"{DIRECTORY}/{0:020d}.txnindex"][9] ^= 1
     with pytest.raises(StorageError, match="txnindex"):
         await clean(log)
     assert log.offline is not None
     await log.close(clean=False)
-    log = await open_log(filesystem, **options)
+    log = await open_log(filesystem, config=COMPACTED, **options)
     assert await clean(log) is not None
     assert committed_by_key(log) == expected == {b"a": b"committed", b"b": b"active"}
 
