@@ -57,12 +57,14 @@ async def test_a_transaction_index_that_contradicts_the_log_is_found(
     log_command: LogCommand, tmp_path: Path, change: Callable[[bytearray], None], told: str
 ) -> None:
     log_path = await write_aborted(tmp_path)
+    (log_path / "index-checksums").unlink()
     spoil(log_path / f"{FIRST}.txnindex", change)
     assert problems(log_command, log_path) == [f"orders-0/{FIRST}.txnindex{told}"]
 
 
 async def test_an_entry_for_a_missing_marker_is_found(log_command: LogCommand, tmp_path: Path) -> None:
     log_path = await write_aborted(tmp_path)
+    (log_path / "index-checksums").unlink()
     spoil(log_path / f"{FIRST}.txnindex", set_byte(25, 3))
     assert problems(log_command, log_path) == [
         f"orders-0/{FIRST}.txnindex, offset 2: {NO_ENTRY}",
