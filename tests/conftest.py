@@ -21,6 +21,7 @@ MARKERS = {
     "kafka": "starts Apache Kafka for the pipeline without Spark",
     "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
     "clients": "needs many clients or takes long; only with --clients",
+    "recorded": "plays a recording on Apache Kafka again, without Barnabas; only with --clients",
     "long": "takes long; only with --matrix-repeats",
     "release": "needs the artefacts of `make dist`, and takes long; only with --release",
     "images": "builds or runs container images, as root; only with --images",
@@ -97,7 +98,7 @@ def _add_further_tests(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--clients",
         action="store_true",
-        help="Run also the tests marked `clients`: all clients and tools, and Apache Kafka for comparison.",
+        help="Run also the tests marked `clients` or `recorded`: all clients and tools, and Apache Kafka.",
     )
     group.addoption(
         "--release",
@@ -150,7 +151,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--matrix-repeats") is None:
         left_out += [item for item in items if item.get_closest_marker("long")]
     if not config.getoption("--clients"):
-        left_out += [item for item in items if item.get_closest_marker("clients")]
+        left_out += [item for item in items if _is_marked(item, "clients", "recorded")]
     if not config.getoption("--release"):
         left_out += [item for item in items if item.get_closest_marker("release")]
     if not config.getoption("--images"):
@@ -168,6 +169,10 @@ def pytest_selected_part(config: pytest.Config, items: list[pytest.Item]) -> Non
         functions = dict.fromkeys(_function(item.nodeid) for item in items)
         chosen = set(list(functions)[part.number - 1 :: part.parts])
         _leave_out(config, items, [item for item in items if _function(item.nodeid) not in chosen])
+
+
+def _is_marked(item: pytest.Item, *markers: str) -> bool:
+    return any(map(item.get_closest_marker, markers))
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]) -> None:

@@ -32,6 +32,7 @@ _RANDOM_SEEDS = 10**9
 _SIMULATION_MINUTES_MAX = 3
 _HISTORIES = 10
 _FUZZ_SECONDS = 3
+_RECORDINGS_PARTS = 4
 _MATRIX_PARTS = 8
 _DIST_PARTS = 3
 _SHOWN_LINES = 40
@@ -64,6 +65,11 @@ def _fuzz(random: random.Random, minutes_left: float) -> Command:
     return ("make", "fuzz", f"SECONDS={_FUZZ_SECONDS}")
 
 
+def _recordings(random: random.Random, minutes_left: float) -> Command:
+    """A part of the recorded transcripts, played on Apache Kafka again."""
+    return ("make", "recordings", f"PART={random.randint(1, _RECORDINGS_PARTS)}/{_RECORDINGS_PARTS}")
+
+
 def _matrix(random: random.Random, minutes_left: float) -> Command:
     """A part of the pipeline's failure matrix."""
     return ("make", "matrix", "REPEATS=1", f"PART={random.randint(1, _MATRIX_PARTS)}/{_MATRIX_PARTS}")
@@ -79,6 +85,7 @@ EXPLORERS: Mapping[str, Explorer] = {  # by the target of make
     "properties": _properties,
     "diff": _histories,
     "fuzz": _fuzz,
+    "recordings": _recordings,
     "matrix": _matrix,
     "dist": _dist,
 }
