@@ -32,7 +32,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Without bytecode each process of pytest rewrites the assertions of all tests again, and each program compiles its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-spark clients check pyright lint docs generate explore sim properties diff fuzz recordings matrix wheel dist console console-tests images compose bench bench-spark clean
+.PHONY: help setup run test test-spark clients check pyright lint docs generate explore sim properties diff fuzz rare matrix wheel dist console console-tests images compose bench bench-spark clean
 
 help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
@@ -42,14 +42,13 @@ help:
 	@echo 'make test-spark   run the tests of the pipeline on Spark and beside Apache Kafka, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
 	@echo '             PART=1/3 runs the first third of these tests'
-	@echo 'make clients  run every operation of every client and tool; the tools also run against Apache Kafka; with KILLS=... kills of'
-	@echo '             the programs and the broker in transactions that acknowledge'
-	@echo 'make recordings  play the recorded transcripts of Apache Kafka on it again; PART=1/3 plays the first third'
+	@echo 'make clients  run every operation of every client and tool; commands also run against Apache Kafka'
+	@echo 'make rare    run what seldom finds a defect: KILLS=... kills of programs and brokers, and the recorded output of Kafka on Apache Kafka'
 	@echo 'make images  build the container images without an engine, as root on Debian, and run them in chroots'
 	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
 	@echo 'make console  build the console in the browser, with Node 18 or later; make setup does so if there is npm'
 	@echo 'make console-tests  use every page and action of the console in Chromium'
-	@echo 'make explore  search for failures with random choices for MINUTES=...: the next four, recordings, matrix and dist in turn; SEED=... repeats it'
+	@echo 'make explore  search for failures with random choices for MINUTES=...: the next four, rare, matrix and dist in turn; SEED=... repeats it'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; SEED=... alone is one run; KEEP_GOING=1 goes on after a failure'
 	@echo 'make properties  test the properties and models with fresh examples, which follow from SEED=...'
@@ -83,7 +82,7 @@ IN_PROCESSES := --numprocesses auto --dist loadscope
 IN_MORE_PROCESSES = --numprocesses $(shell $(BIN)/python -c 'import os; print(len(os.sched_getaffinity(0)) + 2)') --dist loadscope
 
 test: setup .venv/installed-tests
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or kafka or matrix or long or clients or recorded or release or images)' $(IN_MORE_PROCESSES))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m 'not (spark or kafka or matrix or long or clients or rare or release or images)' $(IN_MORE_PROCESSES))
 
 test-spark: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m '(spark or kafka) and not (matrix or long)' $(IN_PROCESSES)
@@ -92,10 +91,10 @@ matrix: setup .venv/installed-tests
 	$(BIN)/python -m pytest tests/pipeline -m 'matrix or long' --matrix-repeats $(REPEATS) $(if $(PART),--part $(PART)) $(IN_PROCESSES)
 
 clients: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/clients -m 'clients and not recorded' --clients --kills $(KILLS) $(IN_MORE_PROCESSES)
+	$(BIN)/python -m pytest tests/clients -m 'clients and not rare' --clients $(IN_MORE_PROCESSES)
 
-recordings: setup .venv/installed-tests
-	$(BIN)/python -m pytest tests/clients -m 'recorded' --clients $(if $(PART),--part $(PART)) $(IN_MORE_PROCESSES)
+rare: setup .venv/installed-tests
+	$(BIN)/python -m pytest tests/clients -m 'rare' --clients --kills $(KILLS) $(if $(PART),--part $(PART)) $(IN_MORE_PROCESSES)
 
 console: $(CONSOLE)
 
@@ -113,7 +112,7 @@ explore: setup .venv/installed-tests
 	@$(BIN)/python -m tests.explore $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 properties: setup .venv/installed-tests
-	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile explore $(if $(SEED),--hypothesis-seed $(SEED)) $(IN_PROCESSES)
+	$(BIN)/python -m pytest -m 'hypothesis or seeds' --hypothesis-profile explore --hypothesis-seed $(or $(SEED),$(shell date +%s)) $(IN_PROCESSES)
 
 sim: setup .venv/installed-tests
 	@$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MINUTES),--minutes $(MINUTES)) \

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 import hypothesis
@@ -21,7 +22,8 @@ MARKERS = {
     "kafka": "starts Apache Kafka for the pipeline without Spark",
     "matrix": "a row of the failure matrix, repeated with --matrix-repeats",
     "clients": "needs many clients or takes long; only with --clients",
-    "recorded": "plays a recording on Apache Kafka again, without Barnabas; only with --clients",
+    "rare": "finds defects seldom: many kills, or Apache Kafka alone; only with --clients",
+    "seeds": "has this number of histories; each follows from the parameter `seed`",
     "long": "takes long; only with --matrix-repeats",
     "release": "needs the artefacts of `make dist`, and takes long; only with --release",
     "images": "builds or runs container images, as root; only with --images",
@@ -98,7 +100,7 @@ def _add_further_tests(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--clients",
         action="store_true",
-        help="Run also the tests marked `clients` or `recorded`: all clients and tools, and Apache Kafka.",
+        help="Run also the tests marked `clients` or `rare`: all clients and tools, and Apache Kafka.",
     )
     group.addoption(
         "--release",
@@ -115,7 +117,7 @@ def _add_further_tests(group: pytest.OptionGroup) -> None:
 # No test measures time: the processors may be busy with other tests. The examples are always the same, so a
 # check fails only if the change is wrong. `make explore` searches with others.
 _UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("gate", derandomize=True, **_UNTIMED)
+hypothesis.settings.register_profile("gate", derandomize=True, max_examples=50, **_UNTIMED)
 hypothesis.settings.register_profile("explore", **_UNTIMED)
 hypothesis.settings.load_profile("gate")
 
@@ -151,7 +153,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--matrix-repeats") is None:
         left_out += [item for item in items if item.get_closest_marker("long")]
     if not config.getoption("--clients"):
-        left_out += [item for item in items if _is_marked(item, "clients", "recorded")]
+        left_out += [item for item in items if _is_marked(item, "clients", "rare")]
     if not config.getoption("--release"):
         left_out += [item for item in items if item.get_closest_marker("release")]
     if not config.getoption("--images"):
@@ -232,10 +234,20 @@ def ordered_parts(parts: Iterable[str]) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    seeds = metafunc.definition.get_closest_marker("seeds")
+    if seeds is not None:
+        metafunc.parametrize("seed", _seeds(metafunc.config, *seeds.args))
     repeats = metafunc.config.getoption("--matrix-repeats")
     if repeats is not None and metafunc.definition.get_closest_marker("matrix"):
         metafunc.fixturenames.append("matrix_run")
         metafunc.parametrize("matrix_run", range(1, repeats + 1))
+
+
+def _seeds(config: pytest.Config, count: int) -> Sequence[int]:
+    """The first ones in the gate; with the profile `explore` some that follow from --hypothesis-seed."""
+    if config.getoption("--hypothesis-profile") != "explore":
+        return range(count)
+    return Random(config.getoption("--hypothesis-seed")).sample(range(10**9), count)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.explore import EXPLORERS
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER_OF_MARKER = {
     "clients": "clients",
-    "recorded": "clients",
+    "rare": "clients",
     "spark": "pipeline",
     "kafka": "pipeline",
     "matrix": "pipeline",
@@ -36,7 +36,7 @@ TARGETS = dict(_TARGET.findall((PROJECT / "Makefile").read_text(encoding="utf-8"
 
 
 def test_the_makefile_has_seven_targets_that_select_by_marker() -> None:
-    assert set(TARGETS) == {"test", "test-spark", "matrix", "clients", "recordings", "images", "dist"}
+    assert set(TARGETS) == {"test", "test-spark", "matrix", "clients", "rare", "images", "dist"}
 
 
 @pytest.mark.parametrize("given", list(product((False, True), repeat=len(FOLDER_OF_MARKER))))

@@ -178,7 +178,7 @@ class TestSink:
             assert sink.wait_for(1) == {"order-1": 1}
             eventually(lambda: lag(bootstrap, group) == 0, awaited="the record is done")
 
-    @pytest.mark.parametrize("number", range(1, 6))
+    @pytest.mark.parametrize("number", [1, 3, 5])
     def test_after_a_kill_between_row_and_acknowledgement_each_order_is_one_row(
         self, proxy: KillingProxy, tmp_path: Path, number: int
     ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.clients.broker_process import TEST_SETTINGS, BrokerProcess, started
+from tests.clients.broker_process import BrokerProcess, started
 from tests.clients.cluster import Cluster
 from tests.clients.confluent_polling import text
 from tests.clients.polling import SECONDS_MAX, eventually
@@ -21,10 +21,8 @@ SENT_BETWEEN_KILLS = 2000
 UNCONFIRMED_AT_A_KILL = 500
 
 
-@pytest.mark.parametrize("flush", ["interval", "always", "never"])
-def test_each_record_exists_once_and_in_order(barnabas_command: Path, tmp_path: Path, flush: str) -> None:
-    settings = {**TEST_SETTINGS, "log.flush": flush}
-    with started(BrokerProcess(barnabas_command, tmp_path / "data", settings)) as broker:
+def test_each_record_exists_once_and_in_order(barnabas_command: Path, tmp_path: Path) -> None:
+    with started(BrokerProcess(barnabas_command, tmp_path / "data")) as broker:
         topic = Cluster(broker.address).topic()
         sent = send_through_kills(broker, topic)
         assert read(broker.address, topic, len(sent)) == sent

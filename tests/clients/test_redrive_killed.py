@@ -65,7 +65,7 @@ def kafka_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KillingPro
             broker.kill()
 
 
-@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.clients)])
+@pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.rare)])
 def proxy(request: pytest.FixtureRequest) -> KillingProxy:
     found: KillingProxy = request.getfixturevalue(f"{request.param}_proxy")
     return found

@@ -164,7 +164,7 @@ def broker(barnabas_command: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
         yield broker
 
 
-@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.clients), "partition"])
+@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.rare), "partition"])
 def test_members_of_one_partition_copy_each_record_once_after_kills_and_a_stop(
     broker: BrokerProcess, order: str
 ) -> None:
@@ -188,7 +188,7 @@ def test_members_of_one_partition_copy_each_record_once_after_kills_and_a_stop(
         group.check_copies()
 
 
-@pytest.mark.clients
+@pytest.mark.rare
 @pytest.mark.parametrize("order", ["none", "partition"])
 def test_five_members_of_three_partitions_copy_each_record_once_after_many_kills_and_three_stops(
     broker: BrokerProcess, order: str

@@ -99,7 +99,7 @@ def test_each_record_is_copied_once_after_kills_of_members_and_broker(
     copy_with_kills(barnabas_command, tmp_path / "data", store, KILLS)
 
 
-@pytest.mark.clients
+@pytest.mark.rare
 @pytest.mark.parametrize("store", ["log", "topic"])
 def test_each_record_is_copied_once_after_many_kills(
     barnabas_command: Path, tmp_path: Path, store: str, kills: int

@@ -71,7 +71,7 @@ def test_the_tools_print_the_transcript(
     compare(steps, [step.expected for step in steps], play_here(steps, jvm, tmp_path, barnabas_command))
 
 
-@pytest.mark.recorded
+@pytest.mark.rare
 @pytest.mark.barnabas
 @pytest.mark.parametrize("name", names())
 def test_the_transcript_is_their_output_on_kafka(name: str, jvm: ShareProbe, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_deadline_reads_the_same_wherever_it_finds_the_call(reason: str) -> No
     ]
 
 
-@pytest.mark.recorded
+@pytest.mark.rare
 @pytest.mark.parametrize("tool", MAIN_CLASSES)
 def test_every_option_of_a_tool_is_used_somewhere(tool: str) -> None:
     lines = [step.text for name in names() for step in read(name) if step.text.startswith(f"{tool} ")]

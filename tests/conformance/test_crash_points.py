@@ -50,11 +50,12 @@ class TestWhereverTheBrokerEnds:
     async def test_a_transaction_is_all_or_nothing(self, flush: str, version: int, commit: bool) -> None:
         await check_everywhere(WholeTransaction(version, commit=commit), flush)
 
-    @pytest.mark.parametrize("store", ["log", "topic"])
-    @pytest.mark.parametrize("version", [0, 2])
-    @pytest.mark.parametrize("commit", [True, False])
+    @pytest.mark.parametrize(
+        ("store", "version", "commit"),
+        [("log", 2, True), ("log", 0, False), ("topic", 2, False), ("topic", 0, True)],
+    )
     async def test_acknowledgements_follow_their_transaction(
-        self, flush: str, version: int, commit: bool, store: str
+        self, flush: str, store: str, version: int, commit: bool
     ) -> None:
         await check_everywhere(AcknowledgingTransaction(store, version, commit=commit), flush)
 

@@ -292,7 +292,7 @@ async def _abort_a_record(stage: Stage, key: bytes) -> None:
     assert await producer.end(commit=False) is OK
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.seeds(2)
 async def test_keys_stay_in_order_under_releases_expiries_sessions_and_crashes(
     stage: Stage, seed: int
 ) -> None:

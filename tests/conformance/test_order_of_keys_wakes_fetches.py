@@ -118,7 +118,7 @@ class History:
             await self._stage.lab.delete_records("t", before_offset)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.seeds(10)
 async def test_no_fetch_sleeps_while_a_record_could_be_delivered_to_it(
     stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,7 +226,7 @@ async def test_a_batch_of_very_many_records_is_delivered_alone(
     assert await taken(other) == list(range(large, large + 5))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(4)
 async def test_every_record_is_delivered_once(stage: Stage, seed: int) -> None:
     """Under releases, expiries, ends of sessions and a crash, with and without an order of keys."""
     chance = random.Random(seed)

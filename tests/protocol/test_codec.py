@@ -132,7 +132,7 @@ def test_librdkafkas_request_for_all_topics_has_three_surplus_bytes() -> None:
     }
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(st.sampled_from(served_versions()), st.data())
 def test_damaged_requests_are_read_or_refused(served: tuple[ApiSpec, int], data: st.DataObject) -> None:
     spec, version = served

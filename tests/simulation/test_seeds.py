@@ -1,4 +1,4 @@
-"""A hundred short runs. `make sim` makes longer ones, for any number of seeds or minutes."""
+"""Fifty short runs. `make sim` makes longer ones, for any number of seeds or minutes."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.simulation.simulation import simulate
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(50))
 def test_every_promise_is_kept(seed: int) -> None:
     simulate(str(seed))
 
@@ -25,7 +25,7 @@ def test_seeds_differ() -> None:
     assert simulate("one").trace_hash != simulate("another").trace_hash
 
 
-@pytest.mark.parametrize("seed", ["3", "10", "25"])
+@pytest.mark.parametrize("seed", ["3", "10"])
 def test_the_order_of_sets_has_no_influence(seed: str) -> None:
     """Otherwise a failure could not be repeated in another process."""
     lines = {_line_of_run(seed, hash_seed) for hash_seed in ("1", "2")}

@@ -168,7 +168,7 @@ async def test_the_range_of_allowed_gaps_is_read_from_the_checkpoints(
     await directory.close()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.seeds(30)
 async def test_a_loss_of_power_leaves_the_beginning_of_a_log(seed: int) -> None:
     """Each segment that was not synced keeps all, some or none of its batches, by chance."""
     chance = Random(seed)

@@ -131,7 +131,7 @@ async def test_no_append_is_confirmed_after_another_part_has_found_a_failure_of_
     assert base_offsets_read(await open_log(filesystem)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 async def test_with_flush_always_nothing_that_was_done_or_seen_is_lost(seed: int) -> None:
     """Appends, flushes and kills in any order; power is lost at any point between."""
     chance = random.Random(seed)
@@ -155,7 +155,7 @@ async def test_with_flush_always_nothing_that_was_done_or_seen_is_lost(seed: int
         assert base_offsets_read(left)[: len(base_offsets_read(log))] == base_offsets_read(log)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.seeds(20)
 async def test_nothing_that_was_synced_is_lost_wherever_the_recovery_point_is(seed: int) -> None:
     """Appends, rolls, syncs, flushes and kills in any order; power is lost at any point between."""
     chance = random.Random(seed)

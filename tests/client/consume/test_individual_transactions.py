@@ -53,7 +53,7 @@ class RangeCopier(Copier):
 
 
 @pytest.mark.parametrize("order", ["none", "partition"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.seeds(2)
 @virtually
 async def test_each_record_is_copied_once_in_the_order_of_its_key_despite_aborts_and_kills(
     world: World, seed: int, order: str

@@ -53,7 +53,7 @@ async def test_five_consumers_share_three_partitions_and_each_record_is_read_onc
             assert await stable_and_ranges(world, index) == (42, [])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.seeds(3)
 @virtually
 async def test_members_come_and_go_and_each_record_is_committed_once_in_the_order_of_its_key(
     world: World, seed: int

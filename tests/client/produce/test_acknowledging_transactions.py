@@ -249,7 +249,7 @@ async def copied_once(world: World, seed: int) -> None:
 
 
 @pytest.mark.parametrize("store", ["log", "topic"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.seeds(1)
 def test_each_record_is_copied_once_despite_aborts_and_a_hundred_kills(seed: int, store: str) -> None:
     @virtually
     async def copy(world: World) -> None:

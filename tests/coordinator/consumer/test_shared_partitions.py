@@ -271,7 +271,7 @@ class SharedPartitions(RuleBasedStateMachine):
 
 
 TestSharedPartitions = SharedPartitions.TestCase
-TestSharedPartitions.settings = settings(max_examples=80, stateful_step_count=30)
+TestSharedPartitions.settings = settings(max_examples=50, stateful_step_count=30)
 
 
 def test_a_member_that_joins_again_waits_for_its_own_transaction_before_it_reads_offsets() -> None:

@@ -264,7 +264,7 @@ class History:
         return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.seeds(60)
 def test_a_transaction_ends_everywhere_as_its_producer_was_told(seed: int) -> None:
     history = History(seed)
     history.run()

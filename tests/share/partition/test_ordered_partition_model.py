@@ -169,7 +169,7 @@ class OrderedPartitionMachine(SharePartitionMachine):
 
 TestOrderedPartitionModel = OrderedPartitionMachine.TestCase
 TestOrderedPartitionModel.settings = settings(
-    max_examples=600,
+    max_examples=200,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

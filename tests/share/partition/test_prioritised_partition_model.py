@@ -142,7 +142,7 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
 
 TestPrioritisedPartitionModel = PrioritisedPartitionMachine.TestCase
 TestPrioritisedPartitionModel.settings = settings(
-    max_examples=300,
+    max_examples=150,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

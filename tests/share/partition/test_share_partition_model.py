@@ -481,7 +481,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
 TestSharePartitionModel = SharePartitionMachine.TestCase
 TestSharePartitionModel.settings = settings(
-    max_examples=400,
+    max_examples=200,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -102,7 +102,7 @@ class TopicMachine(SharePartitionMachine):
 
 TestTopicProjection = TopicMachine.TestCase
 TestTopicProjection.settings = settings(
-    max_examples=150,
+    max_examples=80,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

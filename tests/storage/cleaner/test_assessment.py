@@ -152,7 +152,7 @@ def test_a_segment_that_is_too_large_is_a_group_of_its_own() -> None:
     assert _sizes(group_sources(sources(2 * MIB, 1), NONE_GOES, CONFIG)) == [1, 1]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.seeds(50)
 def test_grouping_looks_at_each_segment_once_and_forms_the_largest_groups(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def naive_fields(record: Record, wanted: bytes) -> list[Field]:
     return [field for field in FIELDS if any(part is not None and wanted in part for part in texts[field])]
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.seeds(SEEDS)
 def test_a_search_finds_the_same_as_a_reader_of_each_record(seed: int) -> None:
     chance = random.Random(seed)
     contents = [records(chance, first_offset) for first_offset in range(0, 90, 30)]
