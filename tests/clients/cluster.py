@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 
-from tests.clients.polling import SECONDS_MAX
+from tests.clients.polling import SECONDS_MAX, eventually
 
 confluent_admin: Any = import_module("confluent_kafka.admin")
 """By name, because its type information is incomplete."""
@@ -46,13 +46,26 @@ class Cluster:
         )
         for created in self.admin.create_topics([new]).values():
             created.result()
+        eventually(lambda: self._knows(name, partition_count), awaited=f"the broker knows {name}")
         return name
+
+    def _knows(self, topic: str, partition_count: int) -> bool:
+        """Whether the topic can be used. Apache Kafka's broker learns of it a little after its creation."""
+        try:
+            partitions = self._describe(topic).partitions
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise
+        return len(partitions) == partition_count and all(one.leader is not None for one in partitions)
+
+    def _describe(self, topic: str) -> Any:
+        (described,) = self.admin.describe_topics(TopicCollection([topic])).values()
+        return described.result()
 
     def topic_id(self, topic: str) -> uuid.UUID:
         """A topic's id."""
-        (described,) = self.admin.describe_topics(TopicCollection([topic])).values()
-        found = described.result().topic_id
-        return uuid.UUID(bytes=b64decode(f"{found}=="))
+        return uuid.UUID(bytes=b64decode(f"{self._describe(topic).topic_id}=="))
 
     def group(self, *, start: str = "earliest", **config: object) -> str:
         """Name a fresh share group with these settings (`share.` left out, underscores for dots)."""
