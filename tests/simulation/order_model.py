@@ -15,7 +15,9 @@ With `share.order=key` these facts exclude each other, and a `Violation` names t
   certainly ended. The broker had to take back the record.
 
 Answers from a time when the group may have had no order prove nothing, and neither do those from before a
-reset or a loss that nothing promised to prevent (`ShareModel.generation`).
+reset or a loss that nothing promised to prevent (`ShareModel.generation`). A later acknowledgement of a
+record from such an outdated answer proves nothing either: the record's run is unknown, and if the same
+request releases an earlier record of its run, it counts as released.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Sending(NamedTuple):
     types: Types
     sent_ms: float
     runs: Mapping[int, Run]
-    """The runs in which the member got the records, by offset."""
+    """The runs in which the member got the records, by offset. Those of an earlier generation are missing."""
     behind: set[int]
     """The records behind released ones of their runs. The member may lose them; if the request succeeds,
     those that it names count as released.
@@ -99,7 +101,9 @@ class OrderModel:
         members may arrive in another order than the broker has given them.
         """
         self._key_of: dict[int, bytes] = {}
-        """By offset, the key of each delivered record that has one, or the name of its large batch."""
+        """By offset, the key of each delivered record, or the name of its large batch. A record without a key
+        has one of its own.
+        """
         self._alone: set[int] = set()
         """The delivered records of batches that are delivered alone."""
 
@@ -109,12 +113,11 @@ class OrderModel:
         by_key: dict[bytes, list[int]] = {}
         for offset in answer.offsets:
             value = answer.values.get(offset)
-            key = self._key(value)
+            key = self._key(value) or b"the record at %d" % offset
             if self._keys.large_batch_of(value) is not None:
                 self._alone.add(offset)
-            if key is not None:
-                self._key_of[offset] = key
-                by_key.setdefault(key, []).append(offset)
+            self._key_of[offset] = key
+            by_key.setdefault(key, []).append(offset)
         locked_until_ms = answer.answered_ms + max(self._group.lock_duration_ms.values_since(answer.sent_ms))
         has_order = 0 not in self._group.key_run_max.values_since(answer.sent_ms)
         if has_order:
@@ -191,9 +194,9 @@ class OrderModel:
         return kept
 
     def confirmed(self, sending: Sending) -> Types:
-        """The acknowledgements have succeeded; returns those that are in force."""
-        in_force = {one: ack for one, ack in sending.types.items() if one not in sending.behind}
-        runs = {offset: run for offset, run in sending.runs.items() if offset in in_force}
+        """The acknowledgements have succeeded; returns those that are certainly in force."""
+        runs = {offset: run for offset, run in sending.runs.items() if offset not in sending.behind}
+        in_force = {offset: sending.types[offset] for offset in runs}
         for offset, run in runs.items():
             if in_force[offset][0] not in (RENEW, RELEASE):
                 self._check_not_taken_back(run, offset, sending.sent_ms)
@@ -207,7 +210,8 @@ class OrderModel:
         return in_force
 
     def _runs_of(self, member_id: str, offsets: Iterable[int]) -> dict[int, Run]:
-        """The runs of the last deliveries of these records to this member."""
+        """The runs of the last deliveries of these records to this member, in the present generation."""
+        self._forget_outdated()
         runs = ((offset, self._last_run.get((member_id, offset))) for offset in offsets)
         return {offset: run for offset, run in runs if run is not None}
 

@@ -6,16 +6,17 @@ from random import Random
 
 import pytest
 
-from tests.conformance.share_member import ACCEPT, RELEASE
+from tests.conformance.share_member import ACCEPT, REJECT, RELEASE
 from tests.simulation.keyed_records import KeyedRecords, OrderSettings
 from tests.simulation.model import GroupModel, Lease, ShareModel, Violation
 from tests.simulation.order_model import Answer, OrderModel
 
 LOCK_MS = 1000
+WITHOUT_KEY = 7
 
 
 class Stage:
-    """Records of one key, whose values are their offsets; those from 3 on are one large batch."""
+    """Records of one key, whose values are their offsets; those from 3 to 6 are one large batch."""
 
     def __init__(self, run_max: int) -> None:
         keys = KeyedRecords(Random(0), OrderSettings(("group",), 1, compacts=True, hashed_records_max=3))
@@ -104,6 +105,25 @@ def test_a_reset_is_forgotten_history() -> None:
     stage.take("a", 1, at_ms=0)
     stage.share.reset()
     stage.take("b", 0, at_ms=1)
+
+
+def test_a_success_proves_nothing_if_the_record_came_before_a_reset() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, 1, at_ms=0)
+    stage.share.reset()
+    assert stage.acknowledge("a", REJECT, 1, at_ms=1) == []
+
+
+def test_a_success_proves_nothing_if_the_answer_with_the_record_came_after_a_reset() -> None:
+    """The model does not note such an answer, so an earlier record of the run may be released beside it."""
+    stage = Stage(2)
+    assert stage.acknowledge("a", REJECT, 1, at_ms=0) == []
+
+
+def test_the_acknowledgement_of_a_record_without_a_key_is_in_force() -> None:
+    stage = Stage(2)
+    stage.take("a", 0, WITHOUT_KEY, at_ms=0)
+    assert stage.acknowledge("a", REJECT, WITHOUT_KEY, at_ms=1) == [WITHOUT_KEY]
 
 
 def test_a_record_waits_while_one_of_its_key_waits_for_a_transaction() -> None:
