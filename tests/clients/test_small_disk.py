@@ -186,7 +186,8 @@ def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records
     small_disk: SmallDisk, java: ShareProbe
 ) -> None:
     """The log that is opened again has lost its locks. The client fetches in the background, and may have
-    locked the records once more before it acknowledges the first delivery: the broker confirms that, too.
+    locked the records once more before it acknowledges the first delivery: the broker confirms that, too, and
+    until there is room the commit runs out of time. Otherwise the record is not the client's any more.
     """
     cluster = Cluster(java.bootstrap)
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
@@ -202,11 +203,11 @@ def test_a_java_consumer_tries_again_while_the_disk_is_full_and_gets_its_records
     while refusal is None:
         accepted.append(value)
         value, refusal = next(commits)
-    assert refusal == "TimeoutException"
+    refusals = {"TimeoutException", "InvalidRecordStateException"}
+    assert refusal in refusals
     small_disk.free()
     results = list(commits)
-    errors = {error for _, error in results}
-    assert errors <= {None, "TimeoutException", "InvalidRecordStateException"}
+    assert {error for _, error in results} <= {None, *refusals}
     accepted += [value for value, error in results if error is None]
     again = poll_java(consumer)
     assert {record.value for record in again} >= set(values) - set(accepted)

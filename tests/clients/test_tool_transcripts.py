@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from difflib import unified_diff
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,11 @@ def jvm() -> Iterator[ShareProbe]:
 def compare(steps: Sequence[Step], expected: Sequence[list[str]], printed: Sequence[list[str]]) -> None:
     """Reports all differences at once, because a run takes long."""
     different = [
-        (step.line, lines, wanted)
+        "\n".join([step.line, *unified_diff(wanted, lines, "expected", "printed", lineterm="")])
         for step, lines, wanted in zip(steps, printed, expected, strict=True)
         if lines != wanted
     ]
-    assert not different
+    assert not different, "\n".join(different)
 
 
 @pytest.mark.barnabas
