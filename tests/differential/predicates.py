@@ -40,6 +40,16 @@ def are_alone(kafka: Plain, ours: Plain) -> bool:
     )
 
 
+def is_behind_markers(kafka: Plain, ours: Plain) -> bool:
+    """Whether Kafka has only markers, perhaps with a part of the next batch, and Barnabas what is behind."""
+    markers = [batch for batch in kafka if "cut_after_bytes" not in batch]
+    return (
+        bool(markers and ours)
+        and all(map(_is_marker, markers))
+        and ours[0]["base_offset"] > markers[-1]["base_offset"]
+    )
+
+
 def _is_marker(batch: Plain) -> bool:
     is_control: bool = batch.get("attributes", 0) & CONTROL_FLAG != 0
     return is_control

@@ -20,6 +20,7 @@ from tests.differential.predicates import (
     are_times,
     is_abortable,
     is_alone,
+    is_behind_markers,
     is_counted,
     is_cut_off,
     is_earlier,
@@ -303,6 +304,15 @@ RULES: Final = (
         "none",
         _DECISION_5,
         are_alone,
+        ends_history=True,
+    ),
+    Rule(
+        "markers before records",
+        ("share_fetch: *partitions*.records",),
+        "only the marker of a transaction, if the batch behind it exceeds `MaxBytes`",
+        "that batch; the marker is archived",
+        _DECISION_5,
+        is_behind_markers,
         ends_history=True,
     ),
     Rule(

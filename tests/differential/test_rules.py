@@ -113,6 +113,18 @@ def test_batches_without_acquired_records_may_be_missing(
     assert (rule and rule.name) == name
 
 
+@pytest.mark.parametrize(
+    ("attributes", "base_offset", "is_allowed"), [(48, 6, True), (16, 6, False), (48, 5, False)]
+)
+def test_the_batch_behind_a_marker_may_come_at_once(
+    attributes: int, base_offset: int, is_allowed: bool
+) -> None:
+    kafka: list[Any] = [{"base_offset": 5, "attributes": attributes}, {"cut_after_bytes": 5}]
+    ours = [{"base_offset": base_offset, "attributes": 16}]
+    rule = allowing("share_fetch", "responses{0}.partitions{0}.records", kafka, ours)
+    assert (rule is not None and rule.name == "markers before records") == is_allowed
+
+
 @pytest.mark.parametrize(("attributes", "is_allowed"), [(48, True), (16, False)])
 @pytest.mark.parametrize("path", ["responses{t}", "responses{t}.partitions{0}"])
 def test_a_partition_may_be_missing_if_only_a_marker_is_acquired_of_it(
