@@ -12,6 +12,7 @@ being disconnected. Bytes that the socket has accepted count as read.
 from typing import Final, NamedTuple
 
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.turns import ReadTurns
 
 RESPONSE_BYTES_MAX: Final = 8 * 1024 * 1024
 BUDGET_BYTES: Final = 256 * 1024 * 1024
@@ -24,12 +25,14 @@ until three quarters of the budget are used.
 class ResponseBudget:
     """One for all connections of a broker."""
 
-    __slots__ = ("_fetch_bytes_max", "_taken_bytes")
+    __slots__ = ("_fetch_bytes_max", "_taken_bytes", "read_turns")
 
     def __init__(self, fetch_bytes_max: int = RESPONSE_BYTES_MAX) -> None:
         """`fetch_bytes_max` (fetch.max.bytes) may be less than `RESPONSE_BYTES_MAX`."""
         self._fetch_bytes_max = fetch_bytes_max
         self._taken_bytes = 0
+        self.read_turns: Final = ReadTurns()
+        """Bounds what the fetches of all connections read in one pass of the loop."""
 
     @property
     def taken_bytes(self) -> int:

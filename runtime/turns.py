@@ -9,15 +9,12 @@ _T = TypeVar("_T")
 STEPS_PER_TURN = 2_000
 """Small pieces of work, of one or a few microseconds each, in one turn."""
 
+_READ_BYTES_PER_PASS = 4 * 1024 * 1024
+"""Read from the page cache in one to two milliseconds."""
+_SMALL_READ_BYTES = 64 * 1024
 
 PARTITIONS_AT_ONCE_MAX = 1_000
 """A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
-
-BYTES_PER_STEP = 1024
-"""Bytes that are read from the page cache in the time of one step."""
-
-LONG_READ_BYTES = 1024 * 1024
-"""Reading more than this takes a good part of a millisecond, and is not done beside others in one pass."""
 
 _SOME = 50
 """Entries that are worked on between two checks whether the turn is over."""
@@ -53,28 +50,35 @@ class Turns:
         await asyncio.sleep(0)
 
 
-class LongTurns:
-    """The turns of all requests that read much: at most one in each pass of the loop. Otherwise a pass would
-    take as long as the reads of all requests that arrived together.
+class ReadTurns:
+    """The bytes that all requests have read in this pass of the loop. They are bounded, because otherwise a
+    pass would take as long as the reads of all requests that arrived together. Small reads are not counted.
     """
 
-    def __init__(self) -> None:
-        self.is_taken = False
-        """Whether this pass of the loop has had one."""
+    __slots__ = ("_read_bytes",)
 
-    def take(self) -> None:
-        """This turn is one of them."""
-        if not self.is_taken:
-            self.is_taken = True
-            asyncio.get_running_loop().call_soon(self._end_pass)
+    def __init__(self) -> None:
+        self._read_bytes = 0
+
+    @property
+    def are_over(self) -> bool:
+        """Whether the next read must wait."""
+        return self._read_bytes >= _READ_BYTES_PER_PASS
+
+    def read(self, size_bytes: int) -> None:
+        """Count a read. It may exceed the bound."""
+        if size_bytes > _SMALL_READ_BYTES:
+            if not self._read_bytes:
+                asyncio.get_running_loop().call_soon(self._end_pass)
+            self._read_bytes += size_bytes
 
     async def wait(self, turns: Turns) -> None:
-        """Wait for a pass that has not had one yet."""
-        while self.is_taken:
+        """Wait for a pass in which there is room."""
+        while self.are_over:
             await turns.end()
 
     def _end_pass(self) -> None:
-        self.is_taken = False
+        self._read_bytes = 0
 
 
 def in_turns(work: Coroutine[object, None, _T]) -> _T | Awaitable[_T]:

@@ -15,15 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.fetch.partition_fetch import (
-    LongRead,
-    available_bytes,
-    finish,
-    is_up_to_date,
-    look_up,
-    missing,
-    read,
-)
+from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
 from barnabas.broker.fetch.range_fetch import (
     LEFT_OUT_BYTES_MAX,
     LOOK_BYTES,
@@ -54,7 +46,7 @@ from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody
-from barnabas.runtime.turns import BYTES_PER_STEP, PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -300,8 +292,9 @@ class FetchOperation(ReservingOperation):
         """The results of the partitions that may have changes, and the bytes of their records."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
-        budget_bytes = self._broker.response_budget.bytes_max()
-        bytes_max = bytes_left = min(self._bytes_max(), budget_bytes)
+        budget = self._broker.response_budget
+        budget_bytes = budget.bytes_max()
+        bytes_left, read_bytes = min(self._bytes_max(), budget_bytes), 0
         at_least_one = budget_bytes > 0
         results: _Results = []
         limit: LookLimit | None = None
@@ -312,17 +305,16 @@ class FetchOperation(ReservingOperation):
             for partition in some:
                 if is_up_to_date(partition, isolation_level):
                     continue
+                if budget.read_turns.are_over:
+                    await budget.read_turns.wait(turns)
+                    if self.done:
+                        return results, read_bytes
+                    self._look_up(some)
+                    bytes_left = min(bytes_left, budget.bytes_max())
+                    at_least_one &= bytes_left > 0
                 partition_bytes_max = min(partition.asked.partition_max_bytes, bytes_left)
-                reserved_bytes = 0
                 if partition.asked.hash_range is None:
-                    found = read(partition, isolation_level, partition_bytes_max, at_least_one=at_least_one)
-                    if isinstance(found, LongRead):
-                        reserved_bytes = found.located.size_bytes
-                        self.reserve(reserved_bytes)
-                        await turns.end()
-                        result = await finish(partition, isolation_level, found)
-                    else:
-                        result = found
+                    result = read(partition, isolation_level, partition_bytes_max, at_least_one=at_least_one)
                 else:
                     limit = limit or LookLimit(LEFT_OUT_BYTES_MAX)
                     result = await read_in_range(
@@ -336,13 +328,15 @@ class FetchOperation(ReservingOperation):
                     )
                 if result.records:
                     record_bytes = sum(map(len, result.records))
-                    self.reserve(record_bytes - reserved_bytes)
+                    self.reserve(record_bytes)
+                    budget.read_turns.read(record_bytes)
                     bytes_left -= record_bytes
+                    read_bytes += record_bytes
                     at_least_one = False
-                    steps += _STEPS_PER_READ + record_bytes // BYTES_PER_STEP
+                    steps += _STEPS_PER_READ
                 results.append((partition, result))
             await turns.took(steps)
-        return results, bytes_max - bytes_left
+        return results, read_bytes
 
     def _open_session(self, results: _Results) -> int:
         """The id of a new session; NO_SESSION if there is no room for one."""

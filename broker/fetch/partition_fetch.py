@@ -8,7 +8,7 @@ consumers that share a partition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from barnabas.broker.sessions.fetch_sessions import WantedPartition
@@ -16,12 +16,11 @@ from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.encode.fetch import FetchPartitionResult
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.varint import Buffer
-from barnabas.runtime.turns import LONG_READ_BYTES
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.coordinator.metadata.image import MetadataImage
-    from barnabas.storage.log.partition_log import LocatedSlice, LogSlice, PartitionLog
+    from barnabas.storage.log.partition_log import PartitionLog
 
 READ_COMMITTED: Final = 1
 _NO_ERROR: Final = ErrorCode.none.value
@@ -93,49 +92,24 @@ def available_bytes(partition: WantedPartition, isolation_level: int, *, enough:
     return min(available, max(asked.partition_max_bytes, 1))
 
 
-class LongRead(NamedTuple):
-    """Records of a partition that take too long to read on the loop's thread."""
-
-    log: PartitionLog
-    located: LocatedSlice
-
-
 def read(
     partition: WantedPartition, isolation_level: int, bytes_max: int, *, at_least_one: bool
-) -> FetchPartitionResult | LongRead:
-    """The partition's part of the response, or the read that `finish` completes."""
+) -> FetchPartitionResult:
+    """The partition's part of the response."""
     try:
         log, asked = open_log(partition), partition.asked
         diverging = diverging_at(log, partition)
         if diverging is not None:
             return result_of(partition, log, None, (), diverging)
-        located = log.locate(
+        slice_ = log.read(
             asked.fetch_offset,
             bytes_max=bytes_max,
             upper_offset=upper_offset_of(log, isolation_level),
             at_least_one=at_least_one,
             with_aborted=isolation_level == READ_COMMITTED,
         )
-        if located.size_bytes > LONG_READ_BYTES:
-            return LongRead(log, located)
-        slice_ = log.read_located(located)
     except (ApiError, StorageError) as error:
         return refused(partition, error.code)
-    return _result(partition, isolation_level, log, slice_)
-
-
-async def finish(partition: WantedPartition, isolation_level: int, found: LongRead) -> FetchPartitionResult:
-    """The partition's part of the response, read in a thread."""
-    try:
-        slice_ = await found.log.read_in_thread(found.located)
-    except StorageError as error:
-        return refused(partition, error.code)
-    return _result(partition, isolation_level, found.log, slice_)
-
-
-def _result(
-    partition: WantedPartition, isolation_level: int, log: PartitionLog, slice_: LogSlice
-) -> FetchPartitionResult:
     aborted = slice_.aborted if isolation_level == READ_COMMITTED else None
     return result_of(partition, log, aborted, slice_.buffers)
 

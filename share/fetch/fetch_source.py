@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
@@ -12,7 +10,6 @@ from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.stepwise import StepwiseWork
-from barnabas.runtime.turns import LongTurns
 from barnabas.share.fetch.share_group_config import ShareGroupConfig, ShareGroupConfigs
 from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
@@ -51,8 +48,6 @@ class FetchSource:
         self._clock = clock
         self._time_lookups = time_lookups
         self._zero_starts = ZeroStarts(groups.record_zero_starts)
-        self.long_reads: Final = LongTurns()
-        """The turns of fetches that read much."""
 
     def find_topic(self, partition: TopicIdPartition) -> Topic:
         """The partition's topic; raises ApiError if either isn't there."""

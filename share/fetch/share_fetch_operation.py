@@ -37,7 +37,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
-from barnabas.runtime.turns import BYTES_PER_STEP, LONG_READ_BYTES, Turns, in_turns, some_at_a_time
+from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 from barnabas.share.fetch.fetch_source import FetchSource, LateError, NoShareState
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
@@ -349,15 +349,14 @@ class ShareFetchOperation(ReservingOperation):
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
         spec, limits = self._spec, look.limits
         records_left = spec.records_max
-        bytes_max = min(spec.max_bytes, self._response_budget.bytes_max())
-        if not bytes_max:
-            return fetched
-        long_reads = self._source.long_reads
+        budget = self._response_budget
+        bytes_max = min(spec.max_bytes, budget.bytes_max())
         for first_planned in look.planned:
-            if long_reads.is_taken:
-                await long_reads.wait(turns)
-                if not self._response_budget.bytes_max():
-                    break
+            if budget.read_turns.are_over:
+                await budget.read_turns.wait(turns)
+                bytes_max = min(bytes_max, budget.bytes_max())
+            if not bytes_max:
+                break
             # Others have had their turn since it was planned.
             planned = self._plan_one(look, first_planned[0]) if turns.passed else first_planned
             if records_left <= 0 or self.done:
@@ -383,13 +382,12 @@ class ShareFetchOperation(ReservingOperation):
                 look.note_error(partition, error)
                 continue
             look.more_may_follow |= handout.more_may_follow
-            if handout.size_bytes > LONG_READ_BYTES:
-                long_reads.take()
+            budget.read_turns.read(handout.size_bytes)
             if handout.acquired:
                 self.reserve(handout.size_bytes)
                 fetched[partition] = PartitionFetch(handout, 0, None)
                 records_left -= handout.record_count
-            await turns.took(_STEPS_PER_HANDOUT + handout.size_bytes // BYTES_PER_STEP)
+            await turns.took(_STEPS_PER_HANDOUT)
         return fetched
 
     def _answer(

@@ -100,7 +100,6 @@ class Flusher:
             or log.directory_changed
             or log.rolled_snapshot is not None
             or log.share_heads.changed
-            or log.index_checksums_changed
             or any(index.pending_bytes for index in log.segments.active.indexes)
         )
 

@@ -54,6 +54,9 @@ class SegmentChecksums(NamedTuple):
     transaction: IndexChecksum
 
 
+NOTHING_WRITTEN = SegmentChecksums(NO_BYTES, NO_BYTES, NO_BYTES, NO_BYTES)
+
+
 def encode_index_checksums(segments: Mapping[int, SegmentChecksums]) -> bytes:
     """The file's content; the segments by base offset."""
     body = b"".join(

@@ -36,7 +36,7 @@ from barnabas.storage.producers.producer_state import ProducerEntry
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.reading.range_reader import RangeReader
 from barnabas.storage.reading.read_errors import Reads
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LocatedSlice, LogSlice, Reader
+from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
 from barnabas.storage.reading.share_record_reader import ShareRecordReader
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable
@@ -48,7 +48,7 @@ from barnabas.storage.state.log_state import LogState
 from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
-__all__ = ["BatchSlice", "BatchSpan", "LocatedSlice", "LogSlice", "PartitionLog", "ShareIndexEntry"]
+__all__ = ["BatchSlice", "BatchSpan", "LogSlice", "PartitionLog", "ShareIndexEntry"]
 
 
 class PartitionLog:
@@ -303,51 +303,15 @@ class PartitionLog:
         at_least_one: bool = True,
         with_aborted: bool = False,
     ) -> LogSlice:
-        """The slice for a plain Fetch at `offset`; see `Reader.locate`. OFFSET_OUT_OF_RANGE, StorageError."""
-        return self.read_located(
-            self.locate(
+        """The slice for a plain Fetch at `offset`; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
+        with self._reads:
+            return self._reader.read(
                 offset,
                 bytes_max=bytes_max,
                 upper_offset=upper_offset,
                 at_least_one=at_least_one,
                 with_aborted=with_aborted,
             )
-        )
-
-    def locate(
-        self,
-        offset: int,
-        *,
-        bytes_max: int,
-        upper_offset: int | None = None,
-        at_least_one: bool = True,
-        with_aborted: bool = False,
-    ) -> LocatedSlice:
-        """The place of this slice, for a caller that reads large ones in a thread. Raises as `read` does."""
-        with self._reads:
-            return self._reader.locate(
-                offset,
-                bytes_max=bytes_max,
-                upper_offset=upper_offset,
-                at_least_one=at_least_one,
-                with_aborted=with_aborted,
-            )
-
-    def read_located(self, located: LocatedSlice) -> LogSlice:
-        """The slice at this place. Raises StorageError."""
-        with self._reads:
-            return located.read()
-
-    async def read_in_thread(self, located: LocatedSlice) -> LogSlice:
-        """The slice at this place, while the loop serves others. Raises StorageError."""
-        segment = located.segment
-        with self._reads:
-            _ = segment.file  # opened here, because a thread must not
-            segment.pin()
-            try:
-                return await self._state.filesystem.run(located.read)
-            finally:
-                segment.unpin()
 
     def read_batches(
         self,

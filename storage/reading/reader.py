@@ -1,6 +1,6 @@
 """Reads a log: slices of its files, located by the indexes, with share state cut out.
 
-`locate` serves Fetch and works by positions: it reads only the header of the first batch that it returns, and
+`read` serves Fetch and works by positions: it reads only the header of the first batch that it returns, and
 the last batch may be cut short, as Kafka's clients expect. `read_batches` serves share groups, which need the
 beginning of each batch. Both are synchronous, because the data is usually in the page cache, where a read
 costs less than the hand-over to a thread. They raise OSError from the disk, ApiError for an offset outside
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ _NO_HOLE = (-1, -1)
 
 _HINT_COUNT_MAX = 64
 _WALK_BYTES = 16 * 1024
+_VERIFIED_MAX = 500
+"""A read verifies no more batches, which takes some milliseconds; the next read goes on behind them."""
 _HOLE_BYTES_MAX = 32 * 1024
 """Share state up to this size between two pieces is read with them and left out; larger parts are skipped."""
 _WINDOW_BYTES_MIN = 4 * 1024
@@ -57,21 +60,6 @@ class LogSlice(NamedTuple):
     size_bytes: int
     first_offset: int
     aborted: Sequence[tuple[int, int]] = ()
-
-
-class LocatedSlice(NamedTuple):
-    """A slice whose bytes are not read yet. `pieces` are their positions in the segment, (start, end)."""
-
-    segment: Segment
-    pieces: Sequence[tuple[int, int]]
-    size_bytes: int
-    first_offset: int
-    aborted: Sequence[tuple[int, int]] = ()
-
-    def read(self) -> LogSlice:
-        """Read the bytes; OSError. In a thread the segment must be pinned, and its file open."""
-        buffers = _read_pieces(self.segment, self.pieces)
-        return LogSlice(buffers, self.size_bytes, self.first_offset, self.aborted)
 
 
 class BatchSpan(NamedTuple):
@@ -150,7 +138,7 @@ class Reader:
         self.verification.forget()
         self._log.key_buckets.forget()
 
-    def locate(
+    def read(
         self,
         offset: int,
         *,
@@ -158,7 +146,7 @@ class Reader:
         upper_offset: int | None,
         at_least_one: bool,
         with_aborted: bool = False,
-    ) -> LocatedSlice:
+    ) -> LogSlice:
         """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
 
         Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
@@ -166,7 +154,7 @@ class Reader:
         upper_offset = self._bounded(offset, upper_offset)
         found = self._find_data(offset, upper_offset)
         if found is None:
-            return LocatedSlice(self._log.segments.active, (), 0, offset)
+            return LogSlice([], 0, offset)
         segment, start, first = found
         pieces: list[tuple[int, int]] = []
         size_bytes = 0
@@ -176,7 +164,7 @@ class Reader:
         aborted: Sequence[tuple[int, int]] = ()
         if with_aborted:
             aborted = self._aborted(segment, offset, pieces[-1][1] if pieces else start)
-        return LocatedSlice(segment, pieces, size_bytes, first.base_offset, aborted)
+        return LogSlice(_read_pieces(segment, pieces), size_bytes, first.base_offset, aborted)
 
     def _find_pieces(
         self, segment: Segment, start: int, offset: int, upper_offset: int, bytes_max: int
@@ -352,10 +340,10 @@ class Reader:
         return segment.size_bytes
 
     def _verified_end(self, segment: Segment, offset: int, upper_offset: int, bytes_max: int) -> int:
-        """The end of the good batches below `upper_offset`, searched for `bytes_max` at most."""
+        """The end of the good batches below `upper_offset`, of at most `bytes_max` and `_VERIFIED_MAX`."""
         end, left_bytes = 0, bytes_max
         try:
-            for position, header in self.verification.walk(segment, offset):
+            for position, header in islice(self.verification.walk(segment, offset), _VERIFIED_MAX):
                 if header.base_offset >= upper_offset or left_bytes <= 0:
                     break
                 end = position + header.size_bytes
@@ -368,14 +356,17 @@ class Reader:
     def _verified_window(self, segment: Segment, offset: int, window_bytes: int) -> tuple[int, int]:
         """(position, bytes) of the good part of the segment from the batch on that holds or follows `offset`.
 
-        The part extends to the segment's end, unless a bad batch lies within `window_bytes`.
+        The part extends to the segment's end, unless a bad batch lies within `window_bytes`, or more than
+        `_VERIFIED_MAX` batches do.
         """
         start = end = segment.size_bytes
         try:
-            for position, header in self.verification.walk(segment, offset):
+            for count, (position, header) in enumerate(self.verification.walk(segment, offset), start=1):
                 start, end = min(start, position), position + header.size_bytes
                 if end - start >= window_bytes:
                     break
+                if count == _VERIFIED_MAX:
+                    return start, end - start
         except CorruptBatch:
             if start == segment.size_bytes:
                 raise

@@ -2,7 +2,8 @@
 
 A disk may change durable bytes. Batches that this process appended, or that recovery verified, are trusted.
 For all other batches of a segment (below `unverified_end`) the checksums are computed at the first read, and
-the verified part is remembered as one interval per segment. A read of trusted bytes costs one comparison.
+the verified parts are remembered, one for each of a few readers. A read of trusted bytes costs one
+comparison.
 
 A read of an offset that a bad batch may hold raises `CorruptBatch`. A bad batch is never skipped silently,
 because a share group would consider its records gone. The batches before and behind it are served. It is
@@ -30,6 +31,8 @@ from barnabas.storage.share.share_state import may_be_share_state, read_control_
 from barnabas.storage.state.log_state import LogState
 
 _CHUNK_BYTES = 32 * 1024
+_PARTS_MAX = 8
+"""The verified parts of a segment that are remembered, as many as readers at different places."""
 _REPORTED_COUNT_MAX = 1_000
 """Bad batches of a log that are logged and counted; reporting more would add nothing."""
 
@@ -46,35 +49,48 @@ def distrust_durable(log: LogState) -> None:
             segment.unverified_end = segment.size_bytes
 
 
-class _Checked:
-    """The verified part of one segment: all batches between two positions are good."""
+class _Part:
+    """A verified part of a segment: all batches between two positions are good."""
 
-    __slots__ = ("are_indexes_right", "end", "next_offset", "start")
+    __slots__ = ("end", "next_offset", "start")
 
-    def __init__(self, index: OffsetIndex) -> None:
-        self.start = self.end = 0
+    def __init__(self, position: int) -> None:
+        self.start = self.end = position
         self.next_offset = 0
         """The end of the last verified batch (exclusive)."""
+
+
+class _Checked:
+    """The verified parts of one segment, the last begun last."""
+
+    __slots__ = ("are_indexes_right", "parts")
+
+    def __init__(self, index: OffsetIndex) -> None:
+        self.parts: list[_Part] = []
         self.are_indexes_right = index.is_ascending()
         """Whether no index entry was found to be wrong. With a wrong one the segment is never trusted,
         because reads of trusted bytes rely on the indexes.
         """
 
-    def begin_at(self, position: int) -> None:
-        """Forgets the verified part, unless it adjoins `position`."""
-        if not self.start <= position <= self.end:
-            self.start = self.end = position
-            self.next_offset = 0
+    def part_at(self, position: int) -> _Part:
+        """The part that `position` adjoins, or a new one, for which an old one may be forgotten."""
+        for part in self.parts:
+            if part.start <= position <= part.end:
+                return part
+        del self.parts[: len(self.parts) + 1 - _PARTS_MAX]
+        self.parts.append(_Part(position))
+        return self.parts[-1]
 
-    def add(self, batch: ScannedBatch, index: OffsetIndex) -> None:
-        """Adds a good batch at or behind the end; a batch that was added before changes nothing."""
+    def add(self, part: _Part, batch: ScannedBatch, index: OffsetIndex) -> _Part:
+        """Adds a good batch to the part, or to another one if it does not adjoin it; returns that part."""
+        if batch.position > part.end:
+            part = self.part_at(batch.position)
         end = batch.position + len(batch.data)
-        if end <= self.end:
-            return
-        self.begin_at(batch.position)
-        self.end, self.next_offset = end, batch.header.last_offset + 1
-        for entry in index.entries_between(batch.position, end):
-            self.are_indexes_right &= entry == (batch.header.last_offset, batch.position)
+        if end > part.end:
+            part.end, part.next_offset = end, batch.header.last_offset + 1
+            for entry in index.entries_between(batch.position, end):
+                self.are_indexes_right &= entry == (batch.header.last_offset, batch.position)
+        return part
 
 
 class Verification:
@@ -168,15 +184,14 @@ class Verification:
         checked = self._checked.get(segment.base_offset)
         if checked is None:
             checked = self._checked[segment.base_offset] = _Checked(offset_index)
-        checked.begin_at(position)
-
+        part = checked.part_at(position)
         for scanned in scan_past_damage(
             segment.file,
             position,
             segment.size_bytes,
             offsets=range(expected, self._end_offset(segment)),
             boundaries=boundaries_of(offset_index, share_index),
-            checked_from=checked.next_offset,
+            checked_from=part.next_offset,
             chunk_bytes=_CHUNK_BYTES,
         ):
             if isinstance(scanned, Damage):
@@ -184,13 +199,13 @@ class Verification:
                 if behind_run < scanned.end:
                     yield scanned._replace(position=behind_run)
             else:
-                checked.add(scanned, offset_index)
+                part = checked.add(part, scanned, offset_index)
                 seen = _unless_index_differs(scanned, share_index)
                 if seen is not scanned and segment.share_index.checksum is None:
                     raise segment.share_index.damage(f"it contradicts the batch at {scanned.position}")
                 checked.are_indexes_right &= seen is scanned
-                if checked.end >= segment.unverified_end and checked.are_indexes_right:
-                    segment.unverified_end = min(segment.unverified_end, checked.start)
+                if part.end >= segment.unverified_end and checked.are_indexes_right:
+                    segment.unverified_end = min(segment.unverified_end, part.start)
                 expected = scanned.header.last_offset + 1
                 yield seen
         if _last_data_offset(offset_index, share_index) >= expected:

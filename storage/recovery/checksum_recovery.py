@@ -1,7 +1,7 @@
 """The checksums of a log's index files: read when it is opened, and written when its indexes have changed.
 
-Their file is replaced atomically but not durably, like the share snapshot. If a loss of power has damaged
-it, or left an older one, an index may count as damaged that is not, and is rebuilt in vain.
+Their file is replaced atomically but not durably, like the share snapshot. After a loss of power it may be an
+older one. Then the indexes that have changed since are rebuilt, because nothing proves that they are right.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import replace_undurably
 from barnabas.storage.format.index_checksums import (
     FILE_NAME,
+    NOTHING_WRITTEN,
     ChecksumsCorrupt,
     SegmentChecksums,
     decode_index_checksums,
@@ -39,21 +40,14 @@ def read_index_checksums(place: LogPlace) -> tuple[bytes | None, Mapping[int, Se
         return data, {}
 
 
-def take_index_checksums(log: LogState) -> bytes | None:
-    """The new content of the file; None if it is up to date."""
-    found = ((segment.base_offset, segment.index_checksums) for segment in log.segments)
-    known = {base_offset: checksums for base_offset, checksums in found if checksums is not None}
-    if not known and log.index_checksums is None:
-        return None
-    data = encode_index_checksums(known)
-    return None if data == log.index_checksums else data
-
-
 async def write_index_checksums(log: LogState) -> None:
     """Writes the file if it is not up to date. An error is only logged, on a full disk not even that."""
-    data = take_index_checksums(log)
-    log.index_checksums_changed = False
-    if data is None:
+    found = ((segment.base_offset, segment.index_checksums) for segment in log.segments)
+    known = {base_offset: checksums for base_offset, checksums in found if checksums is not None}
+    if log.index_checksums is None and set(known.values()) <= {NOTHING_WRITTEN}:
+        return
+    data = encode_index_checksums(known)
+    if data == log.index_checksums:
         return
     try:
         await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{FILE_NAME}", data)

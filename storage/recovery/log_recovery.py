@@ -19,7 +19,7 @@ from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.share_lookup import load_control_runs
-from barnabas.storage.recovery.checksum_recovery import read_index_checksums, take_index_checksums
+from barnabas.storage.recovery.checksum_recovery import read_index_checksums, write_index_checksums
 from barnabas.storage.recovery.producer_recovery import load_producers, settle_snapshots
 from barnabas.storage.recovery.segment_recovery import Tail, load_segments
 from barnabas.storage.recovery.share_head_recovery import load_share_heads
@@ -43,6 +43,7 @@ async def load_log(place: LogPlace, *, leader_epoch: int, moment: Moment) -> Log
     """Opens or creates the log; raises OSError, and InconsistentTopicId for another topic's directory."""
     state = await place.filesystem.run(_load_repaired, place, leader_epoch, moment)
     state.begin_leader_epoch(leader_epoch)
+    await write_index_checksums(state)
     return state
 
 
@@ -78,7 +79,6 @@ def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
         settle_snapshots(state, replayed, moment)
         state.update_first_unstable_offset()
         state.control_runs.loading = Reads(state)
-        state.index_checksums_changed = take_index_checksums(state) is not None
         for segment in segments:
             segment.hand_over(place.open_files)
     return state

@@ -20,7 +20,7 @@ from barnabas.protocol.varint import NewerVersion, RecordFormatError
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format import offset_index, share_index, time_index
-from barnabas.storage.format.index_checksums import SegmentChecksums
+from barnabas.storage.format.index_checksums import NOTHING_WRITTEN, SegmentChecksums
 from barnabas.storage.format.offset_index import OffsetIndex
 from barnabas.storage.format.share_index import ShareIndex, ShareIndexEntry
 from barnabas.storage.format.time_index import TimeIndex
@@ -95,8 +95,11 @@ def load_segments(
     """
     base_offsets = offsets_of(names, LOG_SUFFIX) or [place.log_start_offset]
     segments = [new_segment(place, base_offset, now_ms) for base_offset in base_offsets]
+    newest = max(checksums, default=base_offsets[-1])
     for segment in segments:
-        segment.expect(checksums.get(segment.base_offset))
+        # Segments behind the newest one were begun after the checksums were written.
+        unknown = None if segment.base_offset < newest else NOTHING_WRITTEN
+        segment.expect(checksums.get(segment.base_offset, unknown) if checksums else None)
     tail = Tail(is_new=not any(name.endswith(LOG_SUFFIX) for name in names))
     if tail.is_new:
         segments[0].create_files()
@@ -185,7 +188,9 @@ def _ends(filesystem: FileSystem, path: str, size_bytes: int) -> bytes:
 def _recover(place: LogPlace, segment: Segment, tail: Tail) -> bool:
     """Recovers one segment of the tail; False if it was cut, so that later segments do not count."""
     found = [read_file(place.filesystem, index.path) for index in segment.batch_indexes]
-    offsets, times, shares = (data or b"" for data in found)
+    offsets, times, shares = (
+        index.known(data or b"") for index, data in zip(segment.batch_indexes, found, strict=True)
+    )
     is_intact = all(
         data is None or index.is_intact(data)
         for index, data in zip(segment.batch_indexes, found, strict=True)

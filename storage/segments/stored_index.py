@@ -112,12 +112,16 @@ class StoredIndex(Generic[Index]):
         expected = self.expected
         self.size_bytes = size_bytes
         self._checksum = expected if expected is not None and expected.size_bytes == size_bytes else None
-        is_shortened = expected is not None and expected.size_bytes > size_bytes
-        return not (self.is_damaged or is_shortened or size_bytes % self.entry_bytes)
+        is_another = expected is not None and expected.size_bytes != size_bytes
+        return not (self.is_damaged or is_another or size_bytes % self.entry_bytes)
 
     def is_intact(self, found: bytes) -> bool:
         """Whether the content of the file is the one that was written, as far as that is known."""
         return not self.is_damaged and (self.expected is None or self.expected.matches(found))
+
+    def known(self, found: bytes) -> bytes:
+        """The part of an intact file's content that the checksum covers; all of it without a checksum."""
+        return found if self.expected is None else found[: self.expected.size_bytes]
 
     def get(self) -> Index:
         """The index, loaded from the file if necessary; raises OSError, IndexDamaged."""

@@ -96,8 +96,6 @@ class LogState:
     """(offset, producers) of the last roll; the next flush writes a snapshot of them."""
     index_checksums: bytes | None = None
     """The content of the file with the checksums of the index files; None without one."""
-    index_checksums_changed: bool = False
-    """Whether recovery has changed index files, so that the next flush must write their checksums."""
     on_moved: Callable[[], None] = _nothing
     """Called after the high watermark or the log start moved."""
     on_flush_due: Callable[[], None] = _nothing

@@ -7,6 +7,7 @@ from structlog.typing import EventDict
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch, StorageError
+from barnabas.storage.format.index_checksums import FILE_NAME as INDEX_CHECKSUMS
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
@@ -21,7 +22,7 @@ from tests.storage.damaged_logs import (
     spoil,
     written_log,
 )
-from tests.storage.log_building import append, open_log, values_read
+from tests.storage.log_building import DIRECTORY, append, open_log, values_read
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 SPARSE = LogConfig()
@@ -63,6 +64,7 @@ async def test_the_index_still_lists_damaged_share_state() -> None:
 async def test_the_next_batch_behind_damage_is_found_by_the_index_after_another_start() -> None:
     filesystem = await written_log(SPARSE)
     start = batch_starts(filesystem)[BATCH_OF_OFFSET_4]
+    del filesystem.files[f"{DIRECTORY}/{INDEX_CHECKSUMS}"]
     index = filesystem.files[LOG_PATH.replace(".log", ".index")]
     index += bytes(3) + b"\x05" + (start + 69).to_bytes(4, "big")  # the only entry, behind the damage
     filesystem.files[LOG_PATH][start + 8] = 0x7F

@@ -15,6 +15,7 @@ from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.format.share_index import ShareIndex
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.reading.reader import _VERIFIED_MAX
 from barnabas.storage.segments.segment import Segment
 from tests.storage.damaged_logs import (
     END_OFFSET,
@@ -100,6 +101,29 @@ async def test_a_checksum_is_computed_once(read: Fetch) -> None:
     assert [offset for offset, _ in share_fetch(log, 0)] == OFFSETS
     filesystem.files[LOG_PATH][12] ^= 1  # the leader epoch, which no checksum covers
     assert read(log, 0) == VALUES
+
+
+async def test_readers_at_two_places_verify_each_batch_once() -> None:
+    log = await reopened(await written_log())
+    for offset in (0, 6, 1, 7, 4, 5):
+        assert len(log.read(offset, bytes_max=1).buffers) == 1
+    assert active_segment(log).unverified_end == 0
+
+
+@each_fetch
+async def test_a_read_verifies_a_bounded_number_of_batches(read: Fetch) -> None:
+    values = [(offset, b"") for offset in range(_VERIFIED_MAX + 10)]
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem)
+    for _ in values:
+        append(log, value=b"")
+    await log.close()
+    log = await reopened(filesystem, SPARSE, len(values))
+    found = read(log, 0)
+    assert len(found) <= _VERIFIED_MAX
+    while len(found) < len(values):
+        found += read(log, len(found))
+    assert found == values
 
 
 # Damaged batches.

@@ -30,7 +30,7 @@ async def test_a_second_attempt_rebuilds_the_indexes_that_the_first_could_not_wr
         append_deltas(log)
     await log.close()
     seen, runs = base_offsets_read(await open_log(filesystem.copy(), config=DENSE)), list(range(2, 60, 3))
-    filesystem.files[index_path(damaged)] += b"\x01\x02\x03"
+    filesystem.files[index_path(damaged)][0] ^= 1
     filesystem.write_error, filesystem.failing_suffix = errno.ENOSPC, failing
     with pytest.raises((OSError, StorageError)):
         await open_log(filesystem, config=DENSE, recovery_point=log.recovery_point)
