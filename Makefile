@@ -38,7 +38,7 @@ help:
 	@echo 'make setup   create .venv with the dependencies of the broker'
 	@echo 'make run     serve on $(LISTEN) with the data in $(DATA); LISTEN=... and DATA=... choose others;'
 	@echo "             SERVE='--set log.flush=always' adds options of barnabas serve"
-	@echo 'make test    run the fast tests in a process for each core and one more, or the tests TESTS=... in one process'
+	@echo 'make test    run the fast tests in two processes more than there are cores, or the tests TESTS=... in one process'
 	@echo 'make test-spark   run the tests of the pipeline on Spark and beside Apache Kafka, with a process for each core'
 	@echo 'make matrix  kill the pipeline and its brokers in every way, REPEATS=... times each; also on a cluster, and with Apache Kafka;'
 	@echo '             PART=1/3 runs the first third of these tests'
@@ -48,7 +48,7 @@ help:
 	@echo 'make compose  start docker/compose.yml, restart and kill its broker, and check that nothing is lost; COMPOSE=... selects an engine'
 	@echo 'make console  build the console in the browser, with Node 18 or later; make setup does so if there is npm'
 	@echo 'make console-tests  use every page and action of the console in Chromium'
-	@echo 'make explore  search for failures with random choices for MINUTES=...: the next four, rare, matrix and dist in turn; SEED=... repeats it'
+	@echo 'make explore  search for failures with random choices for MINUTES=...: sim, properties, diff, fuzz, rare, matrix and dist in turn; SEED=... repeats it'
 	@echo 'make sim     simulate the broker on a failing machine on all cores, with RUNS=... seeds or for MINUTES=...; the seeds are random,'
 	@echo '             or count up from SEED=...; SEED=... alone is one run; KEEP_GOING=1 goes on after a failure'
 	@echo 'make properties  test the properties and models with fresh examples, which follow from SEED=...'

@@ -103,7 +103,7 @@ class Turn(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    print(f"exploring for {options.minutes:g} minutes, --seed {options.seed}", flush=True)
+    print(f"exploring: --minutes {options.minutes:g} --seed {options.seed}", flush=True)
     turns: list[Turn] = []
     interrupted = False
     try:

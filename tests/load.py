@@ -1,8 +1,8 @@
 """`python -m tests.load [--times 3] -- COMMAND...`: run a command on a busy machine.
 
 Beside the command run processes that do nothing but compute, `--times` as many as there are cores. A test
-that fails here and passes alone assumes how fast the machine is. The exit code is that of the command, or 128
-plus the signal that ended it.
+that fails here and passes alone assumes how fast the machine is. The exit code is that of the command, 128
+plus the signal that ended it, or 127 if there is no such command.
 """
 
 import argparse
@@ -16,6 +16,9 @@ from contextlib import contextmanager
 _BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
 
 
+_NOT_FOUND = 127
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command beside the load; its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
@@ -25,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     options = parser.parse_args(arguments)
     with busy_processes(options.times * len(os.sched_getaffinity(0))):
-        code = subprocess.run(options.command, check=False).returncode
+        try:
+            code = subprocess.run(options.command, check=False).returncode
+        except FileNotFoundError:
+            parser.exit(_NOT_FOUND, f"load: there is no command {options.command[0]}\n")
     return code if code >= 0 else 128 - code
 
 

@@ -23,6 +23,12 @@ def test_a_command_that_a_signal_ends_fails() -> None:
     assert main(["--times", "1", "--", sys.executable, "-c", killed]) == 128 + signal.SIGKILL
 
 
+def test_an_unknown_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--", "no-such-command"])
+    assert (ended.value.code, capsys.readouterr().err) == (127, "load: there is no command no-such-command\n")
+
+
 def test_the_command_keeps_its_own_options(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--times", "0", "--", "echo", "--times", "9"]) == 0
     assert capfd.readouterr().out == "--times 9\n"

@@ -65,6 +65,8 @@ def check_partition_files(log: LogVerification, topic_ids: Mapping[str, UUID]) -
         path = partition.path / name
         if path.suffix == SNAPSHOT_SUFFIX:
             yield from _check_producer_snapshot(path, partition.named(name))
+        elif name == LEADER_EPOCH_FILE and log.first_without_epoch is not None:
+            yield _without_epochs(log, log.first_without_epoch)
         elif name == PARTITION_METADATA_FILE:
             yield from _check_topic_id(partition, path, topic_ids)
         elif name == SHARE_SNAPSHOT_FILE:
@@ -77,6 +79,18 @@ def check_partition_files(log: LogVerification, topic_ids: Mapping[str, UUID]) -
             )
     if partition.topic == METADATA_TOPIC and _QUORUM_STATE_FILE not in partition.names:
         yield from _check_metadata_snapshots(log)
+
+
+def _without_epochs(log: LogVerification, first_offset: int) -> Finding:
+    """Deleted records that have come back because the log start was lost have no leader epoch."""
+    name = log.partition.named(LEADER_EPOCH_FILE)
+    assert log.leader_epochs is not None
+    if not log.leader_epochs.entries:
+        message = "it is empty; the next start reads the leader epochs at the log's end"
+        return Finding(name, message, is_problem=log.partition.was_closed)
+    _, known_from = log.leader_epochs.entries[0]
+    message = f"it has no leader epoch for the offsets {first_offset} to {known_from - 1}; that is harmless"
+    return Finding(name, message, is_problem=False)
 
 
 def _check_topic_id(
@@ -93,7 +107,8 @@ def _check_topic_id(
         yield Finding(
             name,
             f"it names the topic id {encode_id(found)}, and the metadata has {encode_id(known)} for "
-            f"{partition.topic}; `barnabas log restore-topic-id` writes the latter",
+            f"{partition.topic}; with the broker stopped, `barnabas log restore-topic-id {partition.path}` "
+            "writes the latter",
         )
 
 

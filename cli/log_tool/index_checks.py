@@ -89,29 +89,25 @@ class ShareEntries:
 
     def __init__(self, place: SegmentPlace, indexes: Indexes) -> None:
         self._place = place
-        self._entries = _entries_of(indexes.shares)
-        self._next = 0
+        self._entries = dict(enumerate(_entries_of(indexes.shares)))
+        """By slot, those that were not found to be right yet."""
+        self._slot_at = {entry.position: slot for slot, entry in reversed(self._entries.items())}
+        """The first slot for each position."""
         self._is_there = SHARE_INDEX_SUFFIX in indexes.found
 
     def skip(self, damage: Damage) -> None:
         """Nothing can be said of entries that point into damage."""
-        while self._next < len(self._entries) and self._entries[self._next].position < damage.end:
-            self._next += 1
+        self._entries = {
+            slot: entry
+            for slot, entry in self._entries.items()
+            if not damage.position <= entry.position < damage.end
+        }
 
     def check(self, batch: ScannedBatch, control: ControlRecord | None) -> Iterator[Finding]:
         """The next good batch; `control` if it is share state."""
-        found: ShareIndexEntry | None = None
-        while self._next < len(self._entries) and self._entries[self._next].position < batch.position + len(
-            batch.data
-        ):
-            entry = self._entries[self._next]
-            self._next += 1
-            if control is not None and found is None and entry.position == batch.position:
-                found = entry
-            else:
-                yield self._stray(entry)
         if control is None:
             return
+        found = self._entries.pop(self._slot_at.get(batch.position, -1), None)
         offset = batch.header.base_offset
         if found is None:
             if self._place.is_settled(batch.header.last_offset):
@@ -124,13 +120,10 @@ class ShareEntries:
 
     def finish(self) -> Iterator[Finding]:
         """The end of the segment."""
-        for entry in self._entries[self._next :]:
-            yield self._stray(entry)
-
-    def _stray(self, entry: ShareIndexEntry) -> Finding:
-        position = entry.position
-        message = f"the entry for offset {entry.offset} points to {position}, where there is no share state"
-        return self._place.in_index(SHARE_INDEX_SUFFIX, entry.offset, message)
+        for entry in self._entries.values():
+            where = f"points to {entry.position}, where there is no share state"
+            message = f"the entry for offset {entry.offset} {where}"
+            yield self._place.in_index(SHARE_INDEX_SUFFIX, entry.offset, message)
 
 
 def _entries_of(index: ShareIndex) -> list[ShareIndexEntry]:

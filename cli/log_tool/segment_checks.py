@@ -17,6 +17,7 @@ from barnabas.protocol.record_batch import BatchHeader
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.format.cleaned_mark import is_mark
+from barnabas.storage.format.leader_epochs import UNDEFINED_EPOCH
 from barnabas.storage.segments.damage import Damage
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
@@ -135,7 +136,10 @@ class _SegmentCheck:
             and header.base_offset >= (partition.log_start_offset or 0)
         ):
             noted = log.leader_epochs.epoch_at(header.base_offset)
-            if noted != header.leader_epoch:
+            if noted == UNDEFINED_EPOCH:
+                if log.first_without_epoch is None:
+                    log.first_without_epoch = header.base_offset
+            elif noted != header.leader_epoch:
                 yield f"its leader epoch is {header.leader_epoch}, by leader-epoch-checkpoint {noted}"
 
 

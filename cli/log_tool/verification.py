@@ -31,6 +31,8 @@ class LogVerification:
     """The offset after the last batch; -1 before the first segment."""
     last_data_offset: int = -1
     leader_epoch: int = -1
+    first_without_epoch: int | None = None
+    """The first offset, from the log start on, for which `leader_epochs` has none."""
     controls: list[FoundControl] = field(default_factory=list[FoundControl])
     batch_count: int = 0
     producers: ProducerState = field(default_factory=ProducerState)

@@ -36,6 +36,11 @@ _PARTS_MAX = 8
 _REPORTED_COUNT_MAX = 1_000
 """Bad batches of a log that are logged and counted; reporting more would add nothing."""
 
+_REFUSED = (
+    "reads of this batch are refused. Restore the file; or let consumers continue at the next good offset, "
+    "which `barnabas log verify` tells: seek there, or run `barnabas groups reset GROUP --to-offset`"
+)
+
 logger = get_logger("log")
 
 
@@ -160,9 +165,7 @@ class Verification:
             segment = self._log.segments.after(segment)
         raise AssertionError("no batch at the offset, or behind it, is damaged")
 
-    def corrupt(
-        self, segment: Segment, position: int, reason: str, effect: str = "reads of this batch are refused"
-    ) -> CorruptBatch:
+    def corrupt(self, segment: Segment, position: int, reason: str, effect: str = _REFUSED) -> CorruptBatch:
         """The error for a bad batch, which is logged with its effect and counted the first time."""
         error = CorruptBatch(f"The batch at {position} of {segment.log_path} is damaged: {reason}.")
         key = segment.base_offset, position

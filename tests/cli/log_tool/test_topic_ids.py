@@ -66,7 +66,8 @@ def test_verify_compares_the_id_with_the_metadata(
     assert exit_code == 1
     assert line == (
         f"{FILE}: it names the topic id {encode_id(OTHER_ID)}, and the metadata has {encode_id(TOPIC_ID)} "
-        "for orders; `barnabas log restore-topic-id` writes the latter"
+        f"for orders; with the broker stopped, `barnabas log restore-topic-id {data / 'orders-0'}` "
+        "writes the latter"
     )
 
 

@@ -36,6 +36,7 @@ from tests.storage.steady_filesystem import SteadyFileSystem
 
 FIRST_LOG, ACTIVE_LOG = f"{FIRST}.log", f"{ACTIVE}.log"
 LAST_BYTE = -1
+EPOCHS = "orders-0/leader-epoch-checkpoint"
 
 
 def problems(log_command: LogCommand, path: Path, *options: str) -> list[str]:
@@ -143,6 +144,29 @@ def test_holes_from_compaction_are_accepted(log_command: LogCommand, log_path: P
     found = problems(log_command, log_path)
     assert f"orders-0/{FIRST_LOG}, offset 0: it states 2 records, and spans 3 offsets" in found
     assert f"orders-0/{ACTIVE_LOG}, offset 8: the offsets 3 to 7 are missing" in found
+
+
+def test_records_below_the_first_leader_epoch_are_a_note(log_command: LogCommand, log_path: Path) -> None:
+    """They have come back, because the log start was lost."""
+    (log_path / "leader-epoch-checkpoint").write_text("0\n1\n2 8\n")
+    assert problems(log_command, log_path) == [
+        f"note: {EPOCHS}: it has no leader epoch for the offsets 0 to 7; that is harmless"
+    ]
+
+
+def test_no_leader_epochs_at_all_are_found(log_command: LogCommand, log_path: Path) -> None:
+    (log_path / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert problems(log_command, log_path) == [
+        f"{EPOCHS}: it is empty; the next start reads the leader epochs at the log's end"
+    ]
+
+
+def test_one_wrong_entry_of_a_share_index_is_one_entry_of_the_report(
+    log_command: LogCommand, log_path: Path
+) -> None:
+    spoil(log_path / f"{FIRST}.shareindex", lambda content: content.__setitem__(-1, content[-1] ^ 1))
+    found = problems(log_command, log_path)
+    assert len(found) <= 3, "the entry, and its checksum"
 
 
 def test_decreasing_leader_epochs_are_found(log_command: LogCommand, log_path: Path) -> None:
