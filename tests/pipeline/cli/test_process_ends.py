@@ -81,8 +81,8 @@ def ingest(start_broker: Callable[[str], LocalBroker], tmp_path: Path) -> Iterat
     cluster.produce(topic, [f"{number}" for number in range(RECORD_COUNT)])
     started = Ingest(broker.address, topic, tmp_path)
     yield started
-    started.process.kill()
-    started.process.communicate()
+    with started.process:  # waits, and closes the pipe
+        started.process.kill()
 
 
 def test_killed_workers_are_survived_and_a_stop_of_the_group_is_one_line(ingest: Ingest) -> None:
