@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
+
 from barnabas.protocol.record_batch import CONTROL_FLAG
 from tests.differential.plain import Plain, is_mapping
 
@@ -41,13 +43,18 @@ def are_alone(kafka: Plain, ours: Plain) -> bool:
 
 
 def is_behind_markers(kafka: Plain, ours: Plain) -> bool:
-    """Whether Kafka has only markers, perhaps with a part of the next batch, and Barnabas what is behind."""
-    markers = [batch for batch in kafka if "cut_after_bytes" not in batch]
-    return (
-        bool(markers and ours)
-        and all(map(_is_marker, markers))
-        and ours[0]["base_offset"] > markers[-1]["base_offset"]
-    )
+    """Whether Kafka's batches begin with markers, and Barnabas's with the batch behind these.
+
+    Kafka may have only a part of that batch.
+    """
+    whole = [batch for batch in kafka if "cut_after_bytes" not in batch]
+    behind = list(dropwhile(_is_marker, whole))
+    if not ours or len(behind) == len(whole):
+        return False
+    first_offset: int = ours[0]["base_offset"]
+    marker: int = whole[0]["base_offset"]
+    expected: int = behind[0]["base_offset"] if behind else first_offset
+    return marker < first_offset == expected
 
 
 def _is_marker(batch: Plain) -> bool:

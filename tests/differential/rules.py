@@ -309,8 +309,8 @@ RULES: Final = (
     Rule(
         "markers before records",
         ("share_fetch: *partitions*.records",),
-        "only the marker of a transaction, if the batch behind it exceeds `MaxBytes`",
-        "that batch; the marker is archived",
+        "the marker of a transaction, and the batches behind it as far as `MaxBytes` allows",
+        "the batches behind it; the marker is archived",
         _DECISION_5,
         is_behind_markers,
         ends_history=True,

@@ -113,15 +113,30 @@ def test_batches_without_acquired_records_may_be_missing(
     assert (rule and rule.name) == name
 
 
+MARKER, DATA, DATA_PART = 48, 16, None
+
+
 @pytest.mark.parametrize(
-    ("attributes", "base_offset", "is_allowed"), [(48, 6, True), (16, 6, False), (48, 5, False)]
+    ("kafka", "first_offset", "is_allowed"),
+    [
+        ([(5, MARKER), (6, DATA_PART)], 6, True),
+        ([(5, DATA), (6, DATA_PART)], 6, False),
+        ([(5, MARKER), (6, DATA_PART)], 5, False),
+        ([(5, MARKER), (6, MARKER), (7, DATA)], 7, True),
+        ([(5, MARKER), (6, DATA), (7, DATA)], 7, False),
+    ],
 )
-def test_the_batch_behind_a_marker_may_come_at_once(
-    attributes: int, base_offset: int, is_allowed: bool
+def test_the_marker_before_the_records_may_be_missing(
+    kafka: list[tuple[int, int | None]], first_offset: int, is_allowed: bool
 ) -> None:
-    kafka: list[Any] = [{"base_offset": 5, "attributes": attributes}, {"cut_after_bytes": 5}]
-    ours = [{"base_offset": base_offset, "attributes": 16}]
-    rule = allowing("share_fetch", "responses{0}.partitions{0}.records", kafka, ours)
+    batches = [
+        {"cut_after_bytes": 5}
+        if attributes is DATA_PART
+        else {"base_offset": offset, "attributes": attributes}
+        for offset, attributes in kafka
+    ]
+    ours = [{"base_offset": first_offset, "attributes": DATA}]
+    rule = allowing("share_fetch", "responses{0}.partitions{0}.records", batches, ours)
     assert (rule is not None and rule.name == "markers before records") == is_allowed
 
 
