@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.runtime.logging import get_logger
-from barnabas.storage.filesystem import replace_undurably
 from barnabas.storage.format.index_checksums import (
     FILE_NAME,
     NOTHING_WRITTEN,
@@ -18,6 +17,7 @@ from barnabas.storage.format.index_checksums import (
     decode_index_checksums,
     encode_index_checksums,
 )
+from barnabas.storage.recovery.hint_files import write_hint
 from barnabas.storage.state.log_files import LogPlace, read_file
 from barnabas.storage.state.log_state import LogState
 
@@ -41,7 +41,7 @@ def read_index_checksums(place: LogPlace) -> tuple[bytes | None, Mapping[int, Se
 
 
 async def write_index_checksums(log: LogState) -> None:
-    """Writes the file if it is not up to date. An error is only logged, on a full disk not even that."""
+    """Writes the file if it is not up to date; see `write_hint`."""
     found = ((segment.base_offset, segment.index_checksums) for segment in log.segments)
     known = {base_offset: checksums for base_offset, checksums in found if checksums is not None}
     if log.index_checksums is None and set(known.values()) <= {NOTHING_WRITTEN}:
@@ -49,11 +49,5 @@ async def write_index_checksums(log: LogState) -> None:
     data = encode_index_checksums(known)
     if data == log.index_checksums:
         return
-    try:
-        await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
-    except OSError as error:
-        if not log.full_disk.met(error):
-            name = log.topic_partition.directory_name
-            logger.warning("the checksums of the indexes were not written", log=name, reason=str(error))
-    else:
+    if await write_hint(log, FILE_NAME, data, "the checksums of the indexes were not written"):
         log.index_checksums = data

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
-from barnabas.storage.filesystem import replace_undurably
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.share_snapshot import (
@@ -32,6 +31,7 @@ from barnabas.storage.reading.share_lookup import (
     is_checkpoint_of,
     newest_checkpoints,
 )
+from barnabas.storage.recovery.hint_files import write_hint
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.segments.stored_index import IndexDamaged
@@ -134,16 +134,8 @@ def take_share_snapshot(log: LogState) -> bytes | None:
 
 
 async def write_share_snapshot(log: LogState, data: bytes) -> None:
-    """Replaces the file atomically but not durably: recovery rejects one that a loss of power has damaged.
-
-    An error is only logged, on a full disk not even that. The next change of the heads is written again.
-    """
-    try:
-        await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{FILE_NAME}", data)
-    except OSError as error:
-        if not log.full_disk.met(error):
-            name = log.topic_partition.directory_name
-            logger.warning("the share snapshot was not written", log=name, reason=str(error))
+    """Replaces the file; see `write_hint`. After an error the next change of the heads is written again."""
+    await write_hint(log, FILE_NAME, data, "the share snapshot was not written")
 
 
 async def prove_share_heads(log: LogState) -> None:
