@@ -26,7 +26,7 @@ _SOONEST = {
     "expiry_without_a_sweep": 18,
     "forged_markers": 4,
     "forgotten_marker": 7,
-    "forgotten_tombstones": 64,
+    "forgotten_tombstones": 132,
     "generation_begun_anew": 3,
     "hasty_handover": 96,
     "held_for_ever": 6,
