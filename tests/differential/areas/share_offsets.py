@@ -144,6 +144,8 @@ class _Group(ShareGroup):
         self.producer = _Producer(stage)
         self.base_offsets: list[int] = []
         """Offsets of the producer batches."""
+        self.newest_marker = -1
+        """The offset of the newest marker of a transaction."""
         self.log_start = 0
         """A record's number; the ranges that members hold are numbers, too."""
 
@@ -239,7 +241,8 @@ class _Group(ShareGroup):
             self.note_batch(answer.base_offset, size)
         is_committed = self.chance.random() < 0.4
         await self.producer.end(is_committed=is_committed)
-        self.note_batch(await self.end_offset() - 1, 1)
+        self.newest_marker = await self.end_offset() - 1
+        self.note_batch(self.newest_marker, 1)
         self.has_aborted |= not is_committed
 
     async def end_offset(self) -> int:
@@ -343,11 +346,14 @@ class _Group(ShareGroup):
 
     async def delete_records(self, member: Member) -> None:
         """Up to a batch, because Kafka delivers the earlier records of the same batch again. Kafka follows
-        the log's start when it would fetch from below it, so no member holds a record then.
+        the log's start when it would fetch from below it, so no member holds a record then. A marker is not
+        left alone: in Kafka a member would hold it (the rule "lone markers").
         """
         if not self.base_offsets:
             return
         offset = self.chance.choice(self.base_offsets)
+        if offset == self.newest_marker == self.base_offsets[-1]:
+            return
         self.log_start = max(self.log_start, self.numbering.number(offset))
         if self.chance.random() < 0.5:
             await self.truncate(offset)
