@@ -113,6 +113,7 @@ def check_saved_state(broker: BrokerProcess) -> None:
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 def test_a_restored_broker_has_the_state_of_the_backup(broker: BrokerProcess) -> None:
     with started(broker):
         use(broker)
@@ -130,6 +131,7 @@ def test_a_restored_broker_has_the_state_of_the_backup(broker: BrokerProcess) ->
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 def test_a_snapshot_of_a_running_broker_can_be_served(broker: BrokerProcess, tmp_path: Path) -> None:
     """A process that stands still for the time of the copy changes no file: that is a snapshot."""
     snapshot = tmp_path / "snapshot"

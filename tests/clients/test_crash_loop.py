@@ -24,7 +24,7 @@ from tests.clients.java_polling import wait_for_lag
 from tests.clients.polling import SECONDS_MAX, eventually
 from tests.clients.share_probe import JavaError, ShareProbe
 
-pytestmark = pytest.mark.barnabas
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
 KILLS = 8
 PARTITIONS = 3

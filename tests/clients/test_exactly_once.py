@@ -24,7 +24,7 @@ from tests.clients.java_build import java_classpath, require
 from tests.clients.polling import eventually
 from tests.clients.program import Program, running
 
-pytestmark = pytest.mark.barnabas
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
 PARTITIONS = 3
 RECORDS = 300

@@ -22,7 +22,7 @@ from tests.clients.killing_proxy import KillingProxy, Moment, proxied_barnabas, 
 from tests.clients.letters import LetterBox, numbered_records
 from tests.clients.polling import eventually
 
-pytestmark = pytest.mark.barnabas
+pytestmark = [pytest.mark.barnabas, pytest.mark.clients]
 
 CLIENT_ID = "barnabas-dlq"
 WRITES = {

@@ -47,6 +47,7 @@ def test_the_consumers_of_all_pages_handle_the_signal() -> None:
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 @pytest.mark.parametrize(("page", "program"), PROGRAMS)
 def test_a_worker_closes_its_consumer_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str, program: str
@@ -58,6 +59,7 @@ def test_a_worker_closes_its_consumer_on_sigterm(
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 @pytest.mark.parametrize(("page", "program"), COPIERS)
 def test_a_copier_closes_its_consumer_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str, program: str
@@ -70,6 +72,7 @@ def test_a_copier_closes_its_consumer_on_sigterm(
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 @pytest.mark.parametrize("program", READERS)
 def test_a_reader_commits_and_closes_its_consumer_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str
@@ -100,6 +103,7 @@ def test_the_java_worker_closes_its_consumer_on_sigterm(
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 def test_a_handler_that_runs_finishes_its_work_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +120,7 @@ def test_a_handler_that_runs_finishes_its_work_on_sigterm(
 
 
 @pytest.mark.barnabas
+@pytest.mark.clients
 def test_a_consumer_that_accepts_with_each_poll_accepts_those_of_the_last_one_on_sigterm(
     own_broker: BrokerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
