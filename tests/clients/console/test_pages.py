@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -37,20 +36,21 @@ async def check(console: Console, text: str) -> None:
     assert await console.overflow_px() <= 0
 
 
-async def test_every_page_is_accessible_and_fits_the_screen_in_both_themes(
-    barnabas_command: Path, tmp_path: Path, console_pictures: Path | None
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+@pytest.mark.parametrize("theme", THEMES)
+async def test_every_page_is_accessible_and_fits_the_screen(
+    barnabas_command: Path, tmp_path: Path, console_pictures: Path | None, theme: Theme, width: int
 ) -> None:
-    async with open_workplace(barnabas_command, tmp_path) as workplace:
-        for theme, width in product(THEMES, (WIDE, PHONE)):
-            async with open_console(
-                workplace.browser, workplace.address, theme=theme, width=width
-            ) as console:
-                for name, fragment, heading, text in PAGES:
-                    await console.open(fragment, heading)
-                    await check(console, text)
-                    if console_pictures is not None:
-                        picture = console_pictures / f"{name}-{theme}-{width}.png"
-                        await console.page.screenshot(path=picture, full_page=True)
+    async with (
+        open_workplace(barnabas_command, tmp_path) as workplace,
+        open_console(workplace.browser, workplace.address, theme=theme, width=width) as console,
+    ):
+        for name, fragment, heading, text in PAGES:
+            await console.open(fragment, heading)
+            await check(console, text)
+            if console_pictures is not None:
+                picture = console_pictures / f"{name}-{theme}-{width}.png"
+                await console.page.screenshot(path=picture, full_page=True)
 
 
 async def test_a_held_record_has_the_time_of_its_acquisition_on_its_page_and_in_the_table(
