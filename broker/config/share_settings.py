@@ -25,8 +25,8 @@ from barnabas.broker.config.setting import (
 )
 from barnabas.coordinator.assignor import load, simple
 from barnabas.share.fetch.share_group_config import AutoOffsetReset
-from barnabas.share.partition.due_times import DELAY_MS_MAX, WAIT_MS_MAX
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
+from barnabas.share.partition.waits import DELAY_MS_MAX, WAIT_MS_MAX
 
 RECORD_LOCKS_MAX = 1_000_000
 """Far above Kafka's 10,000, because a Spark micro-batch holds all its records at once."""

@@ -24,7 +24,7 @@ from barnabas.runtime.logging import get_logger
 from barnabas.runtime.tasks import Tasks
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
-from barnabas.share.partition.pending_acknowledgements import TransactionEnd
+from barnabas.share.partition.acknowledgement import TransactionEnd
 from barnabas.storage.errors import StorageError
 
 logger = get_logger("transactions")

@@ -39,12 +39,11 @@ from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 from barnabas.share.fetch.fetch_source import FetchSource, LateError, NoShareState
-from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.acknowledgements import Results, error_result
-from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
+from barnabas.share.leader.handout import NOTHING, Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.acquire_plan import AcquirePlan
-from barnabas.share.partition.limits import NO_TIMING, AcquireMode, ShareLimits
+from barnabas.share.partition.acquisition import AcquirePlan, Demand
+from barnabas.share.partition.limits import NO_TIMING, AcquireMode
 from barnabas.share.sessions.session import ShareSession
 from barnabas.storage.errors import StorageError
 
@@ -105,27 +104,22 @@ class ShareFetchInputs(NamedTuple):
 
 
 class _Look:
-    """One look at the partitions: the settings of the group at its beginning, and the results so far."""
+    """One look at the partitions: the demand by the settings at its beginning, and the results so far."""
 
     __slots__ = (
-        "acquire_mode",
-        "config",
+        "demand",
         "errors",
         "failed_topics",
         "has_begun_all",
         "has_looked_at_all",
         "is_refused",
         "late_errors",
-        "limits",
         "more_may_follow",
         "planned",
     )
 
-    def __init__(self, config: ShareGroupConfig, limits: ShareLimits, acquire_mode: AcquireMode) -> None:
-        """`limits` are the group's, with the duration of the member's own locks."""
-        self.config = config
-        self.limits = limits
-        self.acquire_mode = acquire_mode
+    def __init__(self, demand: Demand) -> None:
+        self.demand = demand
         self.planned: list[_Planned] = []
         """The partitions from which records could be acquired now."""
         self.errors: dict[TopicIdPartition, PartitionFetch] = {}
@@ -258,12 +252,24 @@ class ShareFetchOperation(ReservingOperation):
         return has_choice and session is not None and session.has_begun_all
 
     def _begin_look(self) -> _Look:
-        config, session = self._source.config_of(self._spec.group_id), self._session
+        spec, session = self._spec, self._session
+        config = self._source.config_of(spec.group_id)
         limits = config.limits
         if session is not None and session.lock_duration_ms is not None:
             limits = limits._replace(lock_duration_ms=session.lock_duration_ms)
-        forced = config.forces_record_limit
-        return _Look(config, limits, AcquireMode.RECORD_LIMIT if forced else self._spec.acquire_mode)
+        mode = AcquireMode.RECORD_LIMIT if config.forces_record_limit else spec.acquire_mode
+        return _Look(
+            Demand(
+                spec.member_id,
+                spec.records_max,
+                spec.max_bytes,
+                spec.batch_size,
+                mode,
+                limits,
+                self._source.now_ms(),
+                read_committed=config.read_committed,
+            )
+        )
 
     async def _plan(self, turns: Turns, *, stops_early: bool) -> _Look:
         """Plans the acquisition of records from all partitions, or with `stops_early` from those up to the
@@ -306,9 +312,9 @@ class ShareFetchOperation(ReservingOperation):
         if leader is None:
             look.has_begun_all = False
             return None
-        plan = leader.core.plan_acquire(spec.records_max, look.limits, look.acquire_mode)
-        upper_offset = leader.upper_offset(read_committed=look.config.read_committed)
-        if plan.reads and plan.reads[0][0] < upper_offset:
+        plan = leader.core.plan(look.demand)
+        upper_offset = leader.upper_offset(read_committed=look.demand.read_committed)
+        if plan.reads and plan.reads[0].first_offset < upper_offset:
             return partition, leader, plan, upper_offset
         return None
 
@@ -325,7 +331,7 @@ class ShareFetchOperation(ReservingOperation):
         aborted or malformed.
         """
         _, leader, plan, upper_offset = planned
-        records_max, limits = self._spec.records_max, look.limits
+        records_max, limits = look.demand.records_max, look.demand.limits
         is_certain = not limits.is_ordered and limits.timing is NO_TIMING
         if records_max > FEW_RECORDS_MAX and not is_certain:
             return False
@@ -339,7 +345,7 @@ class ShareFetchOperation(ReservingOperation):
         for partition, leader, plan, upper_offset in look.planned:
             try:
                 total_bytes += leader.log.available_bytes(
-                    plan.reads[0][0], upper_offset=upper_offset, enough=self._spec.min_bytes
+                    plan.reads[0].first_offset, upper_offset=upper_offset, enough=self._spec.min_bytes
                 )
             except (ApiError, StorageError) as error:
                 look.note_error(partition, error)
@@ -347,10 +353,8 @@ class ShareFetchOperation(ReservingOperation):
 
     async def _acquire(self, look: _Look, turns: Turns) -> dict[TopicIdPartition, PartitionFetch]:
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
-        spec, limits = self._spec, look.limits
-        records_left = spec.records_max
-        budget = self._response_budget
-        bytes_max = min(spec.max_bytes, budget.bytes_max())
+        demand, budget = look.demand, self._response_budget
+        bytes_max = min(self._spec.max_bytes, budget.bytes_max())
         for first_planned in look.planned:
             if budget.read_turns.are_over:
                 await budget.read_turns.wait(turns)
@@ -359,25 +363,16 @@ class ShareFetchOperation(ReservingOperation):
                 break
             # Others have had their turn since it was planned.
             planned = self._plan_one(look, first_planned[0]) if turns.passed else first_planned
-            if records_left <= 0 or self.done:
+            if demand.records_max <= 0 or self.done:
                 break
             if planned is None:
                 continue
             partition, leader, plan, upper_offset = planned
-            if records_left != spec.records_max:
-                plan = leader.core.plan_acquire(records_left, limits, look.acquire_mode)
-            demand = FetchDemand(
-                spec.member_id,
-                records_left,
-                spec.batch_size,
-                max(bytes_max // len(look.planned), 1),
-                look.acquire_mode,
-                limits,
-                upper_offset,
-                look.config.read_committed,
-            )
+            if demand.records_max != self._spec.records_max:
+                plan = leader.core.plan(demand)
+            demand.bytes_max = max(bytes_max // len(look.planned), 1)
             try:
-                handout = leader.acquire(plan, demand)
+                handout = leader.acquire(plan, demand, upper_offset)
             except (ApiError, StorageError) as error:
                 look.note_error(partition, error)
                 continue
@@ -386,7 +381,7 @@ class ShareFetchOperation(ReservingOperation):
             if handout.acquired:
                 self.reserve(handout.size_bytes)
                 fetched[partition] = PartitionFetch(handout, 0, None)
-                records_left -= handout.record_count
+                demand.records_max -= handout.record_count
             await turns.took(_STEPS_PER_HANDOUT)
         return fetched
 

@@ -28,10 +28,10 @@ def _batches_of(slice_: BatchSlice, transactions: Sequence[AbortedTransaction]) 
     for transaction in transactions:
         by_producer.setdefault(transaction.producer_id, []).append(transaction)
     batches: list[tuple[int, int]] = []
-    for base_offset, last_offset, start, _ in slice_.batches:
-        header = read_header(slice_.data, start)
+    for span in slice_.batches:
+        header = read_header(slice_.data, span.start)
         if header.is_transactional and not header.is_control:
             ranges = by_producer.get(header.producer_id, ())
-            if any(aborted.first_offset <= base_offset <= aborted.last_offset for aborted in ranges):
-                batches.append((base_offset, last_offset))
+            if any(aborted.first_offset <= span.base_offset <= aborted.last_offset for aborted in ranges):
+                batches.append((span.base_offset, span.last_offset))
     return batches

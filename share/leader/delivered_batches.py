@@ -56,7 +56,7 @@ def delivered_batches(read: Sequence[BatchSlice], acquired: Acquired) -> Deliver
     undelivered_bytes = 0
     position = 0
     for slice_ in read:
-        for base_offset, last_offset, start, end in slice_.batches:
+        for base_offset, last_offset, start, end, _ in slice_.batches:
             position, offsets = _acquired_between(acquired, position, base_offset, last_offset)
             if not offsets:
                 continue

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from barnabas.protocol.delivery_state import Cause
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.timed_reads import TimedRead
-from barnabas.share.partition.acquire_plan import AcquirePlan
+from barnabas.share.partition.acquisition import AcquirePlan, PlannedRead
 from barnabas.share.partition.limits import ShareLimits
 
 STEP_RECORDS_MAX: Final = 1_000
@@ -49,18 +49,19 @@ def expire_some(
         records_max = min(records_max, limits.record_locks_max - leader.core.window_count)
     if first_offset >= upper_offset or records_max <= 0:
         return DONE
-    plan = AcquirePlan([(first_offset, records_max)], [upper_offset - 1])
+    plan = AcquirePlan()
+    plan.reads.append(PlannedRead(first_offset, records_max, upper_offset - 1))
     read = leader.reader.read(plan, limits, STEP_BYTES_MAX, upper_offset, read_committed=read_committed)
-    timed = read.timed
-    if timed is None or not read.batches:
+    timed = read.timed_read
+    if timed is None or not read.spans:
         return DONE
     until = _expired_until(timed)
-    batches = [batch for batch in read.batches if batch[0] <= until]
+    batches = [batch for batch in read.spans if batch.base_offset <= until]
     if not batches:
         return ExpiryStep(None, timed.earliest_ms)
-    end = batches[-1][1]
+    end = batches[-1].last_offset
     leader.admit(batches, [part for part in timed.parts if part.first_offset <= end])
-    is_over = timed.gate is not None or len(batches) < len(read.batches)
+    is_over = timed.gate is not None or len(batches) < len(read.spans)
     return ExpiryStep(None if is_over else end + 1, timed.earliest_ms)
 
 

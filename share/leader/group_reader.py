@@ -6,7 +6,6 @@ have expired.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.clock import Clock
@@ -18,33 +17,36 @@ from barnabas.share.leader.record_times import RecordTimes
 from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.timed_reads import TimedRead, batches_before, keys_before
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches
-from barnabas.share.partition.acquire_plan import AcquirePlan
-from barnabas.share.partition.key_order import BatchKeys
+from barnabas.share.partition.acquisition import AcquirePlan, Found
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
 
 
-@dataclass(slots=True)
-class GroupRead:
-    """Batches that were read for a group. Those of `aborted` and `unreadable` go to no member."""
+class GroupRead(Found):
+    """Batches that were read for a group."""
 
-    plan: AcquirePlan
-    """The plan that was read; see `chosen_batches`."""
-    slices: list[BatchSlice]
-    batches: list[tuple[int, int]]
-    """(base offset, last offset) of each, up to a record that is not due."""
-    aborted: Sequence[tuple[int, int]]
-    """Those of aborted transactions, if the group reads committed records only."""
-    unreadable: list[UnreadableBatch]
-    keys: Sequence[BatchKeys] = ()
-    """See `SharePartition.acquire`; empty if the group has no order of records."""
-    invalid_priorities: Sequence[InvalidPriority] = ()
-    timed: TimedRead | None = None
-    """None in a group without a timing."""
-    is_scattered: bool = False
-    """Whether records between those that a member acquires may not be delivered to it."""
+    __slots__ = ("invalid_priorities", "is_scattered", "malformed", "plan", "slices", "spans", "timed_read")
+
+    def __init__(self, plan: AcquirePlan, slices: list[BatchSlice]) -> None:
+        if len(slices) == 1:
+            spans, has_empty = slices[0].batches, slices[0].has_empty
+        else:
+            spans = [span for read in slices for span in read.batches]
+            has_empty = any(read.has_empty for read in slices)
+        super().__init__(spans, has_empty=has_empty)
+        self.spans = spans
+        """The batches, with their places in the slices."""
+        self.plan = plan
+        """The plan that was read; see `chosen_batches`."""
+        self.slices = slices
+        self.malformed: list[UnreadableBatch] = []
+        self.invalid_priorities: Sequence[InvalidPriority] = ()
+        self.timed_read: TimedRead | None = None
+        """None in a group without a timing."""
+        self.is_scattered = False
+        """Whether records between those that a member acquires may not be delivered to it."""
 
 
 class GroupReader:
@@ -82,38 +84,40 @@ class GroupReader:
             plan, slices = chosen_batches(self._log, self._core, plan, limits, bytes_max, upper_offset)
         else:
             slices = planned_batches(self._log, plan, bytes_max, upper_offset)
-        read = GroupRead(
-            plan,
-            slices,
-            [span[:2] for slice_ in slices for span in slice_.batches],
-            aborted_batches(self._log, slices) if read_committed else (),
-            unreadable_batches(self._log, slices),
-        )
+        read = GroupRead(plan, slices)
+        if read_committed:
+            read.aborted = aborted_batches(self._log, slices)
+        if slices and slices[0].batches[0].base_offset < self._log.opened_end_offset:
+            read.malformed = unreadable_batches(self._log, slices)
         keys_until = self._core.keys_until
         if keys_until is not None:
-            read.is_scattered = True
-            found = keys_of_batches(slices, keys_until, read.unreadable, limits)
-            read.keys, read.invalid_priorities = found.keys, found.invalid
-            read.unreadable += found.malformed
-        if read.unreadable:
-            self._faults.report_malformed(read.unreadable)
+            self._add_keys(read, keys_until, limits)
         if limits.timing is not NO_TIMING:
             self._add_times(read, limits)
+        if read.malformed:
+            read.unreadable = [(batch.base_offset, batch.last_offset) for batch in read.malformed]
+            self._faults.report_malformed(read.malformed)
         if read.invalid_priorities:
-            self._note_invalid_priorities(read)
+            self._counts.invalid_priorities += len(read.invalid_priorities)
+            self._faults.report_priority(read.invalid_priorities[0])
         return read
 
-    def _add_times(self, read: GroupRead, limits: ShareLimits) -> None:
-        read.timed = self.times.look(read.slices, limits, read.aborted, read.unreadable)
+    def _add_keys(self, read: GroupRead, keys_until: int, limits: ShareLimits) -> None:
+        found = keys_of_batches(read.slices, keys_until, read.malformed, limits)
+        read.keys, read.invalid_priorities = found.keys, found.invalid
+        read.malformed += found.malformed
         read.is_scattered = True
-        gate = read.timed.gate
+        # The core archives the batches without data when it adds their keys.
+        read.has_empty = False
+
+    def _add_times(self, read: GroupRead, limits: ShareLimits) -> None:
+        found = read.timed_read = self.times.look(read.slices, limits, read.aborted, read.malformed)
+        read.timed = found.parts
+        read.is_scattered = True
+        gate = found.gate
         if gate is not None:
-            read.batches = batches_before(read.batches, gate)
+            read.batches = read.spans = batches_before(read.spans, gate)
             read.keys = keys_before(read.keys, gate)
             read.invalid_priorities = [
                 priority for priority in read.invalid_priorities if priority.offset < gate.offset
             ]
-
-    def _note_invalid_priorities(self, read: GroupRead) -> None:
-        self._counts.invalid_priorities += len(read.invalid_priorities)
-        self._faults.report_priority(read.invalid_priorities[0])

@@ -1,4 +1,4 @@
-"""The records that a fetch may have of a share-partition, and those that it gets."""
+"""The records of a share-partition that one fetch gets."""
 
 from __future__ import annotations
 
@@ -7,22 +7,6 @@ from typing import NamedTuple
 
 from barnabas.protocol.extended.runs import Runs
 from barnabas.protocol.varint import Buffer
-from barnabas.share.partition.limits import AcquireMode, ShareLimits
-
-
-class FetchDemand(NamedTuple):
-    """The records that one fetch may acquire from a share-partition."""
-
-    member_id: str
-    records_max: int
-    batch_size: int
-    bytes_max: int
-    acquire_mode: AcquireMode
-    limits: ShareLimits
-    upper_offset: int
-    """Exclusive: see `SharePartitionLeader.upper_offset`."""
-    read_committed: bool = False
-    """Whether records of aborted transactions are archived instead of delivered."""
 
 
 class Handout(NamedTuple):

@@ -13,9 +13,9 @@ from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.runtime.clock import Clock, ahead_ms
 from barnabas.runtime.completion import AllDone, Completion
+from barnabas.share.partition.acknowledgement import TransactionEnd, check_types
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import ShareLimits
-from barnabas.share.partition.pending_acknowledgements import TransactionEnd, check_types
 from barnabas.share.partition.share_partition import SharePartition
 
 

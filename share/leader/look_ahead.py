@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from barnabas.share.leader.group_reader import GroupReader
-from barnabas.share.leader.handout import FetchDemand
-from barnabas.share.partition.acquire_plan import Acquisition
+from barnabas.share.partition.acquisition import Acquisition, Demand
 from barnabas.share.partition.share_partition import SharePartition
 
 LOOK_AHEAD_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -14,7 +13,9 @@ LOOK_AHEAD_BYTES_MAX: Final = 4 * 1024 * 1024
 """
 
 
-def look_ahead(core: SharePartition, reader: GroupReader, demand: FetchDemand) -> Acquisition | None:
+def look_ahead(
+    core: SharePartition, reader: GroupReader, demand: Demand, upper_offset: int
+) -> Acquisition | None:
     """Brings the records in flight that were read ahead, if the window has room; none is acquired. None if
     nothing was read. Raises StorageError or ApiError.
     """
@@ -25,16 +26,9 @@ def look_ahead(core: SharePartition, reader: GroupReader, demand: FetchDemand) -
         plan,
         demand.limits,
         LOOK_AHEAD_BYTES_MAX,
-        demand.upper_offset,
+        upper_offset,
         read_committed=demand.read_committed,
     )
     if not read.slices:
         return None
-    return core.look_ahead(
-        read.batches,
-        read.keys,
-        demand.batch_size,
-        demand.limits,
-        aborted=read.aborted,
-        timed=None if read.timed is None else read.timed.parts,
-    )
+    return core.look_ahead(demand, read)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.share.partition.acquire_plan import AcquirePlan
-from barnabas.share.partition.limits import ShareLimits
-from barnabas.share.partition.selection import UNBOUNDED_OFFSET
+from barnabas.share.partition.acquisition import UNBOUNDED_OFFSET, AcquirePlan, Demand
+from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log.partition_log import PartitionLog
@@ -30,7 +29,7 @@ def chosen_batches(
         count = plan.chosen_count(read[-1].batches[-1].last_offset) if read else 0
         if not count or count == plan.chosen_count():
             break
-        plan = core.plan_acquire(count, limits)
+        plan = core.plan(Demand("", count, bytes_max, 0, AcquireMode.BATCH_OPTIMIZED, limits, 0))
         read = planned_batches(log, plan, bytes_max, upper_offset)
     return plan, read
 
@@ -47,7 +46,7 @@ def planned_batches(
     slices: list[BatchSlice] = []
     bytes_left = bytes_max
     read_until = -1
-    for (first_offset, planned_count), last_offset in zip(plan.reads, plan.last_offsets, strict=True):
+    for first_offset, planned_count, last_offset in plan.reads:
         start, records_max = first_offset, planned_count
         if read_until > first_offset:
             start = read_until

@@ -17,9 +17,9 @@ from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.timed_reads import Gate, TimedRead, look_at_times
 from barnabas.share.leader.unreadable_batches import UnreadableBatch
-from barnabas.share.partition.due_times import CLOCK_LOOK_MS
 from barnabas.share.partition.limits import RecordTiming, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.partition.waits import CLOCK_LOOK_MS
 from barnabas.storage.reading.reader import BatchSlice
 
 log = get_logger("share")

@@ -22,25 +22,24 @@ from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.backlog import Backlog
-from barnabas.share.leader.batches_without_data import without_data
 from barnabas.share.leader.delivery import make_handout
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
 from barnabas.share.leader.group_start import GroupStart
-from barnabas.share.leader.handout import NOTHING, FetchDemand, Handout
+from barnabas.share.leader.handout import NOTHING, Handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
 from barnabas.share.leader.look_ahead import look_ahead
 from barnabas.share.leader.read_again import read_again
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_counts import PartitionCounts, ShareCounts
 from barnabas.share.leader.unreadable_batches import unreadable_batches, without_batches
-from barnabas.share.partition.acquire_plan import AcquirePlan
-from barnabas.share.partition.arrival import TimedPart
+from barnabas.share.partition.acquisition import AcquirePlan, Demand
+from barnabas.share.partition.arrival import Bounds, TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
-from barnabas.share.partition.due_times import DueTimes
-from barnabas.share.partition.in_flight_batch import ARCHIVED, ARCHIVING, InFlightBatch
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.partition.waits import DueTimes
+from barnabas.share.partition.window import ARCHIVED, ARCHIVING, Batch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
 
@@ -188,26 +187,25 @@ class SharePartitionLeader:
             return self.log.last_stable_offset if read_committed else self.log.high_watermark
         return self.reader.times.bounded(self.readable_end(read_committed=read_committed), self.limits())
 
-    def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
-        """Reads the records of `plan` and locks those that the member acquires. Raises StorageError or
-        ApiError.
+    def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
+        """Reads the records of `plan` below an offset (exclusive: see `upper_offset`), and locks those that
+        the member acquires. Raises StorageError or ApiError.
 
         It reads on while all records wait for their keys, or until they are due, within a bound. With
         priorities it first fills the window of the records to choose from.
         """
         if self.core.keys_until is None and demand.limits.timing is NO_TIMING:
-            return self._acquire_once(plan, demand)
+            return self._acquire_once(plan, demand, upper_offset)
         if demand.limits.timing is not NO_TIMING:
-            place = self.limits().letter_place
-            demand = demand._replace(limits=demand.limits._replace(letter_place=place))
+            demand.limits = demand.limits._replace(letter_place=self.limits().letter_place)
         if demand.limits.priority.header_name:
-            plan = self._look_ahead(plan, demand)
+            plan = self._look_ahead(plan, demand, upper_offset)
         looked_until = self.core.looked_until
         bound = looked_until + LOOKED_MAX
         choices_left = CHOICES_MAX
         while True:
             looked_before = looked_until
-            handout = self._acquire_once(plan, demand)
+            handout = self._acquire_once(plan, demand, upper_offset)
             if handout.acquired:
                 return handout
             looked_until = self.core.looked_until
@@ -219,53 +217,43 @@ class SharePartitionLeader:
                 return handout
             if looked_until >= bound:
                 return NOTHING._replace(more_may_follow=True)
-            plan = self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
+            plan = self.core.plan(demand)
 
-    def _acquire_once(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
-        monotonic_ms = self._services.clock.monotonic_ms
-        began_ms = monotonic_ms()
+    def _acquire_once(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
+        began_ms = demand.now_ms
         read = self.reader.read(
-            plan, demand.limits, demand.bytes_max, demand.upper_offset, read_committed=demand.read_committed
+            plan, demand.limits, demand.bytes_max, upper_offset, read_committed=demand.read_committed
         )
-        acquisition = self.core.acquire(
-            read.plan,
-            demand.member_id,
-            read.batches,
-            records_max=read.plan.chosen_count() if read.plan.chosen else demand.records_max,
-            batch_size=demand.batch_size,
-            acquire_mode=demand.acquire_mode,
-            limits=demand.limits,
-            now_ms=monotonic_ms(),
-            aborted=read.aborted,
-            unreadable=[(batch.base_offset, batch.last_offset) for batch in read.unreadable],
-            has_no_data=without_data(read.slices),
-            keys=read.keys,
-            timed=None if read.timed is None else read.timed.parts,
-        )
-        self._count_batches(acquisition.batches)
-        self.counts.delivered(acquisition.acquired, acquisition.overtaking_count)
-        self.counts.fetched(began_ms, monotonic_ms())
+        records_max = demand.records_max
+        if read.plan.chosen:
+            demand.records_max = read.plan.chosen_count()
+        acquisition = self.core.acquire(read.plan, demand, read)
+        demand.records_max = records_max
+        acquired = acquisition.acquired
+        if acquisition.batches:
+            self._count_batches(acquisition.batches)
+        self.counts.delivered(acquired, acquisition.overtaking_count)
+        demand.now_ms = self._services.clock.monotonic_ms()
+        self.counts.fetched(began_ms, demand.now_ms)
         if acquisition.gaps is not None:
             self._record_gaps(acquisition.gaps)
-        if acquisition.acquired or read.timed is not None:
+        if acquired or read.timed is not None:
             self._schedule_deadline()
-        if not acquisition.acquired:
+        if not acquired:
             return NOTHING._replace(more_may_follow=acquisition.more_may_follow)
-        kept = without_batches(read.slices, read.unreadable) if read.unreadable else read.slices
+        kept = without_batches(read.slices, read.malformed) if read.malformed else read.slices
         runs = self.core.runs(demand.limits)
-        return make_handout(
-            acquisition.acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs
-        )
+        return make_handout(acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
 
-    def _look_ahead(self, plan: AcquirePlan, demand: FetchDemand) -> AcquirePlan:
+    def _look_ahead(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
-        looked = look_ahead(self.core, self.reader, demand)
+        looked = look_ahead(self.core, self.reader, demand, upper_offset)
         if looked is None:
             return plan
         self._count_batches(looked.batches)
         if looked.gaps is not None:
             self._record_gaps(looked.gaps)
-        return self.core.plan_acquire(demand.records_max, demand.limits, demand.acquire_mode)
+        return self.core.plan(demand)
 
     def _record_gaps(self, gaps: Decision) -> None:
         """Records changes of records that no member gets now."""
@@ -370,7 +358,7 @@ class SharePartitionLeader:
             decision.outcome = decision.outcome._replace(released=True)
         self._record_immediate(decision)
 
-    def admit(self, batches: Sequence[tuple[int, int]], timed: Sequence[TimedPart]) -> None:
+    def admit(self, batches: Sequence[Bounds], timed: Sequence[TimedPart]) -> None:
         """Archive records that are past their time to live, without a fetch; see the core."""
         self._record_gaps(self.core.admit(batches, timed, BATCH_SIZE, self.limits()))
 
@@ -442,7 +430,7 @@ class SharePartitionLeader:
             self._record_and_settle(decision)
         self._announce(decision.outcome)
 
-    def _count_batches(self, batches: Iterable[InFlightBatch]) -> None:
+    def _count_batches(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
             record_count = self.core.record_count(batch.base_offset, batch.last_offset)
             self.counts.in_flight_batch_records.observe(record_count)

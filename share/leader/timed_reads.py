@@ -18,9 +18,9 @@ from barnabas.protocol.record_facts import RecordFacts
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.share.leader import batch_keys
 from barnabas.share.partition.arrival import TimedPart
-from barnabas.share.partition.due_times import WAIT_MS_MAX, due_at
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import RecordTiming
+from barnabas.share.partition.waits import WAIT_MS_MAX, due_at
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan
 
 _DIGITS_MAX: Final = len(str(WAIT_MS_MAX))
@@ -52,9 +52,13 @@ class TimedRead(NamedTuple):
     """Records of batches beyond the bounds, whose headers were not read."""
 
 
-def batches_before(bounds: Sequence[tuple[int, int]], gate: Gate) -> list[tuple[int, int]]:
-    """(base offset, last offset) of the batches of a read, up to the gate."""
-    return [(base, min(last, gate.offset - 1)) for base, last in bounds if base < gate.offset]
+def batches_before(batches: Sequence[BatchSpan], gate: Gate) -> list[BatchSpan]:
+    """The batches of a read, up to the gate."""
+    return [
+        batch._replace(last_offset=min(batch.last_offset, gate.offset - 1))
+        for batch in batches
+        if batch.base_offset < gate.offset
+    ]
 
 
 def keys_before(keys: Sequence[BatchKeys], gate: Gate) -> list[BatchKeys]:

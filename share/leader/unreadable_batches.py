@@ -43,7 +43,7 @@ def unreadable_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[Un
     for slice_ in read:
         if slice_.batches[0].base_offset >= log.opened_end_offset:
             break
-        for base_offset, last_offset, start, end in slice_.batches:
+        for base_offset, last_offset, start, end, _ in slice_.batches:
             if base_offset >= log.opened_end_offset:
                 break
             reason = _fault(slice_.data[start:end])

@@ -10,17 +10,24 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from barnabas.protocol.delivery_state import Cause, Due
-from barnabas.share.partition.acquisition_builder import AcquireRequest
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.locks import archive, archive_unheld
-from barnabas.share.partition.producer_batches import ProducerBatches, piece_ends
-from barnabas.share.partition.selection import Span
+from barnabas.share.partition.window import AVAILABLE, Batch, Run, Window
+from barnabas.storage.format.control_runs import ControlRuns
+
+
+class Bounds(Protocol):
+    """A producer batch that was read; both offsets are inclusive."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
 
 
 class TimedPart(NamedTuple):
@@ -33,89 +40,93 @@ class TimedPart(NamedTuple):
     letter if the group has them, GAP or TRANSACTION_ABORTED."""
 
 
-def put_in_flight(
-    in_flight: InFlight, batches: Sequence[tuple[int, int]], batch_size: int
-) -> list[InFlightBatch]:
+def piece_ends(
+    control_runs: ControlRuns,
+    batches: Sequence[Bounds],
+    first_offset: int,
+    last_offset: int,
+    batch_size: int,
+) -> list[int]:
+    """The last offsets of the pieces of at least `batch_size` records, cut where producer batches begin."""
+    ends: list[int] = []
+    if control_runs.data_count(first_offset, last_offset) > batch_size:
+        for batch in batches:
+            if batch.base_offset > last_offset:
+                break
+            if batch.base_offset > first_offset:
+                piece_last_offset = control_runs.previous_data_offset(batch.base_offset - 1)
+                if control_runs.data_count(first_offset, piece_last_offset) >= batch_size:
+                    ends.append(piece_last_offset)
+                    first_offset = batch.base_offset
+    ends.append(last_offset)
+    return ends
+
+
+def put_in_flight(window: Window, batches: Sequence[Bounds], batch_size: int) -> list[Batch]:
     """The offsets from the SPEO to the end of the producer batches come in flight as available ones, in
     batches of about this size. Returns these.
     """
-    new: list[InFlightBatch] = []
-    if not batches or batches[-1][1] < in_flight.speo:
+    new: list[Batch] = []
+    bounds = [batch for batch in batches if batch.last_offset >= window.speo]
+    if not bounds:
         return new
-    bounds = batches
-    if batches[0][1] < in_flight.speo:
-        bounds = [batch for batch in batches if batch[1] >= in_flight.speo]
-    first_offset = max(bounds[0][0], in_flight.speo)
-    for end in piece_ends(in_flight.control_runs, bounds, first_offset, bounds[-1][1], batch_size):
-        run = InFlightRun(in_flight.speo, end, AVAILABLE, 0)
-        new.append(InFlightBatch(in_flight.speo, end, [run]))
-        in_flight.append(new[-1])
+    first_offset = max(bounds[0].base_offset, window.speo)
+    for end in piece_ends(window.control_runs, bounds, first_offset, bounds[-1].last_offset, batch_size):
+        new.append(Batch(window.speo, end, [Run(window.speo, end, AVAILABLE, 0)]))
+        window.append(new[-1])
     return new
 
 
 def admit(
-    in_flight: InFlight,
+    window: Window,
     changes: Decision,
-    batches: Sequence[tuple[int, int]],
+    batches: Sequence[Bounds],
     timed: Sequence[TimedPart],
     batch_size: int,
     limits: ShareLimits,
-) -> list[InFlightBatch]:
+) -> list[Batch]:
     """The records of these producer batches come in flight, as far as they are new, and the timed records of
     them, or of others in flight, change their state. `changes` has that, to be recorded. Returns the new
     in-flight batches.
     """
-    first_new_offset = in_flight.speo
-    new = put_in_flight(in_flight, batches, batch_size)
+    first_new_offset = window.speo
+    new = put_in_flight(window, batches, batch_size)
     if new:
-        _archive_holes(in_flight, changes, batches, first_new_offset)
+        _archive_holes(window, changes, batches, first_new_offset)
     for first_offset, last_offset, fate in timed:
         if isinstance(fate, Due):
-            _delay(in_flight, changes, max(first_offset, first_new_offset), last_offset, fate)
+            _delay(window, changes, max(first_offset, first_new_offset), last_offset, fate)
         else:
             letter = limits.letter_place if fate is Cause.EXPIRED else None
-            archive_unheld(in_flight, changes, first_offset, last_offset, fate, letter)
+            archive_unheld(window, changes, first_offset, last_offset, fate, letter)
     for batch in new:
         for run in batch.runs:
             if run.state is AVAILABLE and not run.waits:
-                in_flight.note_available(run.first_offset, run.last_offset)
+                window.note_available(run.first_offset, run.last_offset)
     return new
 
 
-def admit_read(
-    in_flight: InFlight,
-    gone: Decision,
-    spans: Sequence[Span],
-    batches: ProducerBatches,
-    timed: Sequence[TimedPart],
-    request: AcquireRequest,
-) -> list[InFlightBatch]:
-    """The new records come in flight before the selection, if the first of them was read."""
-    first_offset = in_flight.control_runs.next_data_offset(in_flight.speo)
-    new = batches if spans[-1][0] <= first_offset <= spans[-1][1] else ()
-    return admit(in_flight, gone, new, timed, request.batch_size, request.limits)
-
-
 def _archive_holes(
-    in_flight: InFlight, changes: Decision, batches: Sequence[tuple[int, int]], first_new_offset: int
+    window: Window, changes: Decision, batches: Sequence[Bounds], first_new_offset: int
 ) -> None:
     """Archives new offsets between the batches, which compaction has emptied."""
+    control_runs = window.control_runs
     previous = first_new_offset - 1
-    for base_offset, last_offset in batches:
-        if last_offset < first_new_offset:
+    for batch in batches:
+        if batch.last_offset < first_new_offset:
             continue
-        first_offset = in_flight.control_runs.next_data_offset(previous + 1)
-        if first_offset < base_offset:
-            hole_end = in_flight.control_runs.previous_data_offset(base_offset - 1)
-            archive(in_flight, changes, first_offset, hole_end, AVAILABLE, Cause.GAP)
-        previous = last_offset
+        first_offset = control_runs.next_data_offset(previous + 1)
+        if first_offset < batch.base_offset:
+            hole_end = control_runs.previous_data_offset(batch.base_offset - 1)
+            archive(window, changes, first_offset, hole_end, AVAILABLE, Cause.GAP)
+        previous = batch.last_offset
 
 
-def _delay(in_flight: InFlight, changes: Decision, first_offset: int, last_offset: int, due: Due) -> None:
+def _delay(window: Window, changes: Decision, first_offset: int, last_offset: int, due: Due) -> None:
     """The new records of the range wait until then."""
-    for _, run in in_flight.parts(
+    for _, run in window.parts(
         first_offset, last_offset, lambda run: run.state is AVAILABLE and run.condition is None
     ):
         run.condition = due
-        in_flight.note_delayed(run, due)
+        window.note_delayed(run, due)
         changes.add_change(run.first_offset, run.last_offset, AVAILABLE, 0, Cause.NONE, None, due)

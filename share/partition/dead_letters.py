@@ -12,55 +12,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
-from barnabas.share.partition.decision import Decision, Target
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import ARCHIVED, ARCHIVING, InFlightBatch, InFlightRun
-
-Span = tuple[int, int]
-"""First and last offset, both inclusive."""
+from barnabas.share.partition.decision import Decision
+from barnabas.share.partition.window import ARCHIVED, ARCHIVING, RunInBatch, Span, Window
 
 
-def archiving_ranges(in_flight: InFlight) -> list[StateRange]:
+def archiving_ranges(window: Window) -> list[StateRange]:
     """The records whose dead letter is due, ascending."""
     return [
         StateRange(run.first_offset, run.last_offset, run.state, run.delivery_count, condition=run.condition)
-        for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo)
+        for _, run in window.runs_between(window.spso, window.speo)
         if run.state is ARCHIVING
     ]
 
 
-def decide_archived(in_flight: InFlight, ranges: Iterable[Span], cause: Cause) -> Decision:
+def decide_archived(window: Window, ranges: Iterable[Span], cause: Cause) -> Decision:
     """The letters of the Archiving records in these ranges are written, or given up: `cause` tells which."""
     decision = Decision()
-    for batch, run in _archiving_runs(in_flight, ranges):
-        run.pending = True
-        decision.targets.append(Target(batch, run, ARCHIVED))
-        decision.add_change(run.first_offset, run.last_offset, ARCHIVED, run.delivery_count, cause, None)
+    for batch, run in _archiving_runs(window, ranges):
+        decision.aim(batch, run, ARCHIVED, cause, None)
     return decision
 
 
-def decide_letter_place(in_flight: InFlight, ranges: Iterable[Span], place: LetterPlace) -> Decision:
+def decide_letter_place(window: Window, ranges: Iterable[Span], place: LetterPlace) -> Decision:
     """The letters of the Archiving records in these ranges go to another place. Their reasons stay.
 
     The changes have no cause: the records were given up before, and that is counted and told once.
     """
     decision = Decision()
-    for batch, run in _archiving_runs(in_flight, ranges):
+    for batch, run in _archiving_runs(window, ranges):
         assert isinstance(run.condition, LetterPlace), (run.first_offset, run.state)
         placed = place._replace(reason=run.condition.reason)
-        run.pending = True
-        decision.targets.append(Target(batch, run, ARCHIVING, placed))
-        decision.add_change(
-            run.first_offset, run.last_offset, ARCHIVING, run.delivery_count, Cause.NONE, None, placed
-        )
+        decision.aim(batch, run, ARCHIVING, Cause.NONE, None, placed)
     return decision
 
 
-def _archiving_runs(
-    in_flight: InFlight, ranges: Iterable[Span]
-) -> Iterator[tuple[InFlightBatch, InFlightRun]]:
+def _archiving_runs(window: Window, ranges: Iterable[Span]) -> Iterator[RunInBatch]:
     """The Archiving records of the ranges that no other decision changes, as runs of their own."""
     for first_offset, last_offset in ranges:
-        yield from in_flight.parts(
+        yield from window.parts(
             first_offset, last_offset, lambda run: run.state is ARCHIVING and not run.pending
         )

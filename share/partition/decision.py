@@ -1,4 +1,4 @@
-"""A share-partition's decision that is not yet recorded (KIP-932, "Share-partition states").
+"""A share-partition's decision that is not yet recorded (KIP-932, "Share-partition states"). Pure.
 
 The leader decides, the log records, the leader completes or aborts. An acknowledgement takes effect when it
 is recorded, and not at all if that fails.
@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.protocol.delivery_state import Cause, Condition, RecordState, StateRange
-from barnabas.share.partition.in_flight_batch import InFlightBatch, InFlightRun
+from barnabas.protocol.delivery_state import (
+    Cause,
+    Condition,
+    PendingAcknowledgement,
+    RecordState,
+    StateRange,
+)
+from barnabas.share.partition.window import ACQUIRED, ARCHIVING, AVAILABLE, Batch, Run, RunInBatch, Window
 
 
 class Outcome(NamedTuple):
@@ -31,8 +37,8 @@ NOTHING_HAPPENED = Outcome()
 class Target(NamedTuple):
     """A run that gets a state, with its condition, once that is recorded."""
 
-    batch: InFlightBatch
-    run: InFlightRun
+    batch: Batch
+    run: Run
     state: RecordState
     condition: Condition | None = None
 
@@ -47,7 +53,7 @@ class Decision:
       run; `taken_back` has the runs that become available with it.
     - It is in force already: the end of a lock, for example. `immediate` has it, too, and `given_up_runs` its
       run if the record is final by it. If recording fails, these two are kept for the next decision (see
-      `recorded_states.Unrecorded`). So a decision of the first kind may begin with changes of the second.
+      `recorded.Unrecorded`). So a decision of the first kind may begin with changes of the second.
 
     `letters` belongs to both kinds: the Archiving ones among the changes. `start_offset`, if set, requires a
     checkpoint that begins there. `outcome` has the effects that the decision already had. The other fields
@@ -79,11 +85,12 @@ class Decision:
         """Runs that get the given state on completion, and stay unchanged if the write fails. They are
         pending until then.
         """
-        self.taken_back: list[tuple[InFlightBatch, InFlightRun]] = []
-        """Held runs that become available with the targets, see `overtaken`; nothing is recorded for them."""
+        self.taken_back: list[RunInBatch] = []
+        """Held runs that become available with the targets, see `record_order`; nothing is recorded for
+        them."""
         self.immediate: list[StateRange] = []
         """The changes that are in force already."""
-        self.given_up_runs: list[tuple[InFlightBatch, InFlightRun]] = []
+        self.given_up_runs: list[RunInBatch] = []
         """Runs that are Archived or Archiving already. The SPSO passes them, their dead letters are written,
         and their keys are free, only when that is recorded.
         """
@@ -101,16 +108,69 @@ class Decision:
         """Nothing has to be recorded; such a decision needs no completion."""
         return not self.changes and self.start_offset is None
 
-    def add_letter(self, run: InFlightRun, condition: Condition) -> None:
+    def aim(
+        self,
+        batch: Batch,
+        run: Run,
+        state: RecordState,
+        cause: Cause,
+        member: str | None,
+        condition: Condition | None = None,
+    ) -> None:
+        """The run gets this state when that is recorded. It is pending until then."""
+        run.pending = True
+        self.targets.append(Target(batch, run, state, condition))
+        self.add_change(
+            run.first_offset, run.last_offset, state, run.delivery_count, cause, member, condition
+        )
+
+    def keep_held(self, batch: Batch, run: Run, condition: PendingAcknowledgement) -> None:
+        """The run stays held under a condition, which is recorded: its acknowledgement waits for the end of a
+        transaction.
+        """
+        run.pending = True
+        self.targets.append(Target(batch, run, ACQUIRED, condition))
+        self.add_change(
+            run.first_offset,
+            run.last_offset,
+            AVAILABLE,
+            run.delivery_count,
+            Cause.NONE,
+            condition.member,
+            condition,
+        )
+
+    def take_back(self, runs: list[RunInBatch]) -> None:
+        """The held runs become available with the targets, and are pending until then."""
+        self.taken_back = runs
+        for _, run in runs:
+            run.pending = True
+
+    def change_now(
+        self,
+        window: Window,
+        batch: Batch,
+        run: Run,
+        state: RecordState,
+        cause: Cause,
+        condition: Condition | None = None,
+    ) -> None:
+        """An immediate change: gives the run its state, and adds the change."""
+        owner = run.owner
+        keeps_key = state is not AVAILABLE and cause not in _SEEN_IN_THE_LOG
+        window.free(run, state, condition, keeps_key=keeps_key)
+        if state is not AVAILABLE:
+            run.pending, run.keeps_key = True, keeps_key
+            self.given_up_runs.append((batch, run))
+        if state is ARCHIVING:
+            assert condition is not None, (run.first_offset, state)
+            self.add_letter(run, condition)
+        self.add_change(run.first_offset, run.last_offset, state, run.delivery_count, cause, owner, condition)
+
+    def add_letter(self, run: Run, condition: Condition) -> None:
         """The records of the run become Archiving, with this condition."""
         self.letters.append(
-            StateRange(
-                run.first_offset,
-                run.last_offset,
-                RecordState.ARCHIVING,
-                run.delivery_count,
-                condition=condition,
-            )
+            StateRange(run.first_offset, run.last_offset, ARCHIVING, run.delivery_count, condition=condition)
         )
 
     def add_change(
@@ -131,3 +191,27 @@ class Decision:
                 changes[-1] = newest._replace(last_offset=last_offset)
                 return
         changes.append(StateRange(base_offset, last_offset, state, count, cause, member, condition))
+
+    def withdraw(self) -> None:
+        """Leaves the records that the targets would have changed as they were."""
+        for target in self.targets:
+            target.run.pending = False
+        for _, run in self.taken_back:
+            run.pending = False
+        self.join_targets()
+
+    def join_targets(self) -> None:
+        """Joins runs that have become alike: once for each batch, whose runs lie together."""
+        position = 0
+        targets = self.targets
+        while position < len(targets):
+            batch, first_run, *_ = targets[position]
+            last_run = first_run
+            while position < len(targets) and targets[position].batch is batch:
+                last_run = targets[position].run
+                position += 1
+            batch.join(first_run.first_offset, last_run.last_offset)
+
+
+_SEEN_IN_THE_LOG = (Cause.GAP, Cause.TRANSACTION_ABORTED)
+"""A record that ends for one of these causes is never delivered, recorded or not."""

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import Due
 from barnabas.protocol.record_inspection import DescribedState, Wait
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE, InFlightRun
-from barnabas.share.partition.key_order import KeyOrder, follows
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.record_order import RecordOrder
+from barnabas.share.partition.window import ACQUIRED, AVAILABLE, Run, Window
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNKNOWN_COUNT = -1
@@ -64,29 +63,33 @@ def failed_delivery_count(inspected: InspectedRange) -> int:
     return inspected.delivery_count - 1 if inspected.state is DescribedState.ACQUIRED else 0
 
 
-def inspect(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
+def inspect(
+    window: Window, order: RecordOrder, limits: ShareLimits, bounds: InspectionBounds
+) -> Iterator[InspectedRange]:
     """The ranges from the first offset to the high watermark, ascending; none while the start offset is
     undecided. The share-partition must not change before the last one is taken.
     """
-    if in_flight.spso < 0:
+    if window.spso < 0:
         return iter(())
-    return _merged(in_flight.control_runs, _ranges(in_flight, limits, bounds))
+    return _merged(window.control_runs, _ranges(window, order, limits, bounds))
 
 
-def _ranges(in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds) -> Iterator[InspectedRange]:
+def _ranges(
+    window: Window, order: RecordOrder, limits: ShareLimits, bounds: InspectionBounds
+) -> Iterator[InspectedRange]:
     first_offset = max(bounds.first_offset, bounds.log_start_offset)
-    if first_offset < in_flight.spso:
-        yield InspectedRange(first_offset, in_flight.spso - 1, DescribedState.PASSED, UNKNOWN_COUNT)
-    ranges = _in_flight(in_flight, limits, max(first_offset, in_flight.spso))
-    order = in_flight.key_order
-    has_priorities = order is not None and order.priorities is not None and follows(order, limits)
-    yield from _with_priorities(order, ranges) if order is not None and has_priorities else ranges
-    yield from _new(in_flight, limits, bounds, max(first_offset, in_flight.speo))
+    if first_offset < window.spso:
+        yield InspectedRange(first_offset, window.spso - 1, DescribedState.PASSED, UNKNOWN_COUNT)
+    ranges = _in_flight(window, order, limits, max(first_offset, window.spso))
+    yield from _with_priorities(order, ranges) if order.has_priorities and order.follows(limits) else ranges
+    yield from _new(window, order, limits, bounds, max(first_offset, window.speo))
 
 
-def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> Iterator[InspectedRange]:
-    is_order_changing = _is_order_changing(in_flight, limits)
-    for _, run in in_flight.runs_between(first_offset, in_flight.speo - 1):
+def _in_flight(
+    window: Window, order: RecordOrder, limits: ShareLimits, first_offset: int
+) -> Iterator[InspectedRange]:
+    is_order_changing = _is_order_changing(window, order, limits)
+    for _, run in window.runs_between(first_offset, window.speo - 1):
         first, state = max(run.first_offset, first_offset), DescribedState(run.state)
         if run.pending:
             yield _of_run(run, first, run.last_offset, state, Wait.RECORDING)
@@ -99,13 +102,13 @@ def _in_flight(in_flight: InFlight, limits: ShareLimits, first_offset: int) -> I
         elif is_order_changing:
             yield _of_run(run, first, run.last_offset, state, Wait.ORDER_CHANGE)
         else:
-            for piece_first, piece_last, is_waiting in _by_key(in_flight, first, run.last_offset):
+            for piece_first, piece_last, is_waiting in order.waiting_pieces(window, first, run.last_offset):
                 wait = Wait.KEY if is_waiting else Wait.NOTHING
                 yield _of_run(run, piece_first, piece_last, state, wait)
 
 
 def _of_run(
-    run: InFlightRun, first_offset: int, last_offset: int, state: DescribedState, wait: Wait
+    run: Run, first_offset: int, last_offset: int, state: DescribedState, wait: Wait
 ) -> InspectedRange:
     due_ms = run.condition.due_ms if isinstance(run.condition, Due) else 0
     return InspectedRange(
@@ -121,7 +124,7 @@ def _of_run(
     )
 
 
-def _with_priorities(order: KeyOrder, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
+def _with_priorities(order: RecordOrder, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:
     for inspected in ranges:
         if inspected.state not in _UNFINISHED:
             yield inspected
@@ -133,15 +136,15 @@ def _with_priorities(order: KeyOrder, ranges: Iterable[InspectedRange]) -> Itera
 
 
 def _new(
-    in_flight: InFlight, limits: ShareLimits, bounds: InspectionBounds, first_offset: int
+    window: Window, order: RecordOrder, limits: ShareLimits, bounds: InspectionBounds, first_offset: int
 ) -> Iterator[InspectedRange]:
     """The records that are not in flight yet: those that the group may read, then those of open
     transactions.
     """
     wait = Wait.NOTHING
-    if _is_order_changing(in_flight, limits):
+    if _is_order_changing(window, order, limits):
         wait = Wait.ORDER_CHANGE
-    elif in_flight.window_count() >= limits.record_locks_max:
+    elif window.size() >= limits.record_locks_max:
         wait = Wait.WINDOW
     readable_end = max(first_offset, bounds.upper_offset)
     if bounds.gate is not None and bounds.gate[0] < readable_end:
@@ -154,40 +157,9 @@ def _new(
     yield InspectedRange(readable_end, bounds.high_watermark - 1, DescribedState.NEW, 0, Wait.TRANSACTION)
 
 
-def _is_order_changing(in_flight: InFlight, limits: ShareLimits) -> bool:
-    """Whether a change of `share.order` waits for locks, see `ordered_acquisition.follows_order`."""
-    if follows(in_flight.key_order, limits):
-        return False
-    return any(run.state is ACQUIRED for batch in in_flight.batches for run in batch.runs)
-
-
-def _by_key(in_flight: InFlight, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
-    """A range of available records by whether they wait for their key: (first, last, is_waiting)."""
-    order = in_flight.key_order
-    if order is None:
-        yield first_offset, last_offset, False
-    elif order.alone is not None and in_flight.spso <= order.alone[1]:
-        alone = in_flight.runs_between(*order.alone)
-        is_held = any(run.keeps_others_back for _, run in alone)
-        yield first_offset, last_offset, is_held
-    else:
-        yield from _pieces(order, first_offset, last_offset)
-
-
-def _pieces(order: KeyOrder, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
-    """An offset without a record belongs to the piece before it. Records whose keys are not known yet wait
-    only if the first of them are in a batch that is delivered alone, after all records before it.
-    """
-    waits_for_all_before = order.waits_until_empty and not order.is_empty
-    piece_first, is_waiting = first_offset, False
-    for offset in range(first_offset, last_offset + 1):
-        waits = order.is_waiting(offset) if offset < order.known_until else waits_for_all_before
-        if waits is None or waits == is_waiting:
-            continue
-        if piece_first < offset:
-            yield piece_first, offset - 1, is_waiting
-        piece_first, is_waiting = offset, waits
-    yield piece_first, last_offset, is_waiting
+def _is_order_changing(window: Window, order: RecordOrder, limits: ShareLimits) -> bool:
+    """Whether a change of `share.order` waits for locks, see `keyed_order.follow_order`."""
+    return not order.follows(limits) and any(run.state is ACQUIRED for _, run in window.all_runs())
 
 
 def _merged(control_runs: ControlRuns, ranges: Iterable[InspectedRange]) -> Iterator[InspectedRange]:

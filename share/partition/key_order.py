@@ -23,6 +23,7 @@ from itertools import chain, islice, repeat, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.priorities import Priorities
@@ -111,6 +112,18 @@ class KeyOrder:
         """
         self._heads: list[int] = []
         """The first records of the free keys, ascending."""
+
+    @classmethod
+    def of(cls, known_until: int, limits: ShareLimits) -> KeyOrder:
+        """A new order by a group's limits."""
+        name = limits.priority.header_name
+        priorities = Priorities(name, limits.priority.overtaken_max) if name else None
+        return cls(known_until, limits.key_run_max, priorities)
+
+    def follows(self, limits: ShareLimits) -> bool:
+        """Whether this is the order of the group's limits."""
+        header_name = "" if self.priorities is None else self.priorities.header_name
+        return self.key_run_max == limits.key_run_max and header_name == limits.priority.header_name
 
     @property
     def is_empty(self) -> bool:
@@ -202,6 +215,17 @@ class KeyOrder:
         if self.alone is not None or (self.waits_until_empty and self.is_empty):
             self.has_news = True
 
+    def recorded(self, changes: Iterable[StateRange]) -> None:
+        """Changes that were in force before are recorded now."""
+        for change in changes:
+            if change.state is not RecordState.AVAILABLE:
+                self.finish(change.base_offset, change.last_offset, was_held=False)
+
+    def take_news(self) -> bool:
+        """Whether keys have become free since the last call."""
+        had_news, self.has_news = self.has_news, False
+        return had_news
+
     def note_delivered(self, ranges: Iterable[tuple[int, int]]) -> int:
         """In a group with priorities, members have taken these ranges; returns the number of records that
         have overtaken another one.
@@ -224,6 +248,23 @@ class KeyOrder:
             return True
         first_offset = self._first_of[key]
         return offset != first_offset and offset not in self.records_behind(first_offset)
+
+    def waiting_pieces(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, bool]]:
+        """A range of available records by whether they wait for their key: (first, last, is waiting).
+
+        An offset without a record belongs to the piece before it. Records whose keys are not known yet wait
+        only if the first of them are in a batch that is delivered alone, after all records before it.
+        """
+        waits_for_all_before = self.waits_until_empty and not self.is_empty
+        piece_first, is_waiting = first_offset, False
+        for offset in range(first_offset, last_offset + 1):
+            waits = self.is_waiting(offset) if offset < self.known_until else waits_for_all_before
+            if waits is None or waits == is_waiting:
+                continue
+            if piece_first < offset:
+                yield piece_first, offset - 1, is_waiting
+            piece_first, is_waiting = offset, waits
+        yield piece_first, last_offset, is_waiting
 
     def priority_pieces(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, int | None]]:
         """A range of unfinished records in pieces of one priority: (first, last, priority). It is None if it
@@ -425,20 +466,3 @@ _first_of_span = itemgetter(0)
 
 _consume = deque[object](maxlen=0).extend
 """Calls an iterator to its end."""
-
-
-def order_of(known_until: int, limits: ShareLimits) -> KeyOrder | None:
-    """A new order by a group's limits; None if its records have no order."""
-    name = limits.priority.header_name
-    if not (limits.key_run_max or name):
-        return None
-    priorities = Priorities(name, limits.priority.overtaken_max) if name else None
-    return KeyOrder(known_until, limits.key_run_max, priorities)
-
-
-def follows(order: KeyOrder | None, limits: ShareLimits) -> bool:
-    """Whether this is the order of the group's limits."""
-    if order is None:
-        return not limits.is_ordered
-    header_name = "" if order.priorities is None else order.priorities.header_name
-    return order.key_run_max == limits.key_run_max and header_name == limits.priority.header_name

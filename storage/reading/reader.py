@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import (
+    CONTROL_FLAG,
     HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -30,8 +31,8 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.storage.share.share_state import may_be_share_state
 from barnabas.storage.state.log_state import LogState
 
-_SPAN = Struct(">qi11xi")
-"""Fields of a batch's header: base offset, batch length, last offset delta."""
+_SPAN = Struct(">qi9xhi30xi")
+"""Fields of a batch's header: base offset, batch length, attributes, last offset delta, record count."""
 
 _NO_HOLE = (-1, -1)
 
@@ -69,6 +70,8 @@ class BatchSpan(NamedTuple):
     last_offset: int
     start: int
     end: int
+    has_data: bool = True
+    """Whether it has records of data: it is neither a control batch nor emptied by compaction."""
 
 
 class BatchSlice(NamedTuple):
@@ -76,6 +79,8 @@ class BatchSlice(NamedTuple):
 
     batches: list[BatchSpan]
     data: memoryview
+    has_empty: bool = False
+    """Whether some of the batches have no data."""
 
     def pieces(self, first: int = 0, count: int | None = None) -> list[memoryview]:
         """The bytes of `count` batches (or all) from number `first` on; adjoining batches are one piece."""
@@ -84,11 +89,11 @@ class BatchSlice(NamedTuple):
             return []
         data, pieces = self.data, list[memoryview]()
         piece_start = piece_end = spans[0].start
-        for _, _, start, end in spans:
-            if start > piece_end:
+        for span in spans:
+            if span.start > piece_end:
                 pieces.append(data[piece_start:piece_end])
-                piece_start = start
-            piece_end = end
+                piece_start = span.start
+            piece_end = span.end
         pieces.append(data[piece_start:piece_end])
         return pieces
 
@@ -117,6 +122,7 @@ class _Scan(NamedTuple):
     """Whether a limit was reached, not only the end of the window."""
     next_bytes: int
     """The size of a batch that the window cuts short, else 0."""
+    has_empty: bool
 
 
 class Reader:
@@ -259,7 +265,7 @@ class Reader:
             scan = _scan_batches(data, position, wanted, holes)
             if scan.spans and (scan.is_finished or len(data) == left_bytes):
                 self._remember_scan(segment, position, scan)
-                return BatchSlice(scan.spans, memoryview(data)[: scan.spans[-1].end])
+                return BatchSlice(scan.spans, memoryview(data)[: scan.spans[-1].end], scan.has_empty)
             if scan.is_finished:
                 return _NOTHING
             if not scan.spans:
@@ -402,14 +408,14 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
     offset, upper_offset, records_left, bytes_left, at_least_one = wanted
     spans: list[BatchSpan] = []
     add, new_span, unpack_from = spans.append, BatchSpan._make, _SPAN.unpack_from
-    position, data_bytes, is_finished, next_bytes = 0, len(data), False, 0
+    position, data_bytes, is_finished, next_bytes, has_empty = 0, len(data), False, 0, False
     hole_start, hole_end = next(holes, _NO_HOLE)
     while data_bytes - position >= HEADER_BYTES:
         if origin + position == hole_start:
             position = hole_end - origin
             hole_start, hole_end = next(holes, _NO_HOLE)
             continue
-        base_offset, batch_length, last_offset_delta = unpack_from(data, position)
+        base_offset, batch_length, attributes, last_offset_delta, record_count = unpack_from(data, position)
         size_bytes = LOG_OVERHEAD + batch_length
         end = position + size_bytes
         last_offset = base_offset + last_offset_delta
@@ -422,14 +428,17 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
             next_bytes = size_bytes
             break
         if last_offset >= offset:
-            add(new_span((base_offset, last_offset, position, end)))
+            has_data = record_count > 0 and not attributes & CONTROL_FLAG
+            has_empty = has_empty or not has_data
+            add(new_span((base_offset, last_offset, position, end, has_data)))
             bytes_left -= size_bytes
             records_left -= last_offset + 1 - (base_offset if base_offset > offset else offset)  # noqa: FURB136
         position = end
         if records_left <= 0 or bytes_left <= 0:
             is_finished = True
             break
-    return _Scan(spans, wanted.records_max - records_left, position, is_finished, next_bytes)
+    records = wanted.records_max - records_left
+    return _Scan(spans, records, position, is_finished, next_bytes, has_empty)
 
 
 def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:

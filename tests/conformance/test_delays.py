@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.record_batch import Compression
 from barnabas.protocol.record_inspection import Wait
-from barnabas.share.partition.due_times import WAIT_MS_MAX
+from barnabas.share.partition.waits import WAIT_MS_MAX
 from tests.conformance.conftest import Stage
 from tests.conformance.records_of_a_group import ACQUIRED, NEW, describe
 from tests.conformance.share_member import ACCEPT, GROUP, RELEASE, ShareMember, fetched

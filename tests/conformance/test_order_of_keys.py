@@ -22,6 +22,7 @@ from tests.conformance.conftest import Stage
 from tests.conformance.harness import produce_fields, settle
 from tests.conformance.share_member import ACCEPT, GROUP, REJECT, RELEASE, ShareMember, fetched
 from tests.conformance.transacting import OK, Transacting
+from tests.share.partition.core import demand
 
 Keys = Sequence[str | None]
 
@@ -237,7 +238,7 @@ async def test_a_batch_that_waits_to_be_delivered_alone_is_not_read_again_and_ag
     assert await taken(other) == []
     (leader,) = stage.lab.broker.share_partitions
     limits = stage.lab.broker.share_partitions.limits(GROUP)
-    assert leader.core.plan_acquire(500, limits).reads == []
+    assert leader.core.plan(demand(limits)).reads == []
     waiting = other.start_fetch(max_wait=60_000)
     await one.accept(before, before)
     await settle()

@@ -13,10 +13,10 @@ from uuid import UUID
 from barnabas.protocol.delivery_state import Cause, Due, RecordState
 from barnabas.protocol.identity import SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.handout import FetchDemand, Handout
+from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import DecisionStore, LeaderServices, SharePartitionLeader
-from barnabas.share.partition.acquire_plan import AcquirePlan
+from barnabas.share.partition.acquisition import AcquirePlan, Demand
 from barnabas.share.partition.decision import Decision
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
@@ -94,7 +94,7 @@ class Decisions:
         """Takes over the due times of a decision that is handed over now, once it is recorded. Those of
         records that were never delivered are checked by their timestamps (`timing_checks`).
         """
-        due_times = leader.core._in_flight.due_times
+        due_times = leader.core.window.due_times
         due_ms = {
             offset: due_times.monotonic_ms(change.condition.due_ms)
             for change in decision.changes
@@ -164,8 +164,8 @@ class Decisions:
                 decisions.note_log_start(self)
                 super().follow_log_start()
 
-            def acquire(self, plan: AcquirePlan, demand: FetchDemand) -> Handout:
-                handout = super().acquire(plan, demand)
+            def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
+                handout = super().acquire(plan, demand, upper_offset)
                 decisions.on_acquired(self, handout)
                 decisions.check_due(self, handout)
                 return handout

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from barnabas.protocol.delivery_state import PendingAcknowledgement
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.window import ACQUIRED, AVAILABLE
 from tests.simulation.model import Violation
 from tests.simulation.priority_checks import known_priorities
 from tests.simulation.world import World
@@ -35,7 +35,7 @@ def check_order(world: World, leader: SharePartitionLeader) -> None:
     An available record before a held one was released, so the broker had to take back the held one; except
     while its acknowledgement is being recorded, or waits for a transaction. Such a record is still held.
     """
-    order = leader.core._in_flight.key_order
+    order = leader.core.window.keys
     if order is None:
         return
     if order.priorities is not None:
@@ -82,11 +82,11 @@ def _by_key(world: World, leader: SharePartitionLeader) -> dict[bytes, list[_Unf
 
 
 def _unfinished(leader: SharePartitionLeader) -> Iterator[_Unfinished]:
-    in_flight = leader.core._in_flight
-    for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo - 1):
+    window = leader.core.window
+    for _, run in window.runs_between(window.spso, window.speo - 1):
         if run.state is ACQUIRED or run.state is AVAILABLE:
             condition = run.condition
             waits = isinstance(condition, PendingAcknowledgement)
             owner = condition.member if isinstance(condition, PendingAcknowledgement) else run.owner
-            for offset in range(max(run.first_offset, in_flight.spso), run.last_offset + 1):
+            for offset in range(max(run.first_offset, window.spso), run.last_offset + 1):
                 yield _Unfinished(offset, owner, run.pending or waits)

@@ -27,7 +27,8 @@ from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.delivery_state import RecordState
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.share.log_store.state_append import StateAppend
-from barnabas.share.partition import administration, locks
+from barnabas.share.partition import locks
+from barnabas.share.partition.window import Run
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
 from barnabas.storage.log.partition_log import PartitionLog
@@ -79,11 +80,10 @@ def forgotten_back_offset(
     return made
 
 
-@planted(administration, "give_up")
-def archive_of_available_only(*arguments: Any) -> None:
+@planted(locks, "_is_open")
+def archive_of_available_only(run: Run) -> bool:
     """An administrator's archive leaves records that a member holds as they are."""
-    in_flight, decision, first_offset, last_offset, cause, _ = arguments
-    locks.archive(in_flight, decision, first_offset, last_offset, RecordState.AVAILABLE, cause)
+    return run.state is RecordState.AVAILABLE
 
 
 @planted(DecidedTransactions, "_write")

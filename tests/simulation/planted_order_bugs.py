@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from barnabas.share.partition import locks, ordered_acquisition
+from barnabas.share.partition import locks
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.partition.window import AVAILABLE, RunInBatch, Window
 from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
@@ -43,7 +42,7 @@ def released_behind_its_successor(self: KeyOrder, first_offset: int, last_offset
 def key_freed_too_early(self: SharePartition, *arguments: Any) -> Decision:
     """A key is free when the acknowledgement of its record is decided, not when it is recorded."""
     decision = _decide_acknowledge(self, *arguments)
-    order = self._in_flight.key_order
+    order = self.window.keys
     for _, run, state, _ in decision.targets:
         if order is not None and state is not AVAILABLE:
             order.finish(run.first_offset, run.last_offset, was_held=True)
@@ -54,19 +53,19 @@ def key_freed_too_early(self: SharePartition, *arguments: Any) -> Decision:
 def forgotten_unfinished_records() -> Generator[None]:
     """An order that begins, as after a restart, does not look at the records below the end offset."""
 
-    def follows_order(in_flight: InFlight, limits: ShareLimits) -> bool:
-        before = in_flight.key_order
-        follows = _follows_order(in_flight, limits)
-        if in_flight.key_order is not None and in_flight.key_order is not before:
-            in_flight.key_order.known_until = in_flight.speo
-        return follows
+    def begin_order(self: SharePartition, limits: ShareLimits) -> None:
+        _begin_order(self, limits)
+        if self.window.keys is not None:
+            self.window.keys.known_until = self.window.speo
 
-    _follows_order = ordered_acquisition.follows_order
-    with patch("barnabas.share.partition.acquisition.follows_order", follows_order):
+    _begin_order = SharePartition.begin_order
+    with patch.object(SharePartition, "begin_order", begin_order):
         yield
 
 
-@planted(locks, "overtaken")
-def run_kept_after_an_expiry(_in_flight: InFlight, _released: Iterable[Any]) -> list[Any]:
+@planted(locks, "_without_overtaken")
+def run_kept_after_an_expiry(
+    _window: Window, ended: list[RunInBatch], _limits: ShareLimits
+) -> list[RunInBatch]:
     """When the lock of a record ends, its member keeps the later records of the run."""
-    return []
+    return ended

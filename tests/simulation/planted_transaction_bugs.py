@@ -15,25 +15,24 @@ from barnabas.coordinator.transaction.transaction import Participant
 from barnabas.protocol.delivery_state import Condition, PendingAcknowledgement, RecordState, StateRange
 from barnabas.protocol.identity import ProducerIdentity, SharePartitionKey
 from barnabas.runtime.completion import Completion
-from barnabas.share.partition import administration, pending_acknowledgements, restoring
-from barnabas.share.partition.acknowledgement import AcknowledgeType
-from barnabas.share.partition.pending_acknowledgements import TransactionEnd
+from barnabas.share.partition import locks, recorded
+from barnabas.share.partition.acknowledgement import AcknowledgeType, TransactionEnd
 from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
 
-_condition_at_load = restoring.condition_at_load
+_condition_at_load = recorded.condition_at_load
 _add = TransactionCoordinator.add_participants
 _takes_part: Callable[..., bool] = TransactionCoordinator.takes_part
 
 
-@planted(pending_acknowledgements, "_type_at")
+@planted(TransactionEnd, "type_of")
 def counted_at_abort(_: TransactionEnd, pending: PendingAcknowledgement) -> int:
     """An abort has the effect of a commit."""
     return pending.acknowledge_type
 
 
-@planted(pending_acknowledgements, "_type_at")
+@planted(TransactionEnd, "type_of")
 def undone_at_commit(*_: object) -> int:
     """A commit has the effect of an abort."""
     return AcknowledgeType.RELEASE
@@ -51,13 +50,13 @@ def pending_forgotten_by_a_restart() -> Generator[None]:
         return loaded.state
 
     with (
-        patch.object(restoring, "condition_at_load", condition_at_load),
-        patch.object(restoring, "_live_state", live_state),
+        patch.object(recorded, "condition_at_load", condition_at_load),
+        patch.object(recorded, "_live_state", live_state),
     ):
         yield
 
 
-@planted(administration, "_is_in_transaction")
+@planted(locks, "_is_in_transaction")
 def administrators_disregard_transactions(_: object) -> bool:
     """An administrator may change a record whose acknowledgement waits for a transaction."""
     return False

@@ -11,11 +11,10 @@ from collections.abc import Callable
 
 from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import ACQUIRED, AVAILABLE
 from barnabas.share.partition.key_order import KeyOrder
 from barnabas.share.partition.limits import throttle_count_min
 from barnabas.share.partition.priorities import PRIORITY_MAX
+from barnabas.share.partition.window import ACQUIRED, AVAILABLE, Window
 from tests.simulation.model import Violation
 
 # pyright: reportPrivateUsage=false
@@ -28,14 +27,14 @@ class PriorityCheck:
 
     def __init__(self, leader: SharePartitionLeader) -> None:
         self._leader = leader
-        self._order = leader.core._in_flight.key_order
+        self._order = leader.core.window.keys
         self._overtaken_counts: dict[int, int] = {}
         """Of each record that could be delivered after the last acquisition."""
 
     @property
     def is_of_present_order(self) -> bool:
         """Whether the leader has the order still that it had when this check began."""
-        return self._leader.core._in_flight.key_order is self._order
+        return self._leader.core.window.keys is self._order
 
     def acquired(self, handout: Handout) -> None:
         """The leader has just acquired records. Raises Violation."""
@@ -45,7 +44,7 @@ class PriorityCheck:
         if order.alone is not None:
             self._overtaken_counts.clear()
             return
-        unfinished = _unfinished(self._leader.core._in_flight, order)
+        unfinished = _unfinished(self._leader.core.window, order)
         taken = [one for first, last, _ in handout.acquired for one in range(first, last + 1)]
         left = _free_heads(unfinished, order.run_max)
         count_min = throttle_count_min(self._leader.limits().delivery_count_max)
@@ -106,11 +105,11 @@ def known_priorities(order: KeyOrder) -> dict[int, int]:
     }
 
 
-def _unfinished(in_flight: InFlight, order: KeyOrder) -> _Unfinished:
+def _unfinished(window: Window, order: KeyOrder) -> _Unfinished:
     found: _Unfinished = {}
-    for _, run in in_flight.runs_between(in_flight.spso, in_flight.speo - 1):
+    for _, run in window.runs_between(window.spso, window.speo - 1):
         if run.state is ACQUIRED or run.state is AVAILABLE or run.pending:
-            for offset in range(max(run.first_offset, in_flight.spso), run.last_offset + 1):
+            for offset in range(max(run.first_offset, window.spso), run.last_offset + 1):
                 if offset in order._key_of:
                     one = (offset, run.state is AVAILABLE and not run.waits, run.delivery_count)
                     found.setdefault(order._key_of[offset], []).append(one)

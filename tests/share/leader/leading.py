@@ -11,14 +11,15 @@ from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
-from barnabas.share.leader.handout import FetchDemand, Handout
+from barnabas.share.leader.handout import Handout
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.log_store.partition_state_store import PartitionStateStore
 from barnabas.share.log_store.pinned_checkpoints import PinnedCheckpoints
-from barnabas.share.partition.due_times import no_jitter
+from barnabas.share.partition.acquisition import Demand
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.waits import no_jitter
 from barnabas.storage.format.share_index import group_hash
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
@@ -122,11 +123,9 @@ class Leading:
         self, leader: SharePartitionLeader, records_max: int = 500, *, member_id: str = "member"
     ) -> Handout:
         limits, mode = self.share_partitions.limits(leader.group_id), AcquireMode.BATCH_OPTIMIZED
-        plan = leader.core.plan_acquire(records_max, limits, mode)
+        demand = Demand(member_id, records_max, 1 << 20, 500, mode, limits, self.clock.monotonic_ms())
         upper_offset = leader.upper_offset(read_committed=False)
-        return leader.acquire(
-            plan, FetchDemand(member_id, records_max, 500, 1 << 20, mode, limits, upper_offset)
-        )
+        return leader.acquire(leader.core.plan(demand), demand, upper_offset)
 
     def records(self, group_id: str = "group") -> list[tuple[int, ShareCheckpoint | ShareDelta]]:
         """(offset, record) of all that the group has recorded, oldest first."""

@@ -9,9 +9,9 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.leader_transactions import LeaderTransactions
+from barnabas.share.partition.acknowledgement import TransactionEnd
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import ShareLimits
-from barnabas.share.partition.pending_acknowledgements import TransactionEnd
 from barnabas.share.partition.share_partition import SharePartition
 from tests.broker.network.edge_fakes import ManualClock
 from tests.share.leader.leading import leading

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.records import Record, encode_records
-from barnabas.share.leader.handout import FetchDemand
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
-from barnabas.share.partition.acquire_plan import READ_GAP_MAX
+from barnabas.share.partition.acquisition import READ_GAP_MAX, Demand
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits
 from barnabas.storage.log_config import LogConfig
 from tests.share.leader.leading import RELEASE, Leading, acknowledge, leading
@@ -35,9 +34,8 @@ def fetch(
 ) -> list[int]:
     """The offsets that a fetch acquires, by the record limit."""
     limits, mode = stage.limits, AcquireMode.RECORD_LIMIT
-    plan = leader.core.plan_acquire(records_max, limits, mode)
-    demand = FetchDemand("member", records_max, 500, bytes_max, mode, limits, stage.log.high_watermark)
-    acquired = leader.acquire(plan, demand).acquired
+    demand = Demand("member", records_max, bytes_max, 500, mode, limits, stage.clock.monotonic_ms())
+    acquired = leader.acquire(leader.core.plan(demand), demand, stage.log.high_watermark).acquired
     return [offset for first, last, _ in acquired for offset in range(first, last + 1)]
 
 

@@ -13,7 +13,7 @@ from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import LetterPlace, RecordState
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.handout import NOTHING, FetchDemand
+from barnabas.share.leader.handout import NOTHING
 from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.share.leader.share_partition_leader import (
     NOTHING_TO_RECORD,
@@ -21,6 +21,7 @@ from barnabas.share.leader.share_partition_leader import (
     DecisionStore,
     SharePartitionLeader,
 )
+from barnabas.share.partition.acquisition import Demand
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimits
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
@@ -58,18 +59,16 @@ async def test_the_byte_limit_ends_a_read_after_the_batch_that_reaches_it() -> N
     stage = await leading()
     stage.produce(1, 1, 1)
     leader = stage.lead()
-    plan = leader.core.plan_acquire(500, ShareLimits())
-    demand = FetchDemand("member", 500, 500, 1, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 3)
-    assert leader.acquire(plan, demand).acquired == [(0, 0, 1)]
+    demand = Demand("member", 500, 1, 500, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 0)
+    assert leader.acquire(leader.core.plan(demand), demand, 3).acquired == [(0, 0, 1)]
 
 
 async def test_nothing_at_or_above_the_upper_offset_is_read() -> None:
     stage = await leading()
     stage.produce(1, 1, 1)
     leader = stage.lead()
-    plan = leader.core.plan_acquire(500, ShareLimits())
-    demand = FetchDemand("member", 500, 500, 1 << 20, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 2)
-    assert leader.acquire(plan, demand).acquired == [(0, 1, 1)]
+    demand = Demand("member", 500, 1 << 20, 500, AcquireMode.BATCH_OPTIMIZED, ShareLimits(), 0)
+    assert leader.acquire(leader.core.plan(demand), demand, 2).acquired == [(0, 1, 1)]
 
 
 async def test_scattered_records_come_back_with_each_batch_once() -> None:

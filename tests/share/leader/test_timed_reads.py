@@ -21,9 +21,9 @@ from barnabas.share.leader.timed_reads import (
     look_at_times,
 )
 from barnabas.share.partition.arrival import TimedPart
-from barnabas.share.partition.due_times import DUE_STEP_MS, WAIT_MS_MAX
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import RecordTiming
+from barnabas.share.partition.waits import DUE_STEP_MS, WAIT_MS_MAX
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan
 from tests.pipeline.decoding.batches import COMMIT, marker
 
@@ -124,7 +124,8 @@ def test_the_gate_closes_at_the_first_record_that_is_not_due() -> None:
     read = read_of((0, 2, batch_of(0, One(100), One(40), One(100))), (3, 3, batch_of(3, One(100))))
     found = look(read, delay_ms=100)
     assert found.gate == Gate(1, NOW_MS + 60, 100)
-    assert batches_before([(0, 2), (3, 3)], Gate(1, NOW_MS + 60, 100)) == [(0, 0)]
+    batches = [BatchSpan(0, 2, 0, 9), BatchSpan(3, 3, 9, 12)]
+    assert [batch[:2] for batch in batches_before(batches, Gate(1, NOW_MS + 60, 100))] == [(0, 0)]
 
 
 def test_the_header_takes_the_place_of_the_delay_of_the_group() -> None:

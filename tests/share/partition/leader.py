@@ -8,9 +8,9 @@ from barnabas.protocol.delivery_state import RecordState, StateRange
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
-from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
+from tests.share.partition.core import SharePartition
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 BATCH_OPTIMIZED, RECORD_LIMIT = AcquireMode

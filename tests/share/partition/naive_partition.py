@@ -10,8 +10,8 @@ from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Due, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_inspection import RecordAction
-from barnabas.share.partition.due_times import DUE_STEP_MS
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
+from barnabas.share.partition.waits import DUE_STEP_MS
 
 AHEAD_MS = 1_000_005
 """The wall-clock time minus the monotonic time."""

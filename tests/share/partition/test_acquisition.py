@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.protocol.delivery_state import Cause, StateRange
-from barnabas.share.partition.acquire_plan import READ_GAP_MAX, READS_MAX, Acquisition
+from barnabas.share.partition.acquisition import READ_GAP_MAX, READS_MAX
 from barnabas.share.partition.limits import AcquireMode
+from tests.share.partition.core import Acquisition
 from tests.share.partition.leader import (
     ACCEPT,
     ACKNOWLEDGED,

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.delivery_state import Cause, Due, LetterPlace, StateRange
 from barnabas.protocol.record_keys import KeyHashes
-from barnabas.share.partition import selection
+from barnabas.share.partition import acquisition
+from barnabas.share.partition.acquisition import AvailablePart
 from barnabas.share.partition.arrival import TimedPart
-from barnabas.share.partition.due_times import CLOCK_LOOK_MS, DELAY_MS_MAX, WAIT_MS_MAX
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import InFlightBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, RecordTiming
-from barnabas.share.partition.selection import AvailablePart, Span
+from barnabas.share.partition.waits import CLOCK_LOOK_MS, DELAY_MS_MAX, WAIT_MS_MAX
+from barnabas.share.partition.window import Batch, Span
+from barnabas.storage.format.control_runs import ControlRuns
 from tests.share.partition.leader import (
     ACCEPT,
     ACKNOWLEDGED,
@@ -262,13 +262,13 @@ def test_a_look_for_available_records_does_not_touch_delayed_ones(monkeypatch: p
     leader.produce(2)
     leader.expire(500)
     looked: list[int] = []
-    look = selection.available_parts
+    look = acquisition.available_parts
 
-    def counted(in_flight: InFlight, batch: InFlightBatch, spans: Sequence[Span]) -> list[AvailablePart]:
+    def counted(control_runs: ControlRuns, batch: Batch, spans: Sequence[Span]) -> list[AvailablePart]:
         looked.append(batch.base_offset)
-        return look(in_flight, batch, spans)
+        return look(control_runs, batch, spans)
 
-    monkeypatch.setattr(selection, "available_parts", counted)
+    monkeypatch.setattr(acquisition, "available_parts", counted)
     assert fetch(leader) == [(6, 6, 1), (1400, 1400, 1), (2000, 2001, 1)]
     assert len(looked) < 10
 

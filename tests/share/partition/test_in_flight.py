@@ -7,10 +7,8 @@ import sys
 from types import FunctionType
 
 from barnabas.protocol.delivery_state import RecordState
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import InFlightBatch, InFlightRun
-from barnabas.share.partition.share_partition import SharePartition
-from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.share.partition.window import Batch, Run
+from tests.share.partition.core import SharePartition, new_window
 from tests.share.partition.leader import ACCEPT, ACQUIRED, AVAILABLE, LIMITS, RELEASE, Leader
 
 
@@ -25,8 +23,8 @@ def footprint(partition: SharePartition) -> tuple[int, int, int]:
             pending += gc.get_referents(one)
     objects = list(found.values())
     return (
-        sum(isinstance(one, InFlightBatch) for one in objects),
-        sum(isinstance(one, InFlightRun) for one in objects),
+        sum(isinstance(one, Batch) for one in objects),
+        sum(isinstance(one, Run) for one in objects),
         sum(sys.getsizeof(one) for one in objects),
     )
 
@@ -88,7 +86,7 @@ def test_refused_acknowledgements_leave_no_splinters() -> None:
 
 
 def test_isolating_cuts_a_run_on_both_sides_and_joining_mends_it() -> None:
-    batch = InFlightBatch(0, 9, [InFlightRun(0, 9, ACQUIRED, 1, "member", 7, None, 3)])
+    batch = Batch(0, 9, [Run(0, 9, ACQUIRED, 1, "member", 7, None, 3)])
     middle = batch.isolate(0, 3, 5)
     assert [run.acquired_ms for run in batch.runs] == [3, 3, 3]
     assert [(run.first_offset, run.last_offset) for run in batch.runs] == [(0, 2), (3, 5), (6, 9)]
@@ -100,27 +98,27 @@ def test_isolating_cuts_a_run_on_both_sides_and_joining_mends_it() -> None:
 
 def test_runs_of_other_owners_deadlines_counts_acquisitions_or_with_a_change_pending_stay_apart() -> None:
     runs = [
-        InFlightRun(0, 0, ACQUIRED, 1, "member-1", 7),
-        InFlightRun(1, 1, ACQUIRED, 1, "member-2", 7),
-        InFlightRun(2, 2, ACQUIRED, 1, "member-2", 8),
-        InFlightRun(3, 3, ACQUIRED, 2, "member-2", 8),
-        InFlightRun(4, 4, ACQUIRED, 2, "member-2", 8),
-        InFlightRun(5, 5, ACQUIRED, 2, "member-2", 8),
-        InFlightRun(6, 6, AVAILABLE, 2),
-        InFlightRun(7, 7, ACQUIRED, 1, "member-2", 9, None, 5),
-        InFlightRun(8, 8, ACQUIRED, 1, "member-2", 9, None, 6),
+        Run(0, 0, ACQUIRED, 1, "member-1", 7),
+        Run(1, 1, ACQUIRED, 1, "member-2", 7),
+        Run(2, 2, ACQUIRED, 1, "member-2", 8),
+        Run(3, 3, ACQUIRED, 2, "member-2", 8),
+        Run(4, 4, ACQUIRED, 2, "member-2", 8),
+        Run(5, 5, ACQUIRED, 2, "member-2", 8),
+        Run(6, 6, AVAILABLE, 2),
+        Run(7, 7, ACQUIRED, 1, "member-2", 9, None, 5),
+        Run(8, 8, ACQUIRED, 1, "member-2", 9, None, 6),
     ]
     runs[4].pending = True
-    batch = InFlightBatch(0, 8, list(runs))
+    batch = Batch(0, 8, list(runs))
     batch.join(0, 8)
     assert batch.runs == runs
 
 
 def test_batches_are_found_by_offset() -> None:
-    in_flight = InFlight(10, ControlRuns())
+    in_flight = new_window(10)
     for base_offset in (10, 20, 30):
-        runs = [InFlightRun(base_offset, base_offset + 9, AVAILABLE, 0)]
-        in_flight.append(InFlightBatch(base_offset, base_offset + 9, runs))
+        runs = [Run(base_offset, base_offset + 9, AVAILABLE, 0)]
+        in_flight.append(Batch(base_offset, base_offset + 9, runs))
     assert [in_flight.batch_index(offset) for offset in (0, 10, 19, 20, 39, 40)] == [0, 0, 0, 1, 2, 3]
     found = [run.first_offset for _, run in in_flight.runs_between(15, 30)]
     assert found == [10, 20, 30]

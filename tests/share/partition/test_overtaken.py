@@ -27,7 +27,7 @@ def test_a_release_takes_back_the_later_records_of_the_run(leader: OrderedLeader
 
 
 def test_a_released_record_that_is_gone_from_the_log_takes_none_back(leader: OrderedLeader) -> None:
-    in_flight = leader.partition._in_flight
+    in_flight = leader.partition.window
     assert overtaken(in_flight, [(0, 0)]) == [(1, 2)]
     leader.record(leader.partition.decide_log_start(1))
     assert overtaken(in_flight, [(0, 0)]) == []

@@ -16,8 +16,8 @@ from barnabas.protocol.delivery_state import (
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
+from barnabas.share.partition.acknowledgement import TransactionEnd, check_types
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.pending_acknowledgements import TransactionEnd, check_types
 from tests.share.partition.leader import (
     ACCEPT,
     ACKNOWLEDGED,

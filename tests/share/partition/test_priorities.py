@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from barnabas.protocol.record_keys import NO_KEY
-from barnabas.share.partition.in_flight import InFlight
-from barnabas.share.partition.in_flight_batch import AVAILABLE, InFlightBatch, InFlightRun
-from barnabas.share.partition.key_order import KeyOrder, follows, order_of
+from barnabas.share.partition.acquisition import EVERYTHING
+from barnabas.share.partition.key_order import KeyOrder
+from barnabas.share.partition.keyed_order import order_of
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits, ShareLimits
-from barnabas.share.partition.ordered_acquisition import select_in_order
 from barnabas.share.partition.priorities import Priorities
-from barnabas.share.partition.selection import EVERYTHING
-from barnabas.storage.format.control_runs import ControlRuns
+from barnabas.share.partition.window import AVAILABLE, Batch, Run
+from tests.share.partition.core import new_window, select_in_order
 
 EVERYWHERE = ((0, 1 << 40),)
 A, B = 1, 2
@@ -138,9 +137,9 @@ def test_a_group_has_the_order_of_its_limits() -> None:
     both = urgent._replace(key_run_max=1)
     for limits in (plain, urgent, both):
         order = order_of(0, limits)
-        assert [one for one in (plain, urgent, both) if follows(order, one)] == [limits]
+        assert [one for one in (plain, urgent, both) if order.follows(one)] == [limits]
     other = plain._replace(priority=PriorityLimits("other"))
-    assert not follows(order_of(0, urgent), other)
+    assert not order_of(0, urgent).follows(other)
 
 
 def test_the_first_records_of_their_keys_are_found_among_others() -> None:
@@ -151,18 +150,18 @@ def test_the_first_records_of_their_keys_are_found_among_others() -> None:
 
 def test_a_record_near_the_delivery_limit_is_not_overtaken_by_the_next_one_of_its_key() -> None:
     """It is in a batch of its own, and the next one in that of the most urgent record."""
-    in_flight = InFlight(0, ControlRuns())
-    in_flight.append(InFlightBatch(0, 0, [InFlightRun(0, 0, AVAILABLE, 3)]))
-    in_flight.append(InFlightBatch(1, 2, [InFlightRun(1, 2, AVAILABLE, 0)]))
+    in_flight = new_window(0)
+    in_flight.append(Batch(0, 0, [Run(0, 0, AVAILABLE, 3)]))
+    in_flight.append(Batch(1, 2, [Run(1, 2, AVAILABLE, 0)]))
     order = KeyOrder(3, 2, Priorities("priority", 100))
     order.add([0, 1, 2], [A, A, B], bytes([0, 0, 9]))
     assert first(order) == [2, 0, 1]
     limits = ShareLimits(delivery_count_max=5)
     selected = select_in_order(in_flight, order, 10, limits, AcquireMode.RECORD_LIMIT, EVERYTHING)
-    assert [part[1:3] for part in selected.parts] == [(2, 2)]
+    assert selected == [(2, 2)]
     order.take(2, 2)
     selected = select_in_order(in_flight, order, 10, limits, AcquireMode.RECORD_LIMIT, ((0, 1),))
-    assert [part[1:3] for part in selected.parts] == [(0, 0)]
+    assert selected == [(0, 0)]
 
 
 def test_unfinished_records_are_shown_by_priority() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.protocol.record_keys import NO_KEY, KeyHashes
-from barnabas.share.partition.acquire_plan import Acquisition
 from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import PriorityLimits
+from tests.share.partition.core import Acquisition
 from tests.share.partition.leader import LIMITS, RECORD_LIMIT, Leader
 
 PRIORITISED = LIMITS._replace(priority=PriorityLimits("priority"))

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits
+from tests.share.partition.core import Plan
 from tests.share.partition.naive_partition import NaiveDecision, NaivePartition
 from tests.share.partition.naive_priorities import NaivePriorities
 from tests.share.partition.test_ordered_partition_model import OrderedPartitionMachine
@@ -78,7 +78,7 @@ class PrioritisedPartitionMachine(OrderedPartitionMachine):
         priorities = bytes(self.urgent.priorities[one] for one in range(batch[0], batch[1] + 1))
         return found._replace(priorities=priorities if any(priorities) else b"")
 
-    def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
+    def read(self, plan: Plan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
         self.urgent.is_chosen = bool(plan.chosen)
         return super().read(plan, is_cut_short=is_cut_short)
 

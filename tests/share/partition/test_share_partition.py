@@ -6,9 +6,9 @@ import pytest
 
 from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
+from tests.share.partition.core import SharePartition
 from tests.share.partition.leader import (
     ACCEPT,
     ACKNOWLEDGED,

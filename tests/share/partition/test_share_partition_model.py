@@ -21,15 +21,14 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.record_inspection import DescribedState, RecordAction, Wait
 from barnabas.share.log_store.delta_states import delta_states
-from barnabas.share.partition.acquire_plan import AcquirePlan
 from barnabas.share.partition.decision import Decision
-from barnabas.share.partition.due_times import DueTimes
 from barnabas.share.partition.inspection import InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimits
-from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.partition.waits import DueTimes
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
+from tests.share.partition.core import Plan, SharePartition
 from tests.share.partition.naive_partition import AHEAD_MS, NaiveDecision, NaiveDemand, NaivePartition
 
 MEMBERS = ("member-1", "member-2", "member-3")
@@ -200,7 +199,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """The result of the naive partition."""
         return self.naive.acquire(covered, batches, reads, demand)
 
-    def read(self, plan: AcquirePlan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
+    def read(self, plan: Plan, *, is_cut_short: bool) -> tuple[list[tuple[int, int]], set[int]]:
         """The batches that a log gives for the plan's reads, and the offsets that they cover."""
         batches: list[tuple[int, int]] = []
         covered: set[int] = set()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.delivery_state import Cause
 from barnabas.share.partition.arrival import TimedPart
-from barnabas.share.partition.wait_queue import Waiting, WaitQueue
+from barnabas.share.partition.waits import Waiting, WaitQueue
 from tests.share.partition.test_arrival import LATER, fetch, log_of
 
 # pyright: reportPrivateUsage=false
@@ -33,4 +33,4 @@ def test_stale_entries_do_not_pile_up() -> None:
         assert fetch(leader, *parts, records_max=10) == []
         gone = TimedPart(base_offset, last_offset, Cause.EXPIRED)
         leader.record(leader.partition.admit([], [gone], 500, leader.limits))
-    assert len(leader.partition._in_flight.wait_queue._entries) < 2_500
+    assert len(leader.partition.window.waits._entries) < 2_500

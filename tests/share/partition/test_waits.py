@@ -12,11 +12,11 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
 from barnabas.protocol.record_inspection import Wait
 from barnabas.protocol.record_keys import KeyHashes
-from barnabas.share.partition.due_times import DELAY_MS_MAX, DueTimes
 from barnabas.share.partition.inspection import InspectionBounds
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import RetryBackoff
-from barnabas.share.partition.share_partition import SharePartition
+from barnabas.share.partition.waits import DELAY_MS_MAX, DueTimes
+from tests.share.partition.core import SharePartition
 from tests.share.partition.leader import ACCEPT, AVAILABLE, LIMITS, RECORD_LIMIT, REJECT, RELEASE, Leader
 
 # pyright: reportPrivateUsage=false
@@ -212,7 +212,7 @@ def test_records_that_are_released_one_by_one_become_one_run() -> None:
 
 def looks_from(leader: Leader) -> int | None:
     """Where a fetch begins to look for available records; None if it does not look at all."""
-    return leader.partition._in_flight.available_from
+    return leader.partition.window.available_from
 
 
 def test_a_fetch_does_not_look_at_waiting_records_again_and_again() -> None:

@@ -13,9 +13,9 @@ from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.share.log_store.delta_states import delta_states
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
-from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
+from tests.share.partition.core import SharePartition
 
 LIMITS = ShareLimits(lock_duration_ms=1_000)
 ACCEPT, RELEASE = (1,), (2,)

@@ -15,8 +15,8 @@ from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.state_keeper import StateKeeper
-from barnabas.share.partition.due_times import no_jitter
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.partition.waits import no_jitter
 from barnabas.share.topic_store.topic_state_store import TopicStateStore
 from barnabas.storage.errors import StorageError
 from barnabas.storage.files.full_disk import FullDisk
