@@ -1,7 +1,7 @@
 """`python -m benchmarks.calls`: the way of one request through the broker, counted by `sys.setprofile`.
 
 Counted are the calls from the request's bytes to the answer's bytes, in a broker with production settings in
-a thread of this process. They are the same on every machine, so a test compares them with `EXPECTED`.
+a thread of this process. They are the same on every machine, so `tests/broker/test_calls.py` bounds them.
 """
 
 import argparse
@@ -124,8 +124,8 @@ class _Broker:
 class _Client:
     """One connection; requests have the newest version of their API."""
 
-    def __init__(self, address: str) -> None:
-        self._connection = RawConnection(address)
+    def __init__(self, connection: RawConnection) -> None:
+        self._connection = connection
 
     def ask(self, api: ApiKey, **values: Any) -> Any:
         version = APIS[api].max_version
@@ -139,8 +139,8 @@ class _Client:
 class _Member:
     """A member of a share group over a topic of one partition, with a producer and a consumer beside it."""
 
-    def __init__(self, address: str) -> None:
-        self._client = _Client(address)
+    def __init__(self, connection: RawConnection) -> None:
+        self._client = _Client(connection)
         topic = {"name": "counted", "num_partitions": 1, "replication_factor": 1}
         created = self._client.ask(ApiKey.CREATE_TOPICS, topics=[topic])
         self._topic_id = created.topics[0].topic_id
@@ -238,8 +238,9 @@ def count_calls() -> dict[str, Calls]:
     with tempfile.TemporaryDirectory(prefix="calls-") as directory:
         broker = _Broker(directory)
         try:
-            member = _Member(broker.address)
-            return {name: _count(broker.counter, steps) for name, steps in _works(member).items()}
+            with RawConnection(broker.address) as connection:
+                works = _works(_Member(connection))
+                return {name: _count(broker.counter, steps) for name, steps in works.items()}
         finally:
             broker.stop()
 
@@ -248,11 +249,14 @@ def _count(counter: _Counter, steps: tuple[Callable[[], object], ...]) -> Calls:
     _drain(counter.counted)
     counted: list[Calls] = []
     for _ in range(WARM_UP_REQUESTS + COUNTED_REQUESTS):
-        for step in steps:
-            step()
-            calls = counter.counted.get()
-        counted.append(calls)
+        calls = [_counted(counter, step) for step in steps]
+        counted.append(calls[-1])
     return Calls(*map(statistics.median_low, zip(*counted[WARM_UP_REQUESTS:], strict=True)))
+
+
+def _counted(counter: _Counter, step: Callable[[], object]) -> Calls:
+    step()
+    return counter.counted.get()
 
 
 def _drain(counted: SimpleQueue[Calls]) -> None:

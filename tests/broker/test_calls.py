@@ -1,0 +1,26 @@
+"""The way of one request does not become longer unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.calls import Calls, count_calls
+
+FUNCTIONS = {
+    "ShareFetch, accept one and acquire one": 464,
+    "Produce of one record": 185,
+    "ShareAcknowledge": 245,
+    "Fetch of one record": 261,
+    "ShareGroupHeartbeat": 129,
+}
+"""The functions of Python that one request calls, in Python 3.11; later versions call some fewer."""
+GROWTH_MAX = 1.05
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, Calls]:
+    return count_calls()
+
+
+@pytest.mark.parametrize("work", FUNCTIONS)
+def test_a_request_calls_no_more_functions_than_before(counted: dict[str, Calls], work: str) -> None:
+    assert counted[work].functions <= GROWTH_MAX * FUNCTIONS[work], counted[work]
