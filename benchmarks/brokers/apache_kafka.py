@@ -68,5 +68,7 @@ class ApacheKafka(LocalBroker):
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            # On a busy machine its heartbeats to itself are late, and a fenced broker serves nobody.
+            "broker.session.timeout.ms": 600_000,
             **self.settings,
         }

@@ -115,7 +115,7 @@ def test_each_letter_is_redriven_once_after_a_kill_at_any_request(
         proxy.kill_at(number, moment, redrive.process)
         exit_code, _ = redrive.end()
         if exit_code != KILLED:
-            assert (exit_code, number > REQUESTS_MIN) == (0, True)
+            assert (exit_code, number > REQUESTS_MIN) == (0, True), redrive.errors
             break
         finish(box, target)
         assert_each_once(box, target)

@@ -65,10 +65,5 @@ def new_broker(kind: str, directory: Path) -> LocalBroker:
     """A broker of one of the `KINDS` that has not been started, with short locks and joins allowed."""
     if kind == "barnabas":
         return InstalledBarnabas(directory)
-    settings = {
-        **SETTINGS,
-        "auto.create.topics.enable": "false",
-        # On a busy machine its heartbeats to itself are late, and a fenced broker creates no topic.
-        "broker.session.timeout.ms": "600000",
-    }
+    settings = {**SETTINGS, "auto.create.topics.enable": "false"}
     return ApacheKafka(directory, settings, jvm_options=SHORT_LIVED_JVM)
