@@ -27,6 +27,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -105,7 +106,6 @@ _STATE = struct.Struct(">qqbhbhB")
 _DELETED_FLAG = 1
 _NO_MEMBER = -1
 _ONE_ENTRY = b"\x02"
-_NO_ENTRIES = b"\x01"
 _NO_TAGS = b"\x00"
 
 _CONDITION_TAG = 0
@@ -139,29 +139,17 @@ def encode_delta(delta: ShareDelta) -> tuple[bytes, bytes]:
     """
     group_id, incarnation, checkpoint_epoch, decided_at_ms, back_offset, states = delta
     fixed = _DELTA.pack(incarnation, checkpoint_epoch, decided_at_ms, back_offset)
+    if len(states) == 1:
+        base_offset, last_offset, state, count, cause, member, condition = states[0]
+        if condition is None and cause <= _PLAIN_CAUSE_MAX and member is not None:
+            assert state is not _ACQUIRED and state is not _ARCHIVING, states
+            body = _STATE.pack(base_offset, last_offset, state, count, cause, 0, 0)
+            parts = _PLAIN_START, _string(group_id), fixed, _ONE_ENTRY, _string(member), _ONE_ENTRY, body
+            return _DELTA_KEY, b"".join((*parts, _NO_TAGS))
     return _DELTA_KEY, _value(group_id, fixed, states)
 
 
 def _value(group_id: str, fixed: bytes, states: Sequence[StateRange]) -> bytes:
-    if len(states) == 1:
-        members, body = _one_state(states[0])
-    else:
-        members, body = _many_states(states)
-    start = _CONDITION_START if any(map(_needs_conditions, states)) else _PLAIN_START
-    return b"".join((start, _string(group_id), fixed, members, body, _NO_TAGS))
-
-
-def _needs_conditions(state: StateRange) -> bool:
-    return state.condition is not None or state.cause > _PLAIN_CAUSE_MAX
-
-
-def _one_state(state: StateRange) -> tuple[bytes, bytes]:
-    if state.member is None:
-        return _NO_ENTRIES, _ONE_ENTRY + _state(state, _NO_MEMBER)
-    return _ONE_ENTRY + _string(state.member), _ONE_ENTRY + _state(state, 0)
-
-
-def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
     indexes: dict[str | None, int] = {}
     encoded: list[bytes] = []
     for state in states:
@@ -169,8 +157,13 @@ def _many_states(states: Sequence[StateRange]) -> tuple[bytes, bytes]:
         index = _NO_MEMBER if member is None else indexes.setdefault(member, len(indexes))
         encoded.append(_state(state, index))
     names = [_string(member) for member in indexes if member is not None]
-    members = unsigned_varint(len(names) + 1) + b"".join(names)
-    return members, unsigned_varint(len(encoded) + 1) + b"".join(encoded)
+    counts = unsigned_varint(len(names) + 1), unsigned_varint(len(encoded) + 1)
+    start = _CONDITION_START if any(map(_needs_conditions, states)) else _PLAIN_START
+    return b"".join((start, _string(group_id), fixed, counts[0], *names, counts[1], *encoded, _NO_TAGS))
+
+
+def _needs_conditions(state: StateRange) -> bool:
+    return state.condition is not None or state.cause > _PLAIN_CAUSE_MAX
 
 
 def _state(state: StateRange, member_index: int) -> bytes:
@@ -184,7 +177,9 @@ def _state(state: StateRange, member_index: int) -> bytes:
     return b"".join((encoded, unsigned_varint(_CONDITION_TAG), unsigned_varint(len(data)), data))
 
 
+@lru_cache(maxsize=1024)
 def _string(text: str) -> bytes:
+    """Groups and members recur."""
     data = text.encode()
     return unsigned_varint(len(data) + 1) + data
 

@@ -46,6 +46,7 @@ class FrameDecoder:
         "_max_frame_bytes",
         "_receive",
         "_view",
+        "is_receiving_large",
     )
 
     def __init__(self, max_frame_bytes: int) -> None:
@@ -54,6 +55,8 @@ class FrameDecoder:
         self._view = memoryview(self._receive)
         self._filled = 0
         self._large: bytearray | None = None
+        self.is_receiving_large = False
+        """Whether a large frame is in progress."""
         self._large_bytes = 0
         self._large_filled = 0
         self._counted_bytes = 0
@@ -98,6 +101,7 @@ class FrameDecoder:
             return []
         frame = memoryview(self._large).toreadonly()
         self._large = None
+        self.is_receiving_large = False
         if self._large_bytes > self._first_bytes:
             self._first_bytes = min(self._large_bytes, GROWTH_BYTES_MAX)
         return [frame]
@@ -130,6 +134,7 @@ class FrameDecoder:
         """Moves the bytes from `body` on, which all belong to the frame that starts there."""
         received = self._view[body : self._filled]
         self._large = bytearray(min(size_bytes, self._first_bytes))
+        self.is_receiving_large = True
         self._large[: len(received)] = received
         self._large_bytes = size_bytes
         self._counted_bytes = min(size_bytes, GROWTH_BYTES_MIN)

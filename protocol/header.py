@@ -9,6 +9,7 @@ versions. Tagged fields of a header are skipped, because Kafka defines none.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.protocol.api import ApiKey, ApiSpec, find_api
@@ -46,10 +47,13 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
     position = _FIXED_BYTES + max(client_id_bytes, 0)
     if client_id_bytes < -1 or position > len(frame):
         raise FrameError(f"A client id of {client_id_bytes} bytes does not fit into its request.")
-    client_id = None if client_id_bytes < 0 else _text(frame[_FIXED_BYTES:position])
+    client_id = None if client_id_bytes < 0 else _text(bytes(frame[_FIXED_BYTES:position]))
     spec = find_api(api_key)
     if spec is not None and api_version >= spec.flexible_version:
-        position = _behind_tagged_fields(frame, position)
+        if position < len(frame) and frame[position] == 0:
+            position += 1
+        else:
+            position = _behind_tagged_fields(frame, position)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position, spec)
 
 
@@ -60,7 +64,9 @@ def encode_response_header(spec: ApiSpec, version: int, correlation_id: int) -> 
     return _CORRELATION.pack(correlation_id)
 
 
-def _text(encoded: Buffer) -> str:
+@lru_cache(maxsize=256)  # A client id has up to 32 kB.
+def _text(encoded: bytes) -> str:
+    """Clients send the same name with each request."""
     try:
         return str(encoded, "utf-8")
     except UnicodeDecodeError:
@@ -68,8 +74,6 @@ def _text(encoded: Buffer) -> str:
 
 
 def _behind_tagged_fields(frame: Buffer, position: int) -> int:
-    if position < len(frame) and frame[position] == 0:
-        return position + 1
     try:
         count, position = read_unsigned_varint(frame, position)
         for _ in range(count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from barnabas.protocol.varint import Buffer, unsigned_varint
@@ -28,10 +29,14 @@ class NodeEndpoint(NamedTuple):
     rack: str | None = None
 
 
+NULL_STRING: Final = b"\x00"
+"""A compact string that is null."""
+
+
 def compact_string(text: str | None) -> bytes:
     """A compact nullable string."""
     if text is None:
-        return b"\x00"
+        return NULL_STRING
     encoded = text.encode()
     return unsigned_varint(len(encoded) + 1) + encoded
 
@@ -44,8 +49,9 @@ def string(text: str | None) -> bytes:
     return INT16.pack(len(encoded)) + encoded
 
 
+@lru_cache(maxsize=1024)
 def compact_count(count: int) -> bytes:
-    """The length of a compact array, or of compact bytes."""
+    """The length of a compact array, or of compact bytes; the same few recur."""
     return unsigned_varint(count + 1)
 
 

@@ -75,7 +75,9 @@ class _Named(NamedTuple):
 
 
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
-    named_count = sum([len(topic.partitions) for topic in request.topics])
+    named_count = 0
+    for topic in request.topics:
+        named_count += len(topic.partitions)
     if named_count <= PARTITIONS_AT_ONCE_MAX:
         return _fetch(broker, context, request, _named(request))
 
@@ -89,16 +91,13 @@ def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFe
 
 
 def _named(request: ShareFetchBody) -> _Named:
-    added = [
-        TopicIdPartition(topic.topic_id, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
-    forgotten = [
-        TopicIdPartition(topic_id, index)
-        for topic_id, indexes in request.forgotten_topics
-        for index in indexes
-    ]
+    added: list[TopicIdPartition] = []
+    for topic_id, partitions in request.topics:
+        for partition in partitions:
+            added.append(TopicIdPartition(topic_id, partition.partition_index))  # noqa: PERF401  no more calls
+    forgotten: list[TopicIdPartition] = []
+    for topic_id, indexes in request.forgotten_topics:
+        forgotten += [TopicIdPartition(topic_id, index) for index in indexes]
     return _Named(added, forgotten, request.topics)
 
 
@@ -119,7 +118,8 @@ def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, nam
     share_request = ShareRequest(broker, context, request, "share_fetch")
     try:
         share_request.check_caller()
-        _check_renewal(request)
+        if request.is_renew_ack:
+            _check_renewal(request)
         _check_acquire_mode(request)
         if request.lock_duration_ms is not None:
             _check_lock_duration(broker, request.lock_duration_ms)
@@ -159,8 +159,6 @@ def _find_again(
 
 def _check_renewal(request: ShareFetchBody) -> None:
     """The fetch fields of a renewal must be 0 (KIP-1222); raises `ApiError`."""
-    if not request.is_renew_ack:
-        return
     fields = {
         "MaxBytes": request.max_bytes,
         "MinBytes": request.min_bytes,

@@ -258,7 +258,9 @@ class Connection(asyncio.BufferedProtocol):
     # Requests in.
 
     def _start_frames(self) -> None:
-        while self._frames and not self._is_full() and not self._must_wait(self._frames[0]):
+        while self._frames and not self._is_full():
+            if self._outstanding and self._must_wait(self._frames[0]):
+                break
             self._start(self._frames.popleft())
             if self._unwritten_bytes >= _UNWRITTEN_BYTES_MAX:
                 self._write()
@@ -267,11 +269,28 @@ class Connection(asyncio.BufferedProtocol):
         self._write()
         if self._frames and self._outstanding:
             self._outstanding[-1].hurry()
-        self._regulate_reading()
+        if self._frames or self._outstanding or not self._is_read_freely():
+            self._regulate_reading()
+
+    def _is_read_freely(self) -> bool:
+        """Whether the plain case holds, in which there is nothing to regulate: reading, and no request of
+        this connection is held.
+        """
+        share = self._share
+        return not (
+            share.budget.is_full
+            or share.whole_bytes
+            or share.partial_bytes
+            or self._decoder.is_receiving_large
+            or self._reading_paused
+            or self._writing_paused
+            or self._throttled is not None
+            or self._draining
+        )
 
     def _must_wait(self, frame: bytes | memoryview | FrameError) -> bool:
         """Whether the next request must wait for outstanding ones; see the module's docstring."""
-        if not self._outstanding or isinstance(frame, FrameError):
+        if isinstance(frame, FrameError):
             return False
         last = self._outstanding[-1]
         return last.is_alone or last.api_key != int.from_bytes(frame[:2])

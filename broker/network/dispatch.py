@@ -223,12 +223,8 @@ def encode_answer(
             response = with_throttle(response, throttle_ms)
         body = encode_response(spec.key, header.api_version, response)
     response_header = encode_response_header(spec, header.api_version, header.correlation_id)
-    return Answer(_frame(response_header, body), reserved_bytes, throttle_ms)
-
-
-def _frame(response_header: bytes, body: Sequence[Buffer]) -> list[Buffer]:
     size_bytes = len(response_header) + sum(map(len, body))
-    return [_LENGTH.pack(size_bytes) + response_header, *body]
+    return Answer([_LENGTH.pack(size_bytes) + response_header, *body], reserved_bytes, throttle_ms)
 
 
 def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
@@ -238,4 +234,5 @@ def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
     body = _VERSIONS_OF_API_VERSIONS.pack(
         ErrorCode.unsupported_version.value, 1, spec.key, spec.advertised_min, spec.max_version
     )
-    return Answer(_frame(encode_response_header(spec, 0, header.correlation_id), [body]))
+    response_header = encode_response_header(spec, 0, header.correlation_id)
+    return Answer([_LENGTH.pack(len(response_header) + len(body)) + response_header, body])

@@ -69,7 +69,7 @@ class RequestShare:
     """The part of the budget that one connection uses; returned by `RequestBudget.open`."""
 
     __slots__ = (
-        "_budget",
+        "budget",
         "expected_bytes",
         "partial_bytes",
         "receiver",
@@ -79,7 +79,7 @@ class RequestShare:
     )
 
     def __init__(self, budget: RequestBudget, receiver: Receiver) -> None:
-        self._budget = budget
+        self.budget = budget
         self.receiver: Receiver | None = receiver
         self.partial_bytes = 0
         """The size of the buffer of a large request that is being received."""
@@ -96,7 +96,7 @@ class RequestShare:
         """Set the bytes that the connection holds now."""
         if partial_bytes != self.partial_bytes or whole_bytes != self.whole_bytes:
             self.expected_bytes = expected_bytes
-            self._budget.note(self, partial_bytes, whole_bytes)
+            self.budget.note(self, partial_bytes, whole_bytes)
 
     def close(self) -> None:
         """The connection is gone, and is not called again; its whole requests count until they end.
@@ -104,17 +104,17 @@ class RequestShare:
         The reference to the receiver is dropped, so that its memory is free without a garbage collection.
         """
         self.note(0, 0, self.whole_bytes)
-        self._budget.forget(self)
+        self.budget.forget(self)
         self.receiver = None
 
     def may_read(self) -> bool:
         """Whether the connection may read. If not, `Receiver.room_changed` is called later."""
-        return self._budget.may_read(self)
+        return self.budget.may_read(self)
 
     @property
     def waits(self) -> bool:
         """Whether reading is paused until there is room."""
-        return self._budget.is_waiting(self)
+        return self.budget.is_waiting(self)
 
 
 class RequestBudget:
@@ -123,6 +123,8 @@ class RequestBudget:
     def __init__(self, bytes_max: int | None, call_later: CallLater | None = None) -> None:
         """`bytes_max` is None for no limit. Without `call_later` the running loop's is used."""
         self._bytes_max = bytes_max
+        self.is_full = False
+        """Whether the whole requests alone reach the limit: no connection may begin another one."""
         self._call_later = call_later or asyncio.get_running_loop().call_later
         self.partial_bytes = 0
         self.whole_bytes = 0
@@ -150,6 +152,7 @@ class RequestBudget:
         self.partial_bytes += partial_bytes - share.partial_bytes
         self.whole_bytes += whole_bytes - share.whole_bytes
         share.partial_bytes, share.whole_bytes = partial_bytes, whole_bytes
+        self.is_full = self._bytes_max is not None and self.whole_bytes >= self._bytes_max
         if partial_bytes:
             self._receiving[share] = None
         else:
@@ -182,7 +185,7 @@ class RequestBudget:
         assert self._bytes_max is not None
         if share.partial_bytes:
             return self.partial_bytes + self.whole_bytes < self._bytes_max
-        return self.whole_bytes < self._bytes_max
+        return not self.is_full
 
     def _stop_receiving(self) -> None:
         """The limit is reached: pause every connection with a half-received request."""

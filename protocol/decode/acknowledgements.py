@@ -23,6 +23,12 @@ from barnabas.protocol.extended.release_delays import (
 _ONE_TYPE: Final = struct.Struct(">qqB1sB")
 """First and last offset, the count of types plus one, the only type, the count of tagged fields."""
 _ONE_TYPE_BYTES: Final = _ONE_TYPE.size
+_PARTITION_START: Final = struct.Struct(">iBB")
+"""A partition's index, the count of its batches plus one, and the byte that follows."""
+_BATCHES_AT: Final = 5
+_ONE_BATCH: Final = struct.Struct(">qqB1sBB")
+"""A batch of one type, and the count of the partition's tagged fields."""
+_ONE_BATCH_AND_END: Final = _BATCHES_AT + _ONE_BATCH.size
 _ONE_TYPE_ALONE: Final = struct.Struct(">qqx1sx")
 _TYPE_COUNT_AT: Final = 16
 _TAG_COUNT_AT: Final = 18
@@ -65,8 +71,35 @@ _new_batch = cast(
 
 
 def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
-    """An array of topics. Raises the errors of the reader."""
-    return reader.array(_read_topic)
+    """An array of topics. Raises the errors of the reader.
+
+    Most partitions have no batch, or one of the usual layout, which is read at once.
+    """
+    frame = reader.frame
+    topics: list[AckTopic] = []
+    for _ in range(reader.count()):
+        topic_id = reader.topic_id()
+        partitions: list[AckPartition] = []
+        for _ in range(reader.count()):
+            position = reader.position
+            index, batch_count, next_byte = _PARTITION_START.unpack_from(frame, position)
+            if batch_count == 1 and next_byte == 0:
+                partitions.append(AckPartition(index, []))
+                reader.position = position + _PARTITION_START.size
+                continue
+            if batch_count == 2 and position + _ONE_BATCH_AND_END <= len(frame):
+                first_offset, last_offset, type_count, ack_type, tag_count, partition_tag_count = (
+                    _ONE_BATCH.unpack_from(frame, position + _BATCHES_AT)
+                )
+                if type_count == 2 and not tag_count and not partition_tag_count:
+                    batch = _new_batch(AckBatch, (first_offset, last_offset, ack_type))
+                    partitions.append(AckPartition(index, [batch]))
+                    reader.position = position + _ONE_BATCH_AND_END
+                    continue
+            partitions.append(_read_partition(reader))
+        reader.tagged_fields()
+        topics.append(AckTopic(topic_id, partitions))
+    return topics
 
 
 def encoded_since(reader: FlexibleReader, start: int) -> bytes:
@@ -76,12 +109,6 @@ def encoded_since(reader: FlexibleReader, start: int) -> bytes:
     if reader.position - start > ENCODED_TOPICS_MAX:
         return b""
     return bytes(reader.frame[start : reader.position])
-
-
-def _read_topic(reader: FlexibleReader) -> AckTopic:
-    topic = AckTopic(reader.topic_id(), reader.array(_read_partition))
-    reader.tagged_fields()
-    return topic
 
 
 def _read_partition(reader: FlexibleReader) -> AckPartition:

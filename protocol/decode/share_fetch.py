@@ -76,19 +76,10 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
     start = reader.position
     topics, forgotten_topics = read_ack_topics(reader), reader.array(_read_forgotten_topic)
     encoded_topics = encoded_since(reader, start)
-    fields = (
-        group_id,
-        member_id,
-        *numbers,
-        topics,
-        forgotten_topics,
-        False,
-        None,
-        False,
-        False,
-        encoded_topics,
+    unset = False, None, False, False
+    body = ShareFetchBody._make(
+        (group_id, member_id, *numbers, topics, forgotten_topics, *unset, encoded_topics)
     )
-    body = ShareFetchBody._make(fields)
     tags = reader.tags()
     return _with_tags(body, tags) if tags else body
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from barnabas.protocol.message_parts import (
     INT32,
     NO_TAGS,
+    NULL_STRING,
     NodeEndpoint,
     compact_count,
     compact_endpoints,
@@ -54,18 +55,18 @@ def encode_share_acknowledge_response(
     """The body's buffers. `version` is 1, which lacks the duration of locks, or 2."""
     assert version in {1, 2}, version
     body = bytearray(_THROTTLE_AND_ERROR.pack(0, error_code))
-    body += compact_string(error_message)
+    body += NULL_STRING if error_message is None else compact_string(error_message)
     if version >= LOCK_TIMEOUT_VERSION:
         body += INT32.pack(acquisition_lock_timeout_ms)
     body += compact_count(len(topics))
     for topic_id, partitions in topics:
-        body += topic_id.bytes
+        body += topic_id.int.to_bytes(16)
         body += compact_count(len(partitions))
         for index, partition_error, message, leader_id, leader_epoch in partitions:
             body += _INDEX_AND_ERROR.pack(index, partition_error)
-            body += compact_string(message)
+            body += NULL_STRING if message is None else compact_string(message)
             body += _LEADER_AND_NO_TAGS.pack(leader_id, leader_epoch)
         body += NO_TAGS
-    body += compact_endpoints(node_endpoints)
+    body += compact_endpoints(node_endpoints) if node_endpoints else compact_count(0)
     body += NO_TAGS
     return [body]

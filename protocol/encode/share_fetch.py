@@ -16,11 +16,11 @@ from uuid import UUID
 from barnabas.protocol.extended.runs import RUNS_TAG, Runs, pack_runs
 from barnabas.protocol.message_parts import (
     NO_TAGS,
+    NULL_STRING,
     NodeEndpoint,
     compact_count,
     compact_endpoints,
     compact_string,
-    size_bytes,
     tagged_fields,
 )
 from barnabas.protocol.varint import Buffer
@@ -74,11 +74,11 @@ def encode_share_fetch_response(
     assert version in {1, 2}, version
     buffers: list[Buffer] = []
     part = bytearray(_THROTTLE_AND_ERROR.pack(0, error_code))
-    part += compact_string(error_message)
+    part += NULL_STRING if error_message is None else compact_string(error_message)
     part += _LOCK_TIMEOUT.pack(acquisition_lock_timeout_ms)
     part += compact_count(len(topics))
     for topic_id, partitions in topics:
-        part += topic_id.bytes
+        part += topic_id.int.to_bytes(16)
         part += compact_count(len(partitions))
         for partition in partitions:
             part += _before_records(partition)
@@ -90,7 +90,7 @@ def encode_share_fetch_response(
             runs = partition.runs
             part += NO_TAGS if runs is None else tagged_fields([(RUNS_TAG, pack_runs(runs))])
         part += NO_TAGS
-    part += compact_endpoints(node_endpoints)
+    part += compact_endpoints(node_endpoints) if node_endpoints else compact_count(0)
     part += NO_TAGS
     buffers.append(part)
     return buffers
@@ -100,7 +100,7 @@ def _before_records(partition: ShareFetchPartitionResult) -> bytes:
     index, error, message, acknowledge_error, acknowledge_message, records, _, leader_id, leader_epoch, _ = (
         partition
     )
-    length = compact_count(size_bytes(records))
+    length = compact_count(sum(map(len, records)))
     if message is None and acknowledge_message is None:
         return (
             _PARTITION_WITHOUT_MESSAGES.pack(index, error, acknowledge_error, leader_id, leader_epoch)

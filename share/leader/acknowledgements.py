@@ -7,7 +7,8 @@ result is known then. Partitions don't wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -19,6 +20,7 @@ from barnabas.share.leader.share_counts import ShareCounts
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.acknowledgement import validate_acknowledgement_batches
+from barnabas.share.partition.limits import ShareLimits
 from barnabas.storage.errors import StorageError
 
 log = get_logger("share")
@@ -44,11 +46,12 @@ def acknowledge_all(
     *,
     version: int,
     is_renew_ack: bool,
-    lock_duration_ms: int | None,
+    limits: ShareLimits,
+    now_ms: int,
     acknowledge: Acknowledge | None = None,
 ) -> Completion[Results]:
     """Acknowledge all batches in `topics`. `leadership_error` is the error of a partition without a leader.
-    `lock_duration_ms` is that of renewed locks, None for the group's. `acknowledge` takes the place of
+    `limits` are the group's, with the duration of the member's own locks. `acknowledge` takes the place of
     `SharePartitionLeader.acknowledge`.
     """
     results: Results = {}
@@ -64,7 +67,7 @@ def acknowledge_all(
                     raise leadership_error(partition)
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
                 if acknowledge is None:
-                    recorded = leader.acknowledge(member_id, batches, delays, lock_duration_ms)
+                    recorded = leader.acknowledge(member_id, batches, limits, now_ms, delays)
                 else:
                     recorded = acknowledge(leader, member_id, batches, delays)
             except (ApiError, StorageError) as error:
@@ -78,7 +81,8 @@ def acknowledge_all(
     if not results:
         return Completion.of(results)
     counts = share_partitions.counts
-    _count(counts, results)
+    for topic_counts in counts.of_topics(_topic_ids(results)):
+        topic_counts.acknowledgements.value += 1
     if pending:
         return _PendingResults(counts, results, pending)
     _count_failed(counts, results)
@@ -136,14 +140,19 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
     return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
 
-def _count(counts: ShareCounts, results: Results) -> None:
-    for topic_counts in counts.of_topics({partition.topic_id for partition in results}):
-        topic_counts.acknowledgements.add()
+def _topic_ids(results: Results) -> Collection[UUID]:
+    if len(results) == 1:
+        (partition,) = results
+        return (partition.topic_id,)
+    return {partition.topic_id for partition in results}
 
 
 def _count_failed(counts: ShareCounts, results: Results) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed = {partition.topic_id for partition, (code, _) in results.items() if code}
+    failed: Results = {}
+    for partition, result in results.items():
+        if result[0]:
+            failed[partition] = result
     if failed:
-        for topic_counts in counts.of_topics(failed):
+        for topic_counts in counts.of_topics(_topic_ids(failed)):
             topic_counts.failed_acknowledgements.add()

@@ -89,14 +89,28 @@ class PartitionCounts:
         self.fetch_percent = Histogram(PERCENT_BOUNDS)
         """The percentage of that time in the time since the end of the previous fetch."""
 
-    def delivered(self, acquired: Iterable[tuple[int, int, int]], overtaking_count: int) -> None:
+    def delivered(
+        self,
+        acquired: Iterable[tuple[int, int, int]],
+        overtaking_count: int,
+        began_ms: int,
+        ended_ms: int,
+    ) -> None:
         """A fetch has acquired these records, as (first offset, last offset, delivery count), some of them
-        before earlier ones.
+        before earlier ones. It has had the share-partition from and to these times (monotonic).
         """
         self.overtaking_records += overtaking_count
         for first_offset, last_offset, delivery_count in acquired:
             if delivery_count > 1:
                 self.redelivered_records += last_offset - first_offset + 1
+        took_ms = ended_ms - began_ms
+        idle_ms = 0 if self._fetch_ended_ms is None else began_ms - self._fetch_ended_ms
+        self._fetch_ended_ms = ended_ms
+        self.fetch_ms.observe(took_ms)
+        if took_ms or not idle_ms:
+            self.fetch_percent.observe(100 * took_ms // (took_ms + idle_ms) if idle_ms else 100)
+        else:  # As in Kafka, less than a millisecond counts as one.
+            self.fetch_percent.observe(100 // idle_ms)
 
     def note_archived(self, changes: Iterable[StateRange], record_count: RecordCount) -> None:
         """These changes are recorded; gaps are no records."""
@@ -109,21 +123,6 @@ class PartitionCounts:
         for change in changes:
             if change.cause is Cause.EXPIRED:
                 self.expired_records += record_count(change.base_offset, change.last_offset)
-
-    def fetched(self, began_ms: int, ended_ms: int) -> None:
-        """A fetch has had the share-partition from and to these times (monotonic)."""
-        took_ms = ended_ms - began_ms
-        idle_ms = 0 if self._fetch_ended_ms is None else began_ms - self._fetch_ended_ms
-        self.fetch_ms.observe(took_ms)
-        self.fetch_percent.observe(_percent(took_ms, idle_ms))
-        self._fetch_ended_ms = ended_ms
-
-
-def _percent(took_ms: int, idle_ms: int) -> int:
-    """Rounded as by Kafka: less than a millisecond counts as one."""
-    if not took_ms + idle_ms:
-        return 100
-    return 100 * took_ms // (took_ms + idle_ms) if took_ms else 100 // idle_ms
 
 
 class ShareCounts:
@@ -142,13 +141,6 @@ class ShareCounts:
         """The time it took to record a leader's decision."""
         self.expired_fetches = Counter()
         """Fetches whose wait ended by its deadline."""
-
-    def note_acknowledged(
-        self, acknowledged: Iterable[tuple[int, int, int]], record_count: RecordCount
-    ) -> None:
-        """These ranges, each with its acknowledge type, are acknowledged with effect."""
-        for first_offset, last_offset, acknowledge_type in acknowledged:
-            self.acknowledged[acknowledge_type].add(record_count(first_offset, last_offset))
 
     def leader_began(self, group_id: str) -> None:
         self.by_group.setdefault(group_id, GroupCounts()).leader_count += 1

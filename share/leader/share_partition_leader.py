@@ -232,9 +232,8 @@ class SharePartitionLeader:
         acquired = acquisition.acquired
         if acquisition.batches:
             self._count_batches(acquisition.batches)
-        self.counts.delivered(acquired, acquisition.overtaking_count)
         demand.now_ms = self._services.clock.monotonic_ms()
-        self.counts.fetched(began_ms, demand.now_ms)
+        self.counts.delivered(acquired, acquisition.overtaking_count, began_ms, demand.now_ms)
         if acquisition.gaps is not None:
             self._record_gaps(acquisition.gaps)
         if acquired or read.timed is not None:
@@ -264,23 +263,22 @@ class SharePartitionLeader:
         self,
         member_id: str,
         batches: Sequence[AckBatch],
+        limits: ShareLimits,
+        now_ms: int,
         delays: Sequence[ReleaseDelay] = (),
-        lock_duration_ms: int | None = None,
     ) -> Completion[None]:
         """Acknowledge validated batches; the completion ends when that is recorded. Raises ApiError, changing
         nothing.
 
-        `delays` are those that the member asks for on released records. `lock_duration_ms` is that of renewed
-        locks, None for the group's.
+        `limits` are the group's, with the duration of the member's own locks; `delays` those that the member
+        asks for on released records.
         """
-        limits = self.limits()
-        if lock_duration_ms is not None:
-            limits = limits._replace(lock_duration_ms=lock_duration_ms)
-        now_ms = self._services.clock.monotonic_ms()
+        if limits.letter_place is not None:
+            limits = self._with_place(limits)
         if delays or limits.retry_backoff.base_ms:
             self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
-        if not decision.is_empty:
+        if decision.changes:
             return self._record_and_settle(decision)
         self._count(decision)
         self._schedule_deadline()
@@ -339,6 +337,8 @@ class SharePartitionLeader:
 
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
+        if self.closed or not self.core.is_initialised:
+            return
         self._record_immediate(self.core.decide_log_start(self.log.log_start_offset))
 
     def next_deadline_ms(self) -> int | None:
@@ -373,8 +373,9 @@ class SharePartitionLeader:
     def limits(self) -> ShareLimits:
         """The group's limits, with the place of a dead letter in this partition if the group has them."""
         limits = self._services.limits(self.group_id)
-        if limits.letter_place is None:
-            return limits
+        return limits if limits.letter_place is None else self._with_place(limits)
+
+    def _with_place(self, limits: ShareLimits) -> ShareLimits:
         return limits._replace(letter_place=self._services.dead_letters.place(self.key))
 
     def record_if_any(self, decision: Decision) -> Completion[None]:
@@ -406,7 +407,7 @@ class SharePartitionLeader:
         self._announce(self.core.complete(decision))
         if decision.letters:
             self._begin_letters(decision)
-        if not self.closed and 0 <= self.core.spso < self.log.log_start_offset:
+        if self.core.window.spso < self.log.log_start_offset:
             self.follow_log_start()
 
     def _begin_letters(self, decision: Decision) -> None:
@@ -436,12 +437,14 @@ class SharePartitionLeader:
             self.counts.in_flight_batch_records.observe(record_count)
 
     def _count(self, decision: Decision) -> None:
-        record_count = self.core.record_count
-        self._services.counts.note_acknowledged(decision.acknowledged, record_count)
-        given_up = [
-            change for change in decision.changes if change.state is ARCHIVED or change.state is ARCHIVING
-        ]
-        if given_up:
+        record_count = self.core.window.control_runs.data_count
+        acknowledged = self._services.counts.acknowledged
+        for first_offset, last_offset, acknowledge_type in decision.acknowledged:
+            acknowledged[acknowledge_type].value += record_count(first_offset, last_offset)
+        if decision.gives_up:
+            given_up = [
+                change for change in decision.changes if change.state is ARCHIVED or change.state is ARCHIVING
+            ]
             self.counts.note_archived(given_up, record_count)
             self._note_delivery_limit(given_up)
 

@@ -21,7 +21,6 @@ from barnabas.share.log_store.state_append import (
     ResetAppend,
     StateAppend,
     StateRecord,
-    WrittenRecord,
     replay,
 )
 from barnabas.share.partition.decision import Decision
@@ -84,9 +83,7 @@ class PartitionStateStore:
     def _replay(self, newest_first: list[tuple[int, StateRecord, int]]) -> ShareStateImage:
         """The image, with the control offsets that its leader asks for already read."""
         image = ShareStateImage(self.log.control_runs)
-        replay(
-            [WrittenRecord(image, record, offset, size) for offset, record, size in reversed(newest_first)]
-        )
+        replay([(image, record, offset, size) for offset, record, size in reversed(newest_first)])
         self.log.control_runs.know_from(image.start_offset)
         return image
 

@@ -8,7 +8,6 @@ Then `recorded` ends, and each leader gives effect to its decision, or takes it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from barnabas.protocol.control_record import (
     ControlType,
@@ -35,13 +34,10 @@ DELTA_BYTES_PER_CHECKPOINT = 256 * 1024
 thousands of single records are large, and loading the state reads all of them."""
 
 
-class WrittenRecord(NamedTuple):
-    """A control record in the log, and the image that it belongs to."""
+WrittenRecord = tuple[ShareStateImage, StateRecord, int, int]
+"""An image, a control record of it in the log, and the record's offset and size in bytes."""
 
-    image: ShareStateImage
-    record: StateRecord
-    offset: int
-    size_bytes: int
+_CHECKPOINT, _DELTA = ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA
 
 
 class _RecordAppend(ControlAppend):
@@ -55,9 +51,14 @@ class _RecordAppend(ControlAppend):
         self._written: list[WrittenRecord] = []
 
     def _add(self, group: AppendGroup, group_id: str, image: ShareStateImage, record: StateRecord) -> None:
-        control = _control_batch(group_id, record, group.next_offset, group.leader_epoch)
-        self._written.append(WrittenRecord(image, record, group.next_offset, len(control.data)))
-        group.add_control(control)
+        if isinstance(record, ShareDelta):
+            kind, (key, value), is_tombstone = _DELTA, encode_delta(record), False
+        else:
+            kind, (key, value), is_tombstone = _CHECKPOINT, encode_checkpoint(record), record.deleted
+        offset = group.next_offset
+        data = build_control_batch(offset, group.leader_epoch, record.decided_at_ms, key, value)
+        self._written.append((image, record, offset, len(data)))
+        group.add_control(ControlBatch(data, 0, group_id, kind, is_tombstone))
 
     def written(self, log_start_offset: int) -> None:
         """See `PendingAppend`."""
@@ -90,7 +91,9 @@ class StateAppend(_RecordAppend):
         """See `PendingAppend`: one record for each share group, for some with a checkpoint before it."""
         self.is_open = False
         for leader, decisions in self._decisions.items():
-            planned = self._plan_start(group, leader)
+            planned = leader.image
+            if not planned.checkpoint_epoch and planned.start_offset != UNDECIDED_OFFSET:
+                planned = self._plan_start(group, leader)
             record = self._next_record(leader, planned, decisions, group.leader_epoch)
             # It is replayed on the leader's image: `planned` may be a copy.
             self._add(group, leader.group_id, leader.image, record)
@@ -102,16 +105,14 @@ class StateAppend(_RecordAppend):
         super().failed(error)
 
     def _plan_start(self, group: AppendGroup, leader: SharePartitionLeader) -> ShareStateImage:
-        """Plans the checkpoint of a start at offset 0 that only the group's own records have, if one is due
-        (decision 20). Returns the image that the group's next record follows.
+        """Plans the checkpoint of a start at offset 0 that only the group's own records have (decision 20).
+        Returns the image that the group's next record follows.
 
         The checkpoint has no decision in it: only deltas have the cause and the member of each change. The
         leader's image gets it when it is written, because the write may fail. The next record is planned
         before that, so it follows a copy that has the checkpoint already.
         """
         image = leader.image
-        if image.checkpoint_epoch or image.start_offset == UNDECIDED_OFFSET:
-            return image
         checkpoint = next_checkpoint(leader.group_id, image, self._wall_ms(), group.leader_epoch)
         ahead = image.copy()
         ahead.replay_checkpoint(checkpoint, group.next_offset)
@@ -128,7 +129,11 @@ class StateAppend(_RecordAppend):
         """The record after those of `image`: a delta, or a checkpoint if a decision sets the start offset or
         the chain has grown long.
         """
-        states = _states(leader, decisions)
+        if len(decisions) == 1:
+            changes = decisions[0].changes
+        else:
+            changes = [change for decision in decisions for change in decision.changes]
+        states = delta_states(leader.image, leader.core, changes)
         start_offset: int | None = None
         for decision in decisions:
             if decision.start_offset is not None:
@@ -199,22 +204,3 @@ def replay(written: Sequence[WrittenRecord]) -> None:
             image.replay_delta(record, offset, size_bytes)
         else:
             image.replay_checkpoint(record, offset)
-
-
-def _states(leader: SharePartitionLeader, decisions: Sequence[Decision]) -> list[StateRange]:
-    if len(decisions) == 1:
-        changes = decisions[0].changes
-    else:
-        changes = [change for decision in decisions for change in decision.changes]
-    return delta_states(leader.image, leader.core, changes)
-
-
-def _control_batch(group_id: str, record: StateRecord, offset: int, leader_epoch: int) -> ControlBatch:
-    if isinstance(record, ShareDelta):
-        kind, (key, value) = ControlType.SHARE_DELTA, encode_delta(record)
-        tombstone = False
-    else:
-        kind, (key, value) = ControlType.SHARE_CHECKPOINT, encode_checkpoint(record)
-        tombstone = record.deleted
-    data = build_control_batch(offset, leader_epoch, record.decided_at_ms, key, value)
-    return ControlBatch(data, 0, group_id, kind, tombstone)

@@ -19,7 +19,16 @@ from barnabas.protocol.delivery_state import (
     RecordState,
     StateRange,
 )
-from barnabas.share.partition.window import ACQUIRED, ARCHIVING, AVAILABLE, Batch, Run, RunInBatch, Window
+from barnabas.share.partition.window import (
+    ACQUIRED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    Batch,
+    Run,
+    RunInBatch,
+    Window,
+)
 
 
 class Outcome(NamedTuple):
@@ -67,6 +76,7 @@ class Decision:
         "decided_at_ms",
         "ended_lock_count",
         "given_up_runs",
+        "gives_up",
         "immediate",
         "letters",
         "outcome",
@@ -77,6 +87,8 @@ class Decision:
 
     def __init__(self) -> None:
         self.changes: list[StateRange] = []
+        self.gives_up = False
+        """Whether a change makes a record Archived or Archiving."""
         self.start_offset: int | None = None
         self.outcome = NOTHING_HAPPENED
         self.letters: list[StateRange] = []
@@ -185,6 +197,8 @@ class Decision:
     ) -> None:
         """Adds a change, and joins it to the newest one if they touch and are alike in everything."""
         changes = self.changes
+        if state is ARCHIVED or state is ARCHIVING:
+            self.gives_up = True
         if changes and changes[-1].last_offset + 1 == base_offset:
             newest = changes[-1]
             if newest[2:] == (state, count, cause, member, condition):

@@ -78,6 +78,7 @@ class Unrecorded:
             return
         due, self.changes = self._sorted_out(window)
         decision.changes[:0] = due
+        decision.gives_up |= any(change.state is not AVAILABLE for change in due)
         decision.immediate[:0] = due
         decision.letters += (change for change in due if change.state is ARCHIVING)
         decision.given_up_runs += self._given_up_runs

@@ -90,11 +90,18 @@ class ControlRuns:
         if first_offset < self.known_from:
             self.know_from(first_offset)
         count = last_offset - first_offset + 1
-        if not self._first or first_offset > self._last[-1]:
+        firsts, lasts = self._first, self._last
+        if not firsts or first_offset > lasts[-1]:
             return count
-        if self._first[bisect_left(self._last, first_offset)] > last_offset:
+        low = bisect_left(lasts, first_offset)
+        if firsts[low] > last_offset:
             return count
-        return count - self._control_count_below(last_offset + 1) + self._control_count_below(first_offset)
+        # The runs from `low` to `high` overlap the range; only these two may reach beyond it.
+        high = bisect_right(firsts, last_offset, low) - 1
+        control_count = self._before[high] - self._before[low]
+        control_count += min(lasts[high], last_offset) - firsts[high] + 1
+        control_count -= max(first_offset - firsts[low], 0)
+        return count - control_count
 
     def is_any_in(self, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
         """Whether a control offset lies in one of these ranges. They ascend, are disjoint, and lie in a range
@@ -124,9 +131,13 @@ class ControlRuns:
             self.know_from(offset)
         if not self._first or offset > self._last[-1]:
             return offset
-        while (run := self._run_of(offset)) is not None and 0 < self._first[run] == self.known_from:
+        run = bisect_right(self._first, offset) - 1
+        if run < 0 or offset > self._last[run]:
+            return offset
+        if 0 < self._first[run] == self.known_from:  # Older control offsets may adjoin the run.
             self.know_from(self.known_from - 1)
-        return offset if run is None else self._first[run] - 1
+            return self.previous_data_offset(offset)
+        return self._first[run] - 1
 
     def data_ranges(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
         """The range without the runs: (first, last) of each piece, ascending."""
@@ -177,10 +188,6 @@ class ControlRuns:
         self._first = array("q", [first for first, _ in runs]) + self._first
         self._last = array("q", [last for _, last in runs]) + self._last
         self._before = array("q", accumulate(lengths, initial=before))[:-1] + self._before
-
-    def _run_of(self, offset: int) -> int | None:
-        run = bisect_right(self._first, offset) - 1
-        return run if run >= 0 and offset <= self._last[run] else None
 
     def _control_count_below(self, offset: int) -> int:
         """Control offsets below `offset`, including dropped runs, which a difference cancels."""

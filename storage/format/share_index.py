@@ -100,8 +100,8 @@ class ShareIndex:
         slots = range(bisect_left(self._positions, start), bisect_left(self._positions, end))
         return [self[slot] for slot in slots]
 
-    def append(self, entry: ShareIndexEntry) -> bytes:
-        """Adds the entry of a batch behind all others."""
+    def append(self, entry: tuple[int, int, int, int, int, int, bool]) -> bytes:
+        """Adds a `ShareIndexEntry`, or its fields: the entry of a batch behind all others."""
         offset, position, length_bytes, hashed, last_offset_delta, kind, tombstone = entry
         relative_offset = offset - self._base_offset
         self._offsets.append(relative_offset)

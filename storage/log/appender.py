@@ -125,7 +125,10 @@ class Appender:
             while self._queue and self._has_room(group, *self._queue[0]):
                 pending, _ = self._queue.popleft()
                 self._queue_bytes -= pending.size_bytes
-                self._join(group, pending)
+                try:
+                    pending.plan(group)
+                except Exception as error:
+                    self._not_encoded(pending, error)
         except OSError as error:
             self._give_up(group, error)
             return None
@@ -141,34 +144,19 @@ class Appender:
         size_bytes = group.size_bytes + pending.size_bytes
         if group.buffers and size_bytes > log.storage.append_group_bytes_max:
             return False
-        if self._fits_segment(size_bytes, group.next_offset + pending.offset_count - 1, pending, now_ms):
+        last_offset = group.next_offset + pending.offset_count - 1
+        if log.segments.active.takes(size_bytes, last_offset, now_ms, pending.timestamp_ms, log.config):
             return True
         if group.buffers:
             return False
         log.roll(now_ms)
         return True
 
-    def _fits_segment(self, size_bytes: int, last_offset: int, pending: PendingAppend, now_ms: int) -> bool:
-        segment, config = self._log.segments.active, self._log.config
-        if not segment.fits(
-            size_bytes,
-            last_offset,
-            segment_bytes=config.segment_bytes,
-            index_bytes=config.segment_index_bytes,
-        ):
-            return False
-        return segment.size_bytes == 0 or segment.waited_ms(now_ms, pending.timestamp_ms) <= config.roll_ms(
-            segment.log_path
-        )
-
-    def _join(self, group: AppendGroup, pending: PendingAppend) -> None:
-        try:
-            pending.plan(group)
-        except Exception as error:
-            if not isinstance(error, ApiError | StorageError):
-                # A defect of the encoder. The caller can only try again.
-                logger.error("an append could not be encoded", log=self._name, exc_info=error)
-            self._fail(pending, error)
+    def _not_encoded(self, pending: PendingAppend, error: Exception) -> None:
+        if not isinstance(error, ApiError | StorageError):
+            # A defect of the encoder. The caller can only try again.
+            logger.error("an append could not be encoded", log=self._name, exc_info=error)
+        self._fail(pending, error)
 
     def _write(self, group: AppendGroup, file: File) -> int:
         """Writes the group; returns the duration in nanoseconds."""
@@ -246,19 +234,15 @@ class Appender:
                 segment.note_aborted(aborted)
             log.update_first_unstable_offset()
         log.log_end_offset = group.next_offset
-        self._count_unflushed(group.size_bytes)
+        before_bytes = log.unflushed_bytes
+        log.unflushed_bytes += group.size_bytes
+        log.recovery_scan_bytes += group.size_bytes
+        if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
+            log.signal(log.on_flush_due)
         for append in group.appends:
             self._complete(append)
         if log.high_watermark != high_watermark:
             log.signal(log.on_moved)
-
-    def _count_unflushed(self, size_bytes: int) -> None:
-        log = self._log
-        before_bytes = log.unflushed_bytes
-        log.unflushed_bytes += size_bytes
-        log.recovery_scan_bytes += size_bytes
-        if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
-            log.signal(log.on_flush_due)
 
     def _complete(self, append: PendingAppend) -> None:
         try:

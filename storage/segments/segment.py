@@ -251,17 +251,11 @@ class Segment:
 
     def note_control(self, base_offset: int, size_bytes: int, control: ControlBatch) -> None:
         """Notes a batch of share state that was written at the end."""
-        entry = ShareIndexEntry(
-            base_offset,
-            self.size_bytes,
-            size_bytes,
-            group_hash(control.group_id),
-            control.last_offset_delta,
-            control.kind,
-            control.tombstone,
-        )
+        _, last_offset_delta, group_id, kind, tombstone = control
+        hashed = group_hash(group_id)
+        entry = base_offset, self.size_bytes, size_bytes, hashed, last_offset_delta, kind, tombstone
         self.share_index.add(self.share_index.get().append(entry))
-        self._note_position(base_offset + control.last_offset_delta, size_bytes)
+        self._note_position(base_offset + last_offset_delta, size_bytes)
 
     @property
     def has_aborted(self) -> bool:
@@ -307,16 +301,23 @@ class Segment:
             self.timestamps_known = True
         return self.max_timestamp_ms, self.max_timestamp_offset
 
-    def fits(self, size_bytes: int, last_offset: int, *, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether `size_bytes` more, up to `last_offset`, keep segment and indexes within their bounds."""
+    def takes(
+        self, size_bytes: int, last_offset: int, now_ms: int, timestamp_ms: int, config: LogConfig
+    ) -> bool:
+        """Whether an append of `size_bytes`, up to `last_offset`, keeps segment and indexes within their
+        bounds of size and age. An empty segment takes one of any size.
+        """
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return False
         if self.size_bytes == 0:
-            return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+            return True
+        index_bytes = config.segment_index_bytes
         return (
-            self.size_bytes + size_bytes <= segment_bytes
-            and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+            self.size_bytes + size_bytes <= config.segment_bytes
             and self.offset_index.length_bytes < index_bytes
             and self.time_index.length_bytes < index_bytes
             and self.share_index.length_bytes < index_bytes
+            and self.waited_ms(now_ms, timestamp_ms) <= config.roll_ms(self.log_path)
         )
 
     def holds_share_state_alone(self) -> bool:

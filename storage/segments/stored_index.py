@@ -45,6 +45,7 @@ class StoredIndex(Generic[Index]):
         "_pending",
         "entry_bytes",
         "expected",
+        "length_bytes",
         "path",
         "size_bytes",
     )
@@ -66,6 +67,8 @@ class StoredIndex(Generic[Index]):
         self.entry_bytes = entry_bytes
         """The size of one entry."""
         self.size_bytes = 0
+        self.length_bytes = 0
+        """The size of the index, pending entries included."""
         self.expected: IndexChecksum | None = None
         """For an existing file, its checksum when the log was flushed last, if that is known."""
         self._checksum: IndexChecksum | None = NO_BYTES
@@ -76,11 +79,6 @@ class StoredIndex(Generic[Index]):
         self._damaged = damaged
         self._loaded: Index | None = None
         self._pending = bytearray()
-
-    @property
-    def length_bytes(self) -> int:
-        """The size of the index, pending entries included."""
-        return self.size_bytes + len(self._pending)
 
     @property
     def pending_bytes(self) -> int:
@@ -110,7 +108,7 @@ class StoredIndex(Generic[Index]):
     def trust(self, size_bytes: int) -> bool:
         """Takes over the entries of a file of this size without reading it; False if it must be rebuilt."""
         expected = self.expected
-        self.size_bytes = size_bytes
+        self.size_bytes = self.length_bytes = size_bytes
         self._checksum = expected if expected is not None and expected.size_bytes == size_bytes else None
         is_another = expected is not None and expected.size_bytes != size_bytes
         return not (self.is_damaged or is_another or size_bytes % self.entry_bytes)
@@ -125,7 +123,8 @@ class StoredIndex(Generic[Index]):
 
     def get(self) -> Index:
         """The index, loaded from the file if necessary; raises OSError, IndexDamaged."""
-        self._loaded = self.peek()
+        if self._loaded is None:
+            self._loaded = self.peek()
         return self._loaded
 
     def peek(self) -> Index:
@@ -144,6 +143,7 @@ class StoredIndex(Generic[Index]):
     def add(self, entry: bytes) -> None:
         """Adds an entry's bytes for the next flush; the index in memory has the entry already."""
         self._pending += entry
+        self.length_bytes += len(entry)
 
     def write_pending(self, count_bytes: int) -> None:
         """Appends the first `count_bytes` pending bytes and syncs the file. For a thread; raises OSError.
@@ -176,14 +176,14 @@ class StoredIndex(Generic[Index]):
         The caller has compared the file with `expected`, and adds the entries of all later batches.
         """
         is_known = self.expected is not None and len(kept) <= self.expected.size_bytes
-        self.size_bytes = len(kept)
+        self.size_bytes = self.length_bytes = len(kept)
         self._checksum = NO_BYTES.extended(kept) if is_known else None
         self._loaded = index
         self._pending.clear()
 
     def begin(self, index: Index) -> None:
         """Sets the loaded index, which is empty: the caller adds the entries of all batches."""
-        self.size_bytes = 0
+        self.size_bytes = self.length_bytes = 0
         self._checksum = NO_BYTES
         self._loaded = index
         self._pending.clear()

@@ -59,14 +59,14 @@ def swapped_control_records(self: StateAppend, group: AppendGroup) -> None:
     believe.
     """
     _plan(self, group)
-    newest = {id(one.image): index for index, one in enumerate(self._written)}
+    written = self._written
+    newest = {id(image): index for index, (image, *_) in enumerate(written)}
     if len(newest) == 2:
         first, second = newest.values()
-        written = self._written
-        written[first], written[second] = (
-            written[first]._replace(offset=written[second].offset),
-            written[second]._replace(offset=written[first].offset),
-        )
+        image, record, offset, size_bytes = written[first]
+        other_image, other_record, other_offset, other_bytes = written[second]
+        written[first] = image, record, other_offset, size_bytes
+        written[second] = other_image, other_record, offset, other_bytes
 
 
 @planted(StateAppend, "_next_record")

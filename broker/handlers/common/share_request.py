@@ -86,6 +86,9 @@ class ShareRequest:
         acknowledge: Acknowledge | None = None,
     ) -> Completion[Results]:
         """See `acknowledge_all`."""
+        limits = self._broker.group_configs.limits_of(self.key.group_id)
+        if lock_duration_ms is not None:
+            limits = limits._replace(lock_duration_ms=lock_duration_ms)
         return acknowledge_all(
             self._broker.share_partitions,
             self._broker.fetch_source.leadership_error,
@@ -94,7 +97,8 @@ class ShareRequest:
             topics,
             version=self._context.api_version,
             is_renew_ack=self._body.is_renew_ack,
-            lock_duration_ms=lock_duration_ms,
+            limits=limits,
+            now_ms=self._broker.clock.monotonic_ms(),
             acknowledge=acknowledge,
         )
 

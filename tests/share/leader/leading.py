@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from uuid import UUID
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
@@ -27,6 +28,8 @@ from tests.broker.network.edge_fakes import ManualClock, ManualTimers
 from tests.share.recorded_letters import RecordedLetters
 from tests.storage.log_building import TOPIC_ID, append, open_log, small_storage
 from tests.storage.memory_filesystem import MemoryFileSystem
+
+# pyright: reportPrivateUsage=false
 
 PARTITION = TopicIdPartition(TOPIC_ID, 0)
 ACCEPT, RELEASE = 1, 2
@@ -149,4 +152,11 @@ async def leading(
 def acknowledge(
     leader: SharePartitionLeader, first_offset: int, last_offset: int, *types: int, member_id: str = "member"
 ) -> Completion[None]:
-    return leader.acknowledge(member_id, [AckBatch(first_offset, last_offset, types or (ACCEPT,))])
+    return acknowledge_batches(leader, member_id, [AckBatch(first_offset, last_offset, types or (ACCEPT,))])
+
+
+def acknowledge_batches(
+    leader: SharePartitionLeader, member_id: str, batches: Sequence[AckBatch]
+) -> Completion[None]:
+    now_ms = leader._services.clock.monotonic_ms()
+    return leader.acknowledge(member_id, batches, leader.limits(), now_ms)

@@ -41,7 +41,8 @@ def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
         topics,
         version=2,
         is_renew_ack=False,
-        lock_duration_ms=None,
+        limits=stage.limits,
+        now_ms=stage.clock.monotonic_ms(),
     )
 
 

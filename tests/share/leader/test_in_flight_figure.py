@@ -18,7 +18,7 @@ import pytest
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import RecordState
 from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
-from tests.share.leader.leading import ACCEPT, RELEASE, Leading, acknowledge, leading
+from tests.share.leader.leading import ACCEPT, RELEASE, Leading, acknowledge, acknowledge_batches, leading
 
 REJECT = 3
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
@@ -97,7 +97,7 @@ async def test_the_records_below_the_start_offset_cannot_be_changed_any_more(fig
     records = figure.stage.records()
     for kind in (ACCEPT, RELEASE, REJECT):
         for member_id in ("A", "B"):
-            recorded = leader.acknowledge(member_id, [AckBatch(0, 1, (kind,))])
+            recorded = acknowledge_batches(leader, member_id, [AckBatch(0, 1, (kind,))])
             assert recorded is NOTHING_TO_RECORD, "ignored, because both records are final"
     assert figure.stage.records() == records
     assert figure.states() == DRAWN

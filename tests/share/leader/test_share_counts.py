@@ -34,8 +34,8 @@ def test_a_topic_that_was_deleted_is_not_counted_any_more() -> None:
 
 def test_only_later_deliveries_are_redeliveries() -> None:
     counts = PartitionCounts()
-    counts.delivered([(0, 9, 1), (10, 12, 2), (20, 20, 5)], 0)
-    counts.delivered([(10, 12, 3)], 0)
+    counts.delivered([(0, 9, 1), (10, 12, 2), (20, 20, 5)], 0, 0, 0)
+    counts.delivered([(10, 12, 3)], 0, 0, 0)
     assert counts.redelivered_records == 3 + 1 + 3
 
 

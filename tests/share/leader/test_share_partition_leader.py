@@ -24,7 +24,7 @@ from barnabas.share.leader.share_partition_leader import (
 from barnabas.share.partition.acquisition import Demand
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimits
-from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, leading
+from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, acknowledge_batches, leading
 from tests.storage.log_building import append_deltas, headers_of
 
 RENEW = 4
@@ -91,10 +91,10 @@ async def test_an_acknowledgement_that_needs_no_record_is_complete_at_once() -> 
     leader = stage.lead()
     stage.fetch(leader)
     end_offset = stage.log.log_end_offset
-    assert leader.acknowledge("member", [AckBatch(0, 1, (RENEW,))]) is NOTHING_TO_RECORD
+    assert acknowledge_batches(leader, "member", [AckBatch(0, 1, (RENEW,))]) is NOTHING_TO_RECORD
     assert stage.log.log_end_offset == end_offset
     acknowledge(leader, 0, 1)
-    below_the_start = leader.acknowledge("member", [AckBatch(0, 1, (1,))])
+    below_the_start = acknowledge_batches(leader, "member", [AckBatch(0, 1, (1,))])
     assert below_the_start is NOTHING_TO_RECORD
 
 

@@ -24,7 +24,7 @@ from barnabas.protocol.record_batch import CONTROL_FLAG, iterate_headers
 from barnabas.protocol.records import iterate_records
 from barnabas.share.leader.share_partition_leader import NOTHING_TO_RECORD
 from barnabas.storage.format.share_image import ShareStateImage
-from tests.share.leader.leading import LOCK_MS, Leading, acknowledge, leading
+from tests.share.leader.leading import LOCK_MS, Leading, acknowledge, acknowledge_batches, leading
 from tests.storage.log_building import DIRECTORY, headers_of
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -108,7 +108,7 @@ class Played:
 
     def renew(self, first_offset: int, last_offset: int) -> None:
         batches = [AckBatch(first_offset, last_offset, (RENEW,))]
-        assert self.leader.acknowledge("member", batches) is NOTHING_TO_RECORD
+        assert acknowledge_batches(self.leader, "member", batches) is NOTHING_TO_RECORD
 
     def pass_time(self, ms: int) -> None:
         self.stage.timers.advance(ms)

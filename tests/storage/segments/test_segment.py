@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from barnabas.storage.files.open_files import OpenFiles
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.segment import RELATIVE_OFFSET_MAX, Segment, remove_segments
 from tests.storage.log_building import delta_batch
 from tests.storage.memory_filesystem import MemoryFileSystem
@@ -62,6 +63,14 @@ def test_share_state_counts_for_positions_and_not_for_times(filesystem: MemoryFi
     assert segment.waited_ms(75, 600) == 100
 
 
+def takes(
+    segment: Segment, size_bytes: int, last_offset: int, *, segment_bytes: int, index_bytes: int
+) -> bool:
+    """Whether the segment takes an append of its own age."""
+    config = LogConfig(segment_bytes=segment_bytes, segment_index_bytes=index_bytes)
+    return segment.takes(size_bytes, last_offset, 50, 500, config)
+
+
 @pytest.mark.parametrize(
     ("size_bytes", "last_offset", "fits"),
     [
@@ -76,19 +85,19 @@ def test_a_segment_takes_no_more_than_its_bounds(
 ) -> None:
     segment = made(filesystem)
     segment.note_data(1000, 60, 500)
-    assert segment.fits(size_bytes, last_offset, segment_bytes=100, index_bytes=1000) == fits
+    assert takes(segment, size_bytes, last_offset, segment_bytes=100, index_bytes=1000) == fits
 
 
 def test_empty_segment_takes_a_batch_of_any_size(filesystem: MemoryFileSystem) -> None:
-    assert made(filesystem).fits(10**9, 1000, segment_bytes=100, index_bytes=0)
+    assert takes(made(filesystem), 10**9, 1000, segment_bytes=100, index_bytes=0)
 
 
 def test_full_index_fills_the_segment(filesystem: MemoryFileSystem) -> None:
     segment = made(filesystem, interval_bytes=0)
     for number in range(3):
         segment.note_data(1000 + number, 10, 500)
-    assert segment.fits(10, 1003, segment_bytes=10**6, index_bytes=17)
-    assert not segment.fits(10, 1003, segment_bytes=10**6, index_bytes=16)
+    assert takes(segment, 10, 1003, segment_bytes=10**6, index_bytes=17)
+    assert not takes(segment, 10, 1003, segment_bytes=10**6, index_bytes=16)
 
 
 def test_evicted_segment_opens_again_when_it_is_used(filesystem: MemoryFileSystem) -> None:
