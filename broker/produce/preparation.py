@@ -8,45 +8,50 @@ Bounds: those of `StepwiseWork` and `InlineBudget`, and DECOMPRESSED_BYTES_MAX f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from uuid import UUID
 
 from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
-from barnabas.broker.produce.topic_rules import TopicRules, rules_at
 from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.stepwise import Steps, StepwiseWork
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log.appended import Append
 
 if TYPE_CHECKING:
     from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.protocol.decode.produce import ProducePartition, ProduceTopic
     from barnabas.runtime.clock import Clock
     from barnabas.storage.filesystem import FileSystem
     from barnabas.storage.log.partition_log import PartitionLog
 
-Preparing: TypeAlias = Prepared | ApiError | Steps[Prepared]
-"""The batches to append, the error for the client, or the steps that are left to do."""
-_FINISHED: Final = (Prepared, ApiError)
+Progress: TypeAlias = Prepared | Steps[Prepared] | Append | ApiError | StorageError
+"""What has become of the records of a partition: the batches to append, or the steps that are left to prepare
+them; then the append; or the error that prevented one of these."""
 
 
-class FoundTopic(NamedTuple):
-    """A topic of a request, with the broker's topic and logs."""
+class ProducedPartition:
+    """One partition of a request."""
 
-    topic: ProduceTopic
-    found: Topic | None
-    logs: Sequence[PartitionLog | None]
-    """The logs of the request's partitions; None for one that is not open."""
+    __slots__ = ("index", "log", "progress", "records")
+
+    def __init__(self, index: int, records: memoryview | None, log: PartitionLog | None) -> None:
+        self.index = index
+        self.records = records
+        """None if there are none, and after the append, which has its own reference."""
+        self.log = log
+        """None if it is not open, or does not serve."""
+        self.progress: Progress | None = None
 
 
 class ProducedTopic(NamedTuple):
-    """A topic of a request, with its batches."""
+    """One topic of a request. An unknown one has only the name or only the id that the request has."""
 
-    topic: ProduceTopic
+    name: str
+    topic_id: UUID
     found: Topic | None
-    partitions: list[Preparing]
-    """One for each of the request's partitions."""
-    logs: Sequence[PartitionLog | None]
+    partitions: list[ProducedPartition]
 
 
 class Preparation:
@@ -57,76 +62,46 @@ class Preparation:
         self._effective = effective
         self._clock = clock
         self._work = StepwiseWork(filesystem)
-        self._rules: TopicRules | None = None
 
     def begin(
         self,
-        topics: Iterable[FoundTopic],
+        topics: Iterable[ProducedTopic],
         *,
         zstd_allowed: bool,
         transactional_allowed: bool,
-    ) -> tuple[list[ProducedTopic], bool]:
-        """Prepare the batches that do not take long; also returns whether these are all.
+    ) -> bool:
+        """Prepare the batches of the known topics that do not take long; returns whether these are all.
 
         The flags are those of `validate_produced`.
         """
         now_ms, budget = self._clock.wall_ms(), InlineBudget()
-        begun: list[ProducedTopic] = []
         is_finished = True
-        for topic, found, logs in topics:
-            if found is None or found.is_internal:
-                refusal = _refusal(found)
-                begun.append(ProducedTopic(topic, found, [refusal] * len(topic.partitions), logs))
+        for name, _, found, partitions in topics:
+            if found is None:
                 continue
-            partitions: list[Preparing] = []
-            for partition, log in zip(topic.partitions, logs, strict=True):
-                rules = self._rules_at(found.name, log, now_ms)
-                preparing = _begin(partition, rules, budget, zstd_allowed, transactional_allowed)
-                partitions.append(preparing)
-                if not isinstance(preparing, _FINISHED):
-                    is_finished = False
-            begun.append(ProducedTopic(topic, found, partitions, logs))
-        return begun, is_finished
-
-    def _rules_at(self, topic_name: str, log: PartitionLog | None, now_ms: int) -> TopicRules:
-        """The rules for now. Requests of the same millisecond share them, because making them takes longer
-        than the rest of `begin`.
-        """
-        config = self._effective.topic_config(topic_name) if log is None else log.config
-        rules = self._rules
-        if rules is None or rules.config is not config or rules.now_ms != now_ms:
-            rules = self._rules = rules_at(config, now_ms)
-        return rules
+            for partition in partitions:
+                log, records = partition.log, partition.records
+                try:
+                    if found.is_internal:
+                        raise ApiError(ErrorCode.invalid_topic_exception, f"{name} is the broker's own.")
+                    if records is None:
+                        message = "A partition of the request has no records."
+                        raise ApiError(ErrorCode.invalid_record, message)
+                    config = self._effective.topic_config(name) if log is None else log.config
+                    progress = prepare(records, config, now_ms, budget, zstd_allowed, transactional_allowed)
+                except ApiError as error:
+                    partition.progress = without_frames(error)
+                else:
+                    partition.progress = progress
+                    is_finished = is_finished and isinstance(progress, Prepared)
+        return is_finished
 
     async def finish(self, topics: Iterable[ProducedTopic]) -> None:
         """Do the rest of the preparations."""
-        for _, _, partitions, _ in topics:
-            for index, preparing in enumerate(partitions):
-                if isinstance(preparing, _FINISHED):
-                    continue
-                try:
-                    partitions[index] = await self._work.run(preparing)
-                except ApiError as error:
-                    partitions[index] = without_frames(error)
-
-
-def _refusal(found: Topic | None) -> Preparing:
-    """The error for a topic to which clients cannot produce."""
-    if found is None:
-        return ApiError(ErrorCode.unknown_topic_or_partition)
-    return ApiError(ErrorCode.invalid_topic_exception, f"{found.name} is the broker's own.")
-
-
-def _begin(
-    partition: ProducePartition,
-    rules: TopicRules,
-    budget: InlineBudget,
-    zstd_allowed: bool,
-    transactional_allowed: bool,
-) -> Preparing:
-    if partition.records is None:
-        return ApiError(ErrorCode.invalid_record, "A partition of the request has no records.")
-    try:
-        return prepare(partition.records, rules, budget, zstd_allowed, transactional_allowed)
-    except ApiError as error:
-        return without_frames(error)
+        for topic in topics:
+            for partition in topic.partitions:
+                if isinstance(partition.progress, Generator):
+                    try:
+                        partition.progress = await self._work.run(partition.progress)
+                    except ApiError as error:
+                        partition.progress = without_frames(error)

@@ -9,10 +9,9 @@ corrected. A topic may have another codec than the producer (compression.type).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.broker.produce.inline_budget import InlineBudget
-from barnabas.broker.produce.topic_rules import TopicRules
 from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, LargerThanBound, unpack
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.recompression import StoredCompression, recompress
@@ -30,7 +29,10 @@ from barnabas.protocol.record_validation import described, refuse_records
 from barnabas.protocol.record_walk import RecordRules, RecordsCheck, check_in_steps, check_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.runtime.stepwise import Steps
-from barnabas.storage.log_config import AS_PRODUCED, LogConfig
+from barnabas.storage.log_config import AS_PRODUCED, LogConfig, TimestampType
+
+_INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 
 
 class Prepared(NamedTuple):
@@ -42,17 +44,17 @@ class Prepared(NamedTuple):
 
 def prepare(
     records: Buffer,
-    topic: TopicRules,
+    config: LogConfig,
+    now_ms: int,
     budget: InlineBudget,
     zstd_allowed: bool,
     transactional_allowed: bool,
 ) -> Prepared | Steps[Prepared]:
     """The batches to append, or the steps that prepare them in a thread if that exceeds `budget`.
 
-    Raises ApiError for records that the topic refuses; the steps raise it, too. The flags are those of
-    `validate_produced`.
+    `config` is the topic's; `now_ms` is wall time. Raises ApiError for records that the topic refuses; the
+    steps raise it, too. The flags are those of `validate_produced`.
     """
-    config = topic.config
     batches = validate_produced(
         records,
         message_bytes_max=config.max_message_bytes,
@@ -60,7 +62,7 @@ def prepare(
         transactional_allowed=transactional_allowed,
     )
     header = batches[0].header
-    rules = topic.of(header)
+    rules = _record_rules(config, header, now_ms)
     body = None
     if config.compression_type == AS_PRODUCED or not _is_repacked(config, header):
         body = _body_within(budget, records, header)
@@ -70,6 +72,17 @@ def prepare(
     if check.max_timestamp_ms == header.max_timestamp_ms and check.is_sound:
         return Prepared(records, batches)  # nearly always
     return _checked(records, batches, check, rules)
+
+
+def _record_rules(config: LogConfig, header: BatchHeader, now_ms: int) -> RecordRules:
+    """The topic's rules for the records of one batch."""
+    times = None
+    if config.message_timestamp_type is TimestampType.CREATE_TIME:
+        latest_ms = now_ms + config.message_timestamp_after_max_ms
+        times = now_ms - config.message_timestamp_before_max_ms, min(latest_ms, _INT64_MAX)
+    is_compressed = header.attributes & COMPRESSION_MASK
+    bytes_max = config.max_decompressed_message_bytes if is_compressed else _INT32_MAX
+    return RecordRules(config.compact_enabled, times, bytes_max)
 
 
 def _prepare_in_steps(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.produce.preparation import ProducedPartition, ProducedTopic
 from barnabas.broker.produce.transactional_writes import (
     ClientAbility,
     TransactionalWrites,
     verifies_partitions,
 )
-from barnabas.protocol.decode.produce import ProducePartition, ProduceTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.record_batch import BatchHeader, iterate_headers
@@ -22,7 +22,6 @@ from barnabas.protocol.varint import RecordFormatError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.effective import EffectiveConfig
-    from barnabas.coordinator.metadata.image import Topic
     from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
 
 _KNOWS_ABORTABLE_FROM, _ADDS_PARTITIONS_FROM = 11, 12
@@ -49,9 +48,7 @@ def writes_of_produce(
     )
 
 
-async def add_produced_partitions(
-    writes: TransactionalWrites, topics: Iterable[tuple[ProduceTopic, Topic | None]]
-) -> None:
+async def add_produced_partitions(writes: TransactionalWrites, topics: Iterable[ProducedTopic]) -> None:
     """Add the request's partitions to the transaction, if the client leaves that to the broker.
 
     Raises ApiError INVALID_PRODUCER_ID_MAPPING if there are several producers.
@@ -88,23 +85,23 @@ def _passes(code: ErrorCode, ability: ClientAbility) -> bool:
 
 
 def _transactional_partitions(
-    topics: Iterable[tuple[ProduceTopic, Topic | None]],
+    topics: Iterable[ProducedTopic],
 ) -> Iterator[tuple[ProducerIdentity, TopicNamePartition]]:
     """The producer and the partition of each transactional batch, read from its header. Invalid headers are
     skipped; later checks refuse them.
     """
-    for topic, found in topics:
+    for _, _, found, partitions in topics:
         if found is None or found.is_internal:
             continue
-        for partition in topic.partitions:
+        for partition in partitions:
             header = _first_header(partition)
-            is_there = 0 <= partition.partition_index < len(found.partitions)
+            is_there = 0 <= partition.index < len(found.partitions)
             if header is not None and header.is_transactional and header.producer_id >= 0 and is_there:
                 producer = ProducerIdentity(header.producer_id, header.producer_epoch)
-                yield producer, TopicNamePartition(found.name, partition.partition_index)
+                yield producer, TopicNamePartition(found.name, partition.index)
 
 
-def _first_header(partition: ProducePartition) -> BatchHeader | None:
+def _first_header(partition: ProducedPartition) -> BatchHeader | None:
     try:
         return next((header for _, header in iterate_headers(partition.records or b"")), None)
     except RecordFormatError:

@@ -54,28 +54,22 @@ def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody
 def _read_body(reader: Reader, version: int) -> ProduceBody:
     transactional_id = reader.nullable_string()
     acks, timeout_ms = reader.fields(_ACKS_AND_TIMEOUT)
-    topics = reader.array(_read_topic_by_id if version >= TOPIC_ID_VERSION else _read_topic_by_name)
+    topics: list[ProduceTopic] = []
+    for _ in range(reader.count()):
+        name = topic_id = None
+        if version >= TOPIC_ID_VERSION:
+            topic_id = reader.topic_id()
+        else:
+            name = reader.nullable_string()
+            if name is None:
+                raise FrameError("A produce request's topic has no name.")
+        partitions: list[ProducePartition] = []
+        for _ in range(reader.count()):
+            index, size_bytes = reader.int32(), reader.length()
+            records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
+            reader.tagged_fields()
+            partitions.append(ProducePartition(index, records))
+        reader.tagged_fields()
+        topics.append(ProduceTopic(name, topic_id, partitions))
     reader.tagged_fields()
     return ProduceBody(transactional_id, acks, timeout_ms, topics)
-
-
-def _read_topic_by_id(reader: Reader) -> ProduceTopic:
-    topic = ProduceTopic(None, reader.topic_id(), reader.array(_read_partition))
-    reader.tagged_fields()
-    return topic
-
-
-def _read_topic_by_name(reader: Reader) -> ProduceTopic:
-    name = reader.nullable_string()
-    if name is None:
-        raise FrameError("A produce request's topic has no name.")
-    topic = ProduceTopic(name, None, reader.array(_read_partition))
-    reader.tagged_fields()
-    return topic
-
-
-def _read_partition(reader: Reader) -> ProducePartition:
-    index, size_bytes = reader.int32(), reader.length()
-    records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
-    reader.tagged_fields()
-    return ProducePartition(index, records)

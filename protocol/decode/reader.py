@@ -111,6 +111,9 @@ class FlexibleReader(Reader):
             text = str(self.frame[self.position + 1 : end], "utf-8")
             self.position = end
             return text
+        if size_and_one == 0:
+            self.position += 1
+            return None
         return super().nullable_string()
 
     def count(self) -> int:
@@ -130,10 +133,16 @@ class FlexibleReader(Reader):
         return self.varint() - 1
 
     def varint(self) -> int:
-        value = self.frame[self.position]
+        """An unsigned number. Few have more than two bytes."""
+        frame, position = self.frame, self.position
+        value = frame[position]
         if value < 0x80:
-            self.position += 1
+            self.position = position + 1
             return value
+        high = frame[position + 1]
+        if high < 0x80:
+            self.position = position + 2
+            return high << 7 | value & 0x7F
         value, self.position = read_unsigned_varint(self.frame, self.position)
         return value
 

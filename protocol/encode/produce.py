@@ -67,11 +67,15 @@ def encode_produce_response(
 ) -> list[Buffer]:
     """The body's buffers. Endpoints of other leaders are never written, because there are none."""
     flexible = version >= FLEXIBLE_VERSION
-    body = bytearray(_count(len(topics), flexible))
-    for topic in topics:
-        body += _topic_reference(version, topic)
-        body += _count(len(topic.partitions), flexible)
-        for partition in topic.partitions:
+    count = compact_count if flexible else INT32.pack
+    body = bytearray(count(len(topics)))
+    for name, topic_id, partitions in topics:
+        if version >= TOPIC_ID_VERSION:
+            body += topic_id.int.to_bytes(16)
+        else:
+            body += compact_string(name) if flexible else string(name)
+        body += count(len(partitions))
+        for partition in partitions:
             body += _partition(version, partition)
         if flexible:
             body += NO_TAGS
@@ -81,18 +85,8 @@ def encode_produce_response(
     return [body]
 
 
-def _count(count: int, flexible: bool) -> bytes:
-    return compact_count(count) if flexible else INT32.pack(count)
-
-
 def _string(text: str | None, flexible: bool) -> bytes:
     return compact_string(text) if flexible else string(text)
-
-
-def _topic_reference(version: int, topic: ProduceTopicResult) -> bytes:
-    if version >= TOPIC_ID_VERSION:
-        return topic.topic_id.bytes
-    return _string(topic.topic_name, version >= FLEXIBLE_VERSION)
 
 
 def _partition(version: int, partition: ProducePartitionResult) -> bytes:
@@ -118,7 +112,7 @@ def _partition(version: int, partition: ProducePartitionResult) -> bytes:
 
 
 def _record_errors(record_errors: Sequence[tuple[int, str | None]], flexible: bool) -> bytes:
-    parts = [_count(len(record_errors), flexible)]
+    parts = [compact_count(len(record_errors)) if flexible else INT32.pack(len(record_errors))]
     for index, message in record_errors:
         parts += (INT32.pack(index), _string(message, flexible))
         if flexible:

@@ -7,7 +7,7 @@ from benchmarks.calls import Calls, count_calls
 
 FUNCTIONS = {
     "ShareFetch, accept one and acquire one": 381,
-    "Produce of one record": 162,
+    "Produce of one record": 132,
     "ShareAcknowledge": 181,
     "Fetch of one record": 238,
     "ShareGroupHeartbeat": 116,

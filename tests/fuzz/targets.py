@@ -15,7 +15,6 @@ from typing import Any
 
 from barnabas.broker.produce.inline_budget import InlineBudget
 from barnabas.broker.produce.produced_records import Prepared, prepare
-from barnabas.broker.produce.topic_rules import rules_at
 from barnabas.coordinator.metadata.kafka_metadata import KafkaMetadata
 from barnabas.coordinator.metadata.snapshot import SnapshotId, decode_snapshot, encode_snapshot
 from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX, unpack
@@ -178,7 +177,7 @@ def _accepts(
 
 def _produces(batch: bytes) -> bool:
     try:
-        prepared = prepare(batch, rules_at(LogConfig(), NOW_MS), InlineBudget(), True, True)
+        prepared = prepare(batch, LogConfig(), NOW_MS, InlineBudget(), True, True)
         if not isinstance(prepared, Prepared):
             prepared = _result_of(prepared)
     except ApiError:
