@@ -107,8 +107,10 @@ class PartitionCounts:
         idle_ms = 0 if self._fetch_ended_ms is None else began_ms - self._fetch_ended_ms
         self._fetch_ended_ms = ended_ms
         self.fetch_ms.observe(took_ms)
-        if took_ms or not idle_ms:
-            self.fetch_percent.observe(100 * took_ms // (took_ms + idle_ms) if idle_ms else 100)
+        if not took_ms + idle_ms:
+            self.fetch_percent.observe(100)
+        elif took_ms:
+            self.fetch_percent.observe(100 * took_ms // (took_ms + idle_ms))
         else:  # As in Kafka, less than a millisecond counts as one.
             self.fetch_percent.observe(100 // idle_ms)
 

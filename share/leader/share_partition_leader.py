@@ -220,19 +220,17 @@ class SharePartitionLeader:
             plan = self.core.plan(demand)
 
     def _acquire_once(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
-        began_ms = demand.now_ms
+        monotonic_ms = self._services.clock.monotonic_ms
+        began_ms = monotonic_ms()
         read = self.reader.read(
             plan, demand.limits, demand.bytes_max, upper_offset, read_committed=demand.read_committed
         )
-        records_max = demand.records_max
-        if read.plan.chosen:
-            demand.records_max = read.plan.chosen_count()
+        # The look may have begun long before, and the read has taken its time: the locks begin now.
+        demand.now_ms = monotonic_ms()
         acquisition = self.core.acquire(read.plan, demand, read)
-        demand.records_max = records_max
         acquired = acquisition.acquired
         if acquisition.batches:
             self._count_batches(acquisition.batches)
-        demand.now_ms = self._services.clock.monotonic_ms()
         self.counts.delivered(acquired, acquisition.overtaking_count, began_ms, demand.now_ms)
         if acquisition.gaps is not None:
             self._record_gaps(acquisition.gaps)

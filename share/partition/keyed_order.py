@@ -109,7 +109,7 @@ class KeyedOrder(RecordOrder):
         if keys.priorities is not None:
             keys.priorities.overtaken_max = demand.limits.priority.overtaken_max
             reads_max = PARTS_MAX
-        selection = self.select(window, demand, EVERYTHING)
+        selection = self.select(window, demand, demand.records_max, EVERYTHING)
         for part in selection.parts:
             if not plan.add(control_runs, part.first_offset, part.last_offset, reads_max=reads_max):
                 return plan
@@ -150,7 +150,8 @@ class KeyedOrder(RecordOrder):
             acquisition.finish(has_looked_on=has_looked_on)
             acquisition.more_may_follow = not has_looked_on
             return acquisition
-        self._take(acquisition, window, self.select(window, demand, spans).parts)
+        records_max = plan.chosen_count() if plan.chosen else demand.records_max
+        self._take(acquisition, window, self.select(window, demand, records_max, spans).parts)
         acquisition.finish(has_looked_on=has_looked_on)
         return acquisition
 
@@ -207,7 +208,7 @@ class KeyedOrder(RecordOrder):
 
     # The choice of records.
 
-    def select(self, window: Window, demand: Demand, spans: Sequence[Span]) -> Selection:
+    def select(self, window: Window, demand: Demand, records_max: int, spans: Sequence[Span]) -> Selection:
         """The available records within the spans that may be delivered together: at most `records_max`, the
         lowest or the most urgent ones, or a batch that is delivered alone.
         """
@@ -215,15 +216,15 @@ class KeyedOrder(RecordOrder):
         if keys.alone is not None:
             alone = _parts_alone(window, keys.alone, spans)
             is_limited = demand.acquire_mode is AcquireMode.RECORD_LIMIT
-            return select_parts(window, alone, demand.records_max, limits, is_limited=is_limited)
-        offsets = keys.next_records(demand.records_max, spans)
+            return select_parts(window, alone, records_max, limits, is_limited=is_limited)
+        offsets = keys.next_records(records_max, spans)
         if keys.priorities is not None:
             return self._select_by_urgency(window, offsets, limits)
         parts_of_batches = list(_parts(window, offsets, PARTS_MAX))
         parts = list(chain.from_iterable(parts_of_batches))
         if max(map(_delivery_count_of, parts), default=0) < throttle_count_min(limits.delivery_count_max):
             return Selection(parts, len(offsets), is_closed=len(parts) == PARTS_MAX)
-        return select_parts(window, parts_of_batches, demand.records_max, limits, is_limited=True)
+        return select_parts(window, parts_of_batches, records_max, limits, is_limited=True)
 
     def _select_by_urgency(self, window: Window, by_urgency: Sequence[int], limits: ShareLimits) -> Selection:
         """As many of the records, from the first one on, as lie in `PARTS_MAX` parts, which ascend.

@@ -134,9 +134,9 @@ class ControlRuns:
         run = bisect_right(self._first, offset) - 1
         if run < 0 or offset > self._last[run]:
             return offset
-        if 0 < self._first[run] == self.known_from:  # Older control offsets may adjoin the run.
+        while 0 < self._first[run] == self.known_from:  # Older control offsets may adjoin the run.
             self.know_from(self.known_from - 1)
-            return self.previous_data_offset(offset)
+            run = bisect_right(self._first, offset) - 1
         return self._first[run] - 1
 
     def data_ranges(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:

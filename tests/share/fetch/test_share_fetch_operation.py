@@ -12,7 +12,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import Withdrawn
-from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.share.fetch.share_fetch_operation import (
     PartitionFetch,
     ShareFetchInputs,
@@ -27,6 +27,7 @@ from tests.conformance.share_member import GROUP, ShareMember
 from tests.storage.transactions import Producer
 
 SIZE = len(batch(1, 0))
+LATE_MS = 5_000
 Answer = dict[TopicIdPartition, PartitionFetch]
 
 
@@ -48,6 +49,7 @@ class Stage(NamedTuple):
         acknowledged: Completion[Results] | None = None,
         member_id: str = "member",
         session: ShareSession | None = None,
+        response_budget: ResponseBudget | None = None,
         **changes: Any,
     ) -> ShareFetchOperation:
         spec = ShareFetchSpec(GROUP, member_id, 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
@@ -57,7 +59,8 @@ class Stage(NamedTuple):
             partitions or (self.zero, self.one),
             acknowledged or Completion.of(Results()),
             as_it_is,
-            session=session,
+            response_budget,
+            session,
         )
         return ShareFetchOperation(inputs)
 
@@ -267,3 +270,25 @@ async def test_partitions_share_the_bytes_evenly(stage: Stage) -> None:
     operation = stage.operation(max_bytes=6 * SIZE)
     assert operation.try_complete()
     assert counts(answered(operation)) == [3, 3]
+
+
+async def test_locks_begin_when_the_records_are_read_and_not_when_the_look_begins(stage: Stage) -> None:
+    """Another request has read so much in this pass that these two wait for the next one."""
+    await stage.produce(stage.zero, 1, 1)
+    budget = ResponseBudget()
+    budget.read_turns.read(1 << 30)
+    waiting = [
+        stage.operation(stage.zero, member_id=member_id, response_budget=budget, records_max=1)
+        for member_id in ("one", "two")
+    ]
+    assert [operation.try_complete() for operation in waiting] == [False, False]
+    stage.lab.clock.now_ms += LATE_MS
+    await settle()
+    for offset, operation in enumerate(waiting):
+        assert [fetched.handout.acquired for fetched in answered(operation).values()] == [
+            [(offset, offset, 1)]
+        ]
+    leader = stage.lab.broker.fetch_source.leader_for_fetch(GROUP, stage.zero)
+    assert leader is not None
+    assert leader.next_deadline_ms() == stage.lab.clock.now_ms + leader.limits().lock_duration_ms
+    assert leader.counts.fetch_ms.total == 0

@@ -39,6 +39,14 @@ def test_only_later_deliveries_are_redeliveries() -> None:
     assert counts.redelivered_records == 3 + 1 + 3
 
 
+def test_fetches_within_one_millisecond_have_the_share_partition_all_the_time() -> None:
+    counts = PartitionCounts()
+    for began_ms, ended_ms in [(5, 5), (5, 5), (5, 6), (8, 9), (13, 13)]:
+        counts.delivered([], 0, began_ms, ended_ms)
+    percents = counts.fetch_percent
+    assert (percents.count, percents.total) == (5, 100 + 100 + 100 + 100 // 3 + 100 // 4)
+
+
 def test_records_without_an_acceptance_are_archived_but_not_gaps() -> None:
     counts = PartitionCounts()
     changes = [

@@ -74,7 +74,7 @@ def select_in_order(
     spans: Sequence[Span],
 ) -> list[Span]:
     """The ranges of records that may be delivered together."""
-    selection = KeyedOrder(keys).select(window, demand(limits, records_max, acquire_mode=acquire_mode), spans)
+    selection = KeyedOrder(keys).select(window, demand(limits, acquire_mode=acquire_mode), records_max, spans)
     return [(part.first_offset, part.last_offset) for part in selection.parts]
 
 

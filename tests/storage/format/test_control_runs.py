@@ -156,6 +156,12 @@ def test_queries_about_the_end_load_no_older_runs() -> None:
     assert control_runs.known_from == 10
 
 
+def test_a_stretch_of_control_offsets_over_many_segments_is_one_run() -> None:
+    control_runs = lazily([(offset, offset) for offset in range(1, 2_001)], set(range(2, 2_001)))
+    assert control_runs.previous_data_offset(2_000) == 0
+    assert (control_runs.known_from, len(control_runs)) == (0, 1)
+
+
 def test_older_runs_that_could_not_be_read_are_read_again() -> None:
     answers: list[tuple[int, list[tuple[int, int]]] | None] = [(0, [(3, 4)]), None]
 
