@@ -158,7 +158,7 @@ def _new(
 
 
 def _is_order_changing(window: Window, order: RecordOrder, limits: ShareLimits) -> bool:
-    """Whether a change of `share.order` waits for locks, see `keyed_order.follow_order`."""
+    """Whether a change of `share.order` waits for locks, see `SharePartition._follows_order`."""
     return not order.follows(limits) and any(run.state is ACQUIRED for _, run in window.all_runs())
 
 
