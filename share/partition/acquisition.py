@@ -176,9 +176,21 @@ class AcquirePlan:
         reads_max: int = READS_MAX,
     ) -> bool:
         """Adds the available records of a range to the last read or as one more; whether it fits."""
-        reads = self.reads
         count = control_runs.data_count(first_offset, last_offset)
+        return self._add_read(control_runs, PlannedRead(first_offset, count, last_offset), reads_max)
+
+    def add_new(
+        self, control_runs: ControlRuns, first_offset: int, count: int, *, reads_max: int = READS_MAX
+    ) -> None:
+        """Adds `count` new records from an offset on, if the reads leave room for them."""
+        self.new_from, self.new_count = first_offset, count
+        self._add_read(control_runs, PlannedRead(first_offset, count, UNBOUNDED_OFFSET), reads_max)
+
+    def _add_read(self, control_runs: ControlRuns, read: PlannedRead, reads_max: int) -> bool:
+        """Joins a read to the last one if few records lie between them."""
+        reads = self.reads
         if reads:
+            first_offset, count, last_offset = read
             newest = reads[-1]
             skipped_count = control_runs.data_count(newest.last_offset + 1, first_offset - 1)
             if skipped_count <= READ_GAP_MAX:
@@ -187,25 +199,8 @@ class AcquirePlan:
                 return True
             if len(reads) == reads_max:
                 return False
-        reads.append(PlannedRead(first_offset, count, last_offset))
+        reads.append(read)
         return True
-
-    def add_new(
-        self, control_runs: ControlRuns, first_offset: int, count: int, *, reads_max: int = READS_MAX
-    ) -> None:
-        """Adds `count` new records from an offset on, if the reads leave room for them."""
-        reads = self.reads
-        self.new_from, self.new_count = first_offset, count
-        if reads:
-            newest = reads[-1]
-            skipped_count = control_runs.data_count(newest.last_offset + 1, first_offset - 1)
-            if skipped_count <= READ_GAP_MAX:
-                count += newest.record_count + skipped_count
-                reads[-1] = PlannedRead(newest.first_offset, count, UNBOUNDED_OFFSET)
-                return
-            if len(reads) == reads_max:
-                return
-        reads.append(PlannedRead(first_offset, count, UNBOUNDED_OFFSET))
 
 
 NO_READS = AcquirePlan()
