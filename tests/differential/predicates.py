@@ -130,6 +130,12 @@ def is_left_out(kafka: Plain, ours: Plain) -> bool:
     return is_so
 
 
+def is_of_rest(kafka: Plain, ours: Plain) -> bool:
+    """Whether Kafka has found a record; Barnabas's may be another one, or none."""
+    is_so: bool = kafka >= 0 and ours >= -1
+    return is_so
+
+
 def is_abortable(kafka: Plain, ours: Plain) -> bool:
     return (kafka, ours) == ("transaction_abortable", "invalid_txn_state")
 

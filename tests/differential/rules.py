@@ -27,6 +27,7 @@ from tests.differential.predicates import (
     is_left_out,
     is_merged,
     is_negative,
+    is_of_rest,
     is_passed_over,
     is_resolved,
     is_throttled,
@@ -338,6 +339,18 @@ RULES: Final = (
         "-1, as with other errors",
         "it is unrelated to the refused records",
         is_left_out,
+    ),
+    Rule(
+        "greatest timestamp of deleted records",
+        tuple(
+            f"list_offsets: topics*.partitions*.{name}_of_rest"
+            for name in ("timestamp", "offset", "leader_epoch")
+        ),
+        "ListOffsets by -3 finds a record that DeleteRecords has deleted, until its file is removed",
+        "the record with the greatest timestamp among those that are left, or none",
+        "no consumer can read from the offset of a deleted record; the comparison gives the fields names of "
+        "their own (`offset_of_rest`) where records have been deleted",
+        is_of_rest,
     ),
     Rule(
         "settings of streams groups",

@@ -161,6 +161,18 @@ def test_lag_may_be_less_only_while_removed_records_are_not_written_as_such(
     assert allowing(api, "groups{g}.topics{t}.partitions{0}.lag", kafka, ours) is None
 
 
+@pytest.mark.parametrize(
+    ("kafka", "ours", "is_allowed"), [(4, -1, True), (1, 4, True), (-1, 4, False), (-1, -2, False)]
+)
+@pytest.mark.parametrize("field", ["offset", "leader_epoch"])
+def test_deleted_records_may_count_for_the_greatest_timestamp_in_kafka(
+    field: str, kafka: int, ours: int, is_allowed: bool
+) -> None:
+    path = "topics{t}.partitions{0}"
+    assert (allowing("list_offsets", f"{path}.{field}_of_rest", kafka, ours) is not None) == is_allowed
+    assert allowing("list_offsets", f"{path}.{field}", kafka, ours) is None
+
+
 def test_offsets_are_numbered_by_the_records_below_them() -> None:
     numbering = Numbering()
     numbering.add(0, 2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +16,28 @@ from tests.differential.versions import KAFKA_VERSIONS
 _PARTITION_COUNT = 3
 _STEPS = 14
 _NO_TOPIC = UUID(int=5)
+_MAX_TIMESTAMP = -3
 
 _Step = Callable[[], Awaitable[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _LatestOfRest:
+    """The answer about the greatest timestamp in a log from which records were deleted: its fields have names
+    of their own for the rule "greatest timestamp of deleted records".
+    """
+
+    partition_index: int
+    error_code: Any
+    timestamp_of_rest: int
+    offset_of_rest: int
+    leader_epoch_of_rest: int
+
+    @classmethod
+    def of(cls, answer: Any) -> _LatestOfRest:
+        return cls(
+            answer.partition_index, answer.error_code, answer.timestamp, answer.offset, answer.leader_epoch
+        )
 
 
 class _Log:
@@ -25,6 +47,7 @@ class _Log:
         self.stage = stage
         self.chance = stage.chance
         self.topic_id = UUID(int=0)
+        self.start = [0] * _PARTITION_COUNT
         self.end = [0] * _PARTITION_COUNT
         self.sequence = 0
 
@@ -171,10 +194,13 @@ class _Log:
             }
             for _ in range(self.chance.choice([1, 2]))
         ]
+        latest = {asked["partition_index"] for asked in partitions if asked["timestamp"] == _MAX_TIMESTAMP}
+        shortened = {index for index in latest if 0 <= index < _PARTITION_COUNT and self.start[index] > 0}
         await self.stage.ask(
             0,
             "list_offsets",
             version,
+            shown=partial(_with_rests, shortened) if shortened else None,
             replica_id=-1,
             isolation_level=self.chance.choice([0, 1]),
             topics=[{**self.topic(version, 99), "partitions": partitions}],
@@ -184,7 +210,11 @@ class _Log:
         version, partition = self.version("delete_records"), self.partition()
         offset = self.chance.choice([-1, self.offset(partition)])
         topic = {**self.topic(version, 99), "partitions": [{"partition_index": partition, "offset": offset}]}
-        await self.stage.ask(0, "delete_records", version, topics=[topic], timeout=2_000)
+        response = await self.stage.ask(0, "delete_records", version, topics=[topic], timeout=2_000)
+        if response is not None:
+            answer = response.topics[0].partitions[0]
+            if answer.error_code == 0:
+                self.start[partition] = answer.low_watermark
 
     async def leader_epochs(self) -> None:
         version = self.version("offset_for_leader_epoch")
@@ -195,6 +225,21 @@ class _Log:
         }
         topics = [{**self.topic(version, 99, "topic"), "partitions": [asked]}]
         await self.stage.ask(0, "offset_for_leader_epoch", version, replica_id=-1, topics=topics)
+
+
+def _with_rests(shortened: set[int], response: Any) -> Any:
+    """A ListOffsets response with the answers about these partitions as `_LatestOfRest`."""
+    topics = [
+        dataclasses.replace(
+            topic,
+            partitions=tuple(
+                _LatestOfRest.of(answer) if answer.partition_index in shortened else answer
+                for answer in topic.partitions
+            ),
+        )
+        for topic in response.topics
+    ]
+    return dataclasses.replace(response, topics=tuple(topics))
 
 
 async def play(stage: Stage) -> None:
