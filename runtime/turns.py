@@ -16,15 +16,17 @@ _SMALL_READ_BYTES = 64 * 1024
 PARTITIONS_AT_ONCE_MAX = 1_000
 """A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
 
-_SOME = 50
-"""Entries that are worked on between two checks whether the turn is over."""
+PARTITIONS_PER_TURN = 50
+"""A request for up to this many partitions is served in one turn. Longer work looks after as many of its
+entries whether the turn is over.
+"""
 
 
 def some_at_a_time(entries: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """The entries in their order, in slices of `_SOME` at most."""
-    if len(entries) > _SOME:
-        for start in range(0, len(entries), _SOME):
-            yield entries[start : start + _SOME]
+    """The entries in their order, in slices of `PARTITIONS_PER_TURN` at most."""
+    if len(entries) > PARTITIONS_PER_TURN:
+        for start in range(0, len(entries), PARTITIONS_PER_TURN):
+            yield entries[start : start + PARTITIONS_PER_TURN]
     elif entries:
         yield entries
 

@@ -11,9 +11,16 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from barnabas.broker.handlers.common.share_request import ShareRequest, lock_duration_ms
+from barnabas.broker.handlers.common.share_request import (
+    acknowledge,
+    check_caller,
+    find_first_answer,
+    finish,
+    lock_duration_ms,
+    session_key,
+    take_over,
+)
 from barnabas.broker.handlers.common.transactional_acknowledgements import acknowledge_in_transaction
 from barnabas.broker.network.handler import Reply, RequestContext
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
@@ -23,46 +30,54 @@ from barnabas.protocol.encode.share_acknowledge import (
     encode_share_acknowledge_response,
 )
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
-from barnabas.share.fetch.kept_answers import KeptAnswer
-from barnabas.share.leader.acknowledgements import Results
+from barnabas.share.sessions.acknowledgements import Results
 from barnabas.share.sessions.session import ShareSession
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
 
 
+_API = "share_acknowledge"
+
+
 def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
-    share_request = ShareRequest(broker, context, request, "share_acknowledge")
     version = context.api_version
     try:
-        share_request.check_caller()
-        found = broker.share_sessions.acknowledge(share_request.key, request.share_session_epoch)
+        check_caller(broker, request)
+        session = broker.share_sessions.advance(session_key(request), request.share_session_epoch)
     except ApiError as error:
-        first_answer = share_request.find_first_answer(error)
-        if first_answer is not None:
-            share_request.take_over(first_answer.session)
-            return _answer(broker, version, first_answer)
+        first = find_first_answer(broker, request, _API, error)
+        if first is not None:
+            take_over(broker, first.session, context.connection_id)
+            return _answer(broker, version, first.session, first.results)
         return EncodedBody(encode_share_acknowledge_response(version, error.code.value, error.message, 0, ()))
+    limits, now_ms = broker.group_configs.limits_of(session.key.group_id), broker.clock.monotonic_ms()
     if request.transaction is None:
-        acknowledged = share_request.acknowledge(request.topics, found.session.lock_duration_ms)
+        acknowledged = acknowledge(
+            broker, session, request, request.topics, limits, version=version, now_ms=now_ms
+        )
     else:
-        acknowledged = acknowledge_in_transaction(broker, share_request, request.transaction, request.topics)
-    return _answer(broker, version, share_request.finish(found, acknowledged))
+        acknowledged = acknowledge_in_transaction(broker, context, session, request, request.transaction)
+    finish(broker, session, request, _API, acknowledged)
+    return _answer(broker, version, session, acknowledged)
 
 
-def _answer(broker: Broker, version: int, answer: KeptAnswer) -> Reply:
-    session, acknowledged = answer.session, answer.results
+def _answer(broker: Broker, version: int, session: ShareSession, acknowledged: Completion[Results]) -> Reply:
     if acknowledged.done:
         return _encode(broker, version, session, acknowledged.result())
     return acknowledged.then(partial(_encode, broker, version, session))
 
 
 def _encode(broker: Broker, version: int, session: ShareSession, results: Results) -> EncodedBody:
-    by_topic: dict[UUID, list[ShareAcknowledgePartitionResult]] = {}
+    topics: dict[int, ShareAcknowledgeTopicResult] = {}
     for partition, (error_code, message) in results.items():
-        result = ShareAcknowledgePartitionResult(partition.partition, error_code, message)
-        by_topic.setdefault(partition.topic_id, []).append(result)
-    topics = [ShareAcknowledgeTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
+        row = ShareAcknowledgePartitionResult(partition.key.partition, error_code, message)
+        topic = topics.get(partition.place[0])
+        if topic is None:
+            topics[partition.place[0]] = ShareAcknowledgeTopicResult(partition.key.topic_id, [row])
+        else:
+            topic.partitions.append(row)
     lock_ms = lock_duration_ms(broker, session)
-    return EncodedBody(encode_share_acknowledge_response(version, 0, None, lock_ms, topics))
+    return EncodedBody(encode_share_acknowledge_response(version, 0, None, lock_ms, topics.values()))

@@ -1,7 +1,8 @@
 """ShareFetch (key 78, versions 1 and 2; KIP-932, KIP-1206, KIP-1222): acknowledges and fetches records.
 
 The checks are in Kafka's order: the group, the member id, the fields of a renewal, the session. Then the
-acknowledgements take effect immediately, and the fetch waits in the purgatory for records
+acknowledgements take effect, and the records are acquired that are there (`share.fetch.share_fetch`). If
+there are none, or the acknowledgements are still being written, the fetch waits in the purgatory
 (`share.fetch.share_fetch_operation`). In one partition the error, the error of the acknowledgement and the
 records are independent of each other. Version 1 has no acquire mode (mode 0) and no renewal. The decoder of
 requests is Barnabas's own.
@@ -15,12 +16,20 @@ connection gets its first answer again (`share.fetch.kept_answers`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.broker.handlers.common.share_request import ShareRequest, lock_duration_ms
+from barnabas.broker.handlers.common.share_request import (
+    acknowledge,
+    check_caller,
+    find_first_answer,
+    finish,
+    lock_duration_ms,
+    session_key,
+    take_over,
+)
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
@@ -32,54 +41,63 @@ from barnabas.protocol.encode.share_fetch import (
     encode_share_fetch_response,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.varint import Buffer
+from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import DelayedOperation
 from barnabas.runtime.response_budget import EncodedBody
-from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.runtime.turns import (
+    PARTITIONS_AT_ONCE_MAX,
+    PARTITIONS_PER_TURN,
+    Turns,
+    some_at_a_time,
+)
 from barnabas.share.fetch.kept_answers import Acquired, KeptAnswer
-from barnabas.share.fetch.repeated_fetch_operation import RepeatedFetchOperation
-from barnabas.share.fetch.share_fetch_operation import (
-    NO_RECORDS,
-    PartitionFetch,
-    ShareFetchInputs,
-    ShareFetchOperation,
-    ShareFetchSpec,
+from barnabas.share.fetch.share_fetch import ACQUIRE_MODES, Look, ShareFetch
+from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
+from barnabas.share.fetch.share_group_config import ShareGroupConfig
+from barnabas.share.leader.handout import NOTHING, Handout
+from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
+from barnabas.share.sessions.acknowledgements import SUCCESS, AckResult, Results, has_acknowledgements
+from barnabas.share.sessions.session import (
+    FINAL_SHARE_SESSION_EPOCH,
+    INITIAL_SHARE_SESSION_EPOCH,
+    SessionPartition,
+    SessionPartitions,
+    ShareSession,
+    named_partitions,
 )
-from barnabas.share.leader.acknowledgements import (
-    SUCCESS,
-    Results,
-    has_acknowledgements,
-)
-from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS, AcquireMode
-from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
-from barnabas.share.sessions.session_cache import SessionRequest
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+
+_API = "share_fetch"
 
 _STEPS_PER_PARTITION = 3
 """The steps of a turn for one partition."""
 
 _LOCK_DURATION_MAX = "group.share.max.record.lock.duration.ms"
 
-_ACQUIRE_MODES = {mode.value: mode for mode in AcquireMode}
+_NOTHING_NAMED: Final[SessionPartitions] = {}
+_NONE_ACQUIRED: Final[Mapping[SessionPartition, Acquired]] = {}
+
+_Topics: TypeAlias = dict[int, ShareFetchTopicResult]
+"""The results of partitions by topic, the key being the topic's id as a number."""
 
 
 class _Named(NamedTuple):
-    """The partitions that a request names."""
+    """What a large request names, collected in a thread."""
 
-    added: Collection[TopicIdPartition]
-    forgotten: Sequence[TopicIdPartition]
+    partitions: SessionPartitions
     acknowledged: Sequence[AckTopic]
-    """The topics with acknowledgements, and possibly others."""
+    """Without the partitions that have no acknowledgement."""
 
 
 def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
     named_count = 0
-    for topic in request.topics:
-        named_count += len(topic.partitions)
+    for _, partitions in request.topics:
+        named_count += len(partitions)
     if named_count <= PARTITIONS_AT_ONCE_MAX:
-        return _fetch(broker, context, request, _named(request))
+        return _handle(broker, context, request, None)
 
     async def read() -> Sequence[_Named]:
         return [await broker.long_work.run(_many_named, request)]
@@ -87,74 +105,70 @@ def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFe
     async def answer(_: Sequence[_Named], answers: Sequence[Response]) -> Response:
         return answers[0]
 
-    return LargeRequest(read, lambda named: _fetch(broker, context, request, named), answer)
-
-
-def _named(request: ShareFetchBody) -> _Named:
-    added: list[TopicIdPartition] = []
-    for topic_id, partitions in request.topics:
-        for partition in partitions:
-            added.append(TopicIdPartition(topic_id, partition.partition_index))  # noqa: PERF401  no more calls
-    forgotten: list[TopicIdPartition] = []
-    for topic_id, indexes in request.forgotten_topics:
-        forgotten += [TopicIdPartition(topic_id, index) for index in indexes]
-    return _Named(added, forgotten, request.topics)
+    return LargeRequest(read, lambda named: _handle(broker, context, request, named), answer)
 
 
 def _many_named(request: ShareFetchBody) -> _Named:
-    """The same with a dict, which the session adopts without a step for each partition."""
-    added, forgotten, topics = _named(request)
     acknowledged = [
         AckTopic(
             topic.topic_id, [partition for partition in topic.partitions if partition.acknowledgement_batches]
         )
-        for topic in topics
+        for topic in request.topics
         if has_acknowledgements([topic])
     ]
-    return _Named(dict.fromkeys(added, True), forgotten, acknowledged)
+    return _Named(named_partitions(request.group_id or "", request.topics, _NOTHING_NAMED), acknowledged)
 
 
-def _fetch(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named) -> Reply:
-    share_request = ShareRequest(broker, context, request, "share_fetch")
+def _handle(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None) -> Reply:
     try:
-        share_request.check_caller()
-        if request.is_renew_ack:
-            _check_renewal(request)
-        _check_acquire_mode(request)
-        if request.lock_duration_ms is not None:
-            _check_lock_duration(broker, request.lock_duration_ms)
-        found = _find_session(broker, context, share_request.key, request, named)
+        check_caller(broker, request)
+        _check_fields(broker, request)
+        session = _advance_session(broker, context, request, named)
     except ApiError as error:
-        first_answer = share_request.find_first_answer(error)
-        if first_answer is not None:
-            found = _find_again(share_request, first_answer, request)
-            return _Fetch(broker, context, request, found, first_answer).start()
-        refusal = _refuse(context.api_version, error)
-        if error.code is ErrorCode.share_session_limit_reached:
-            return _refuse_later(broker, refusal, request.max_wait_ms)
-        return refusal
-    session = found.session
-    if request.lock_duration_ms is not None:
-        session.lock_duration_ms = request.lock_duration_ms
-    if request.repeats_requests:
-        session.repeats_requests = True
-    if request.wants_runs:
-        session.wants_runs = True
-    acknowledged = share_request.acknowledge(named.acknowledged, session.lock_duration_ms)
-    answer = share_request.finish(found, acknowledged)
-    return _Fetch(broker, context, request, found, answer).start()
+        return _repeat(broker, context, request, error) or _refuse_in_time(broker, context, request, error)
+    config, now_ms = broker.group_configs.of(session.key.group_id), broker.clock.monotonic_ms()
+    acknowledged = acknowledge(
+        broker,
+        session,
+        request,
+        request.topics if named is None else named.acknowledged,
+        config.limits,
+        version=context.api_version,
+        now_ms=now_ms,
+    )
+    kept = finish(broker, session, request, _API, acknowledged)
+    is_final = request.share_session_epoch == FINAL_SHARE_SESSION_EPOCH
+    partitions = [] if is_final else session.partitions_in_turn(request.share_session_epoch)
+    answer = _Answer(broker, context, request, session, partitions, acknowledged, kept)
+    return answer.give(config, now_ms, _NONE_ACQUIRED)
 
 
-def _find_again(
-    share_request: ShareRequest, first_answer: KeptAnswer, request: ShareFetchBody
-) -> SessionRequest:
-    """The session part of a repeated request. If its session still lives, the request may fetch; else the
-    locks have ended with the session, and only the results are left.
+def _repeat(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, error: ApiError
+) -> Reply | None:
+    """The first answer again, to a request that is refused because the client repeats it. If its session
+    still lives, the request may fetch; else the locks have ended with the session, and only the results are
+    left.
     """
-    session = first_answer.session
-    if not share_request.take_over(session):
-        return SessionRequest(session, [], is_final=True)
-    return SessionRequest(session, session.partitions_in_turn(request.share_session_epoch), is_final=False)
+    first = find_first_answer(broker, request, _API, error)
+    if first is None:
+        return None
+    session, partitions = first.session, list[SessionPartition]()
+    if take_over(broker, session, context.connection_id):
+        partitions = session.partitions_in_turn(request.share_session_epoch)
+    config, now_ms = broker.group_configs.of(session.key.group_id), broker.clock.monotonic_ms()
+    answer = _Answer(broker, context, request, session, partitions, first.results, first)
+    return answer.give(config, now_ms, first.acquired)
+
+
+def _check_fields(broker: Broker, request: ShareFetchBody) -> None:
+    """Raises `ApiError`."""
+    if request.is_renew_ack:
+        _check_renewal(request)
+    if request.share_acquire_mode not in ACQUIRE_MODES:
+        raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
+    if request.lock_duration_ms is not None:
+        _check_lock_duration(broker, request.lock_duration_ms)
 
 
 def _check_renewal(request: ShareFetchBody) -> None:
@@ -170,11 +184,6 @@ def _check_renewal(request: ShareFetchBody) -> None:
         raise ApiError(ErrorCode.invalid_request, f"{', '.join(wrong)} must be 0 in a renewing request.")
 
 
-def _check_acquire_mode(request: ShareFetchBody) -> None:
-    if request.share_acquire_mode not in _ACQUIRE_MODES:
-        raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
-
-
 def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
     greatest_ms = broker.config.integer(_LOCK_DURATION_MAX)
     if not LOCK_DURATION_MIN_MS <= duration_ms <= greatest_ms:
@@ -185,18 +194,39 @@ def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
         raise ApiError(ErrorCode.invalid_request, message)
 
 
-def _find_session(
-    broker: Broker, context: RequestContext, key: ShareSessionKey, request: ShareFetchBody, named: _Named
-) -> SessionRequest:
-    return broker.share_sessions.fetch(
-        key,
-        request.share_session_epoch,
-        added=named.added,
-        forgotten=named.forgotten,
-        has_acknowledgements=request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH
-        and has_acknowledgements(named.acknowledged),
-        connection_id=context.connection_id,
-    )
+def _advance_session(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None
+) -> ShareSession:
+    """The session of the request: a new one, or the present one with what the request changes in it. Raises
+    `ApiError`: INVALID_REQUEST for acknowledgements in a first request, and the errors of the sessions.
+    """
+    key, epoch = session_key(request), request.share_session_epoch
+    if epoch == INITIAL_SHARE_SESSION_EPOCH:
+        if has_acknowledgements(request.topics if named is None else named.acknowledged):
+            raise ApiError(ErrorCode.invalid_request, "A new session has nothing to acknowledge.")
+        partitions = (
+            named_partitions(key.group_id, request.topics, _NOTHING_NAMED)
+            if named is None
+            else named.partitions
+        )
+        session = broker.share_sessions.open(key, partitions, context.connection_id)
+    else:
+        session = broker.share_sessions.advance(key, epoch)
+        if epoch != FINAL_SHARE_SESSION_EPOCH:
+            added = (
+                named_partitions(key.group_id, request.topics, session.by_place)
+                if named is None
+                else named.partitions
+            )
+            if added or request.forgotten_topics:
+                session.update(added, request.forgotten_topics)
+    if request.lock_duration_ms is not None:
+        session.lock_duration_ms = request.lock_duration_ms
+    if request.repeats_requests:
+        session.repeats_requests = True
+    if request.wants_runs:
+        session.wants_runs = True
+    return session
 
 
 def _refuse(version: int, error: ApiError) -> EncodedBody:
@@ -219,61 +249,100 @@ class _LateRefusal(DelayedOperation[Response]):
         self.complete(self._refusal)
 
 
-def _refuse_later(broker: Broker, refusal: EncodedBody, wait_ms: int) -> Reply:
-    if wait_ms <= 0:
+def _refuse_in_time(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, error: ApiError
+) -> Reply:
+    refusal = _refuse(context.api_version, error)
+    if error.code is not ErrorCode.share_session_limit_reached or request.max_wait_ms <= 0:
         return refusal
     operation = _LateRefusal(refusal)
-    broker.purgatory.watch(operation, (), broker.clock.monotonic_ms() + wait_ms)
+    broker.purgatory.watch(operation, (), broker.clock.monotonic_ms() + request.max_wait_ms)
     return operation
 
 
-class _Fetch:
-    """A request with its session."""
+class _Answer:
+    """The answer to one request, from its session and the results of its acknowledgements."""
+
+    __slots__ = (
+        "_acknowledged",
+        "_broker",
+        "_context",
+        "_kept",
+        "_partitions",
+        "_request",
+        "_session",
+    )
 
     def __init__(
         self,
         broker: Broker,
         context: RequestContext,
         request: ShareFetchBody,
-        found: SessionRequest,
-        answer: KeptAnswer,
+        session: ShareSession,
+        partitions: list[SessionPartition],
+        acknowledged: Completion[Results],
+        kept: KeptAnswer | None,
     ) -> None:
-        """`answer` has the results, and the ranges that an earlier, equal request has acquired."""
+        """`partitions` are those of the session in the order in which they are served; none if it ends.
+        `kept` is the place of the answer among the kept ones, if it has one.
+        """
         self._broker = broker
-        self._version = context.api_version
-        self._client_id = context.client_id or ""
+        self._context = context
         self._request = request
-        self._session = found.session
-        self._is_final = found.is_final
-        self._partitions = found.partitions
-        self._answer = answer
+        self._session = session
+        self._partitions = partitions
+        self._acknowledged = acknowledged
+        self._kept = kept
 
-    def start(self) -> Reply:
-        """The operation of the fetch; if nothing is fetched, it waits for the acknowledgements only."""
-        request = self._request
-        fetches_nothing = (
-            self._is_final or request.is_renew_ack or not request.max_records or not request.max_bytes
+    def give(
+        self, config: ShareGroupConfig, now_ms: int, acquired: Mapping[SessionPartition, Acquired]
+    ) -> Reply:
+        """Fetches, and answers: at once, if that is possible. `config` are the group's settings; `acquired`
+        are the ranges that an earlier, equal request has acquired.
+        """
+        broker, request = self._broker, self._request
+        fetches_nothing = request.is_renew_ack or not request.max_records or not request.max_bytes
+        partitions = [] if fetches_nothing else self._partitions
+        fetch = ShareFetch(
+            broker.fetch_source,
+            broker.response_budget,
+            self._session,
+            request,
+            partitions,
+            acquired,
+            self._bytes_max(),
+            now_ms,
         )
-        operation = self._operation([] if fetches_nothing else self._partitions)
-        if fetches_nothing:
-            operation.on_expire()
-            return operation
-        if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
-            operation.begin_when(self._open_logs_in_turns(), partial(self._wait, operation))
-            return operation
-        self._count_request(self._session.topic_ids)
-        opening = self._broker.open_share_logs(self._partitions)
-        if opening is not None:
-            operation.begin_when(opening, partial(self._wait, operation))
-        else:
-            self._wait(operation)
+        look = fetch.begin_look(config, now_ms)
+        if partitions:
+            opening = self._open_logs(fetch)
+            if opening is not None or not fetch.fits_in_turn:
+                return self._wait(fetch, opening)
+            found = fetch.look(look)
+            if found is None:
+                return self._watch(self._operation(fetch))
+            look = found
+            fetch.count(look)
+        if self._acknowledged.done and len(self._partitions) <= PARTITIONS_PER_TURN:
+            buffers = self._encode(look, config.limits.lock_duration_ms)
+            return EncodedBody(buffers, broker.response_budget.take(look.read_bytes))
+        operation = self._operation(fetch)
+        operation.answer(look)
         return operation
+
+    def _open_logs(self, fetch: ShareFetch) -> Awaitable[None] | None:
+        """The opening of the logs that are not open; None if all are."""
+        if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
+            return self._open_logs_in_turns()
+        self._count_request(self._session.topic_ids)
+        absent = fetch.absent()
+        return self._broker.open_share_logs(absent) if absent else None
 
     async def _open_logs_in_turns(self) -> None:
         turns, topic_ids = Turns(), set[UUID]()
         for some in some_at_a_time(self._partitions):
-            topic_ids.update([partition.topic_id for partition in some])
-            opening = self._broker.open_share_logs(some)
+            topic_ids.update([partition.key.topic_id for partition in some])
+            opening = self._broker.open_share_logs([partition.partition for partition in some])
             if opening is not None:
                 await opening
             await turns.took(_STEPS_PER_PARTITION * len(some))
@@ -281,133 +350,131 @@ class _Fetch:
 
     def _count_request(self, topic_ids: Collection[UUID]) -> None:
         for counts in self._broker.share_partitions.counts.of_topics(topic_ids):
-            counts.fetches.add()
-
-    def _operation(self, partitions: list[TopicIdPartition]) -> ShareFetchOperation:
-        request = self._request
-        spec = ShareFetchSpec(
-            request.group_id or "",
-            request.member_id or "",
-            request.min_bytes,
-            self._bytes_max(),
-            request.max_records,
-            request.batch_size,
-            _ACQUIRE_MODES[request.share_acquire_mode],
-        )
-        answer, broker = self._answer, self._broker
-        inputs = ShareFetchInputs(
-            broker.fetch_source,
-            spec,
-            partitions,
-            answer.results,
-            self._encode,
-            broker.response_budget,
-            self._session,
-        )
-        if partitions and answer.acquired:
-            return RepeatedFetchOperation(inputs, answer.acquired)
-        return ShareFetchOperation(inputs)
+            counts.fetches.value += 1
 
     def _bytes_max(self) -> int:
         """The bytes that the request asks for, limited by the client's quota.
 
         The fetched bytes are not charged to the quota, as in Kafka.
         """
-        quota_bytes = self._broker.quotas.fetch_bytes_max(self._client_id)
+        quota_bytes = self._broker.quotas.fetch_bytes_max(self._context.client_id or "")
         return self._request.max_bytes if quota_bytes is None else min(self._request.max_bytes, quota_bytes)
 
-    def _wait(self, operation: ShareFetchOperation) -> None:
-        """Completes the operation, or lets the purgatory watch it."""
-        if operation.try_complete():
-            return
-        max_wait_ms = self._request.max_wait_ms
-        if max_wait_ms > 0 and not operation.hurried:
-            deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
-            self._broker.purgatory.watch(operation, self._keys(), deadline_ms)
-        else:
-            operation.on_expire()
+    # If the answer must wait.
 
-    def _keys(self) -> Iterable[object]:
-        group_id = self._request.group_id or ""
-        for partition in self._partitions:
-            yield partition
-            yield SharePartitionKey(group_id, *partition)
-
-    def _encode(
-        self, fetched: dict[TopicIdPartition, PartitionFetch]
-    ) -> EncodedBody | Awaitable[EncodedBody]:
-        return in_turns(self._encode_in_turns(fetched))
-
-    async def _encode_in_turns(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
-        if not share_groups_enabled(self._broker.metadata.image):
-            return _refuse(self._version, ApiError(ErrorCode.unsupported_version))
-        if fetched and self._answer.is_kept:
-            self._note_acquired(fetched)
-        lock_ms = lock_duration_ms(self._broker, self._session)
-        if self._request.without_records:
-            fetched = {partition: _without_records(got) for partition, got in fetched.items()}
-        turns = Turns()
-        topics = await _topic_results(
-            turns, self._session, self._partitions, fetched, self._answer.results.result()
+    def _operation(self, fetch: ShareFetch) -> ShareFetchOperation:
+        broker = self._broker
+        return ShareFetchOperation(
+            broker.fetch_source, broker.response_budget, fetch, self._acknowledged, self._encode_later
         )
-        arguments = self._version, 0, None, lock_ms, topics
+
+    def _wait(self, fetch: ShareFetch, opening: Awaitable[None] | None) -> Reply:
+        """The first look follows when the logs are open."""
+        operation = self._operation(fetch)
+        if opening is None:
+            self._look(operation)
+        else:
+            operation.begin_when(opening, partial(self._look, operation))
+        return operation
+
+    def _look(self, operation: ShareFetchOperation) -> None:
+        if not operation.try_complete():
+            self._watch(operation)
+
+    def _watch(self, operation: ShareFetchOperation) -> Reply:
+        """Looks again when a partition changes, and for the last time at the end of the wait."""
+        deadline_ms = self._broker.clock.monotonic_ms() + self._request.max_wait_ms
+        self._broker.purgatory.watch(operation, self._wake_keys(), deadline_ms)
+        return operation
+
+    def _wake_keys(self) -> Iterable[object]:
+        for partition in self._partitions:
+            yield partition.partition
+            yield partition.key
+
+    def _encode_later(self, look: Look) -> EncodedBody | Awaitable[EncodedBody]:
+        """The answer after a wait, during which share groups may have been disabled."""
+        if not share_groups_enabled(self._broker.metadata.image):
+            return _refuse(self._context.api_version, ApiError(ErrorCode.unsupported_version))
+        if len(self._partitions) > PARTITIONS_PER_TURN:
+            return self._encode_in_turns(look)
+        lock_ms = self._broker.group_configs.limits_of(self._session.key.group_id).lock_duration_ms
+        return EncodedBody(self._encode(look, lock_ms))
+
+    # The content of the answer.
+
+    def _encode(self, look: Look, group_lock_ms: int) -> list[Buffer]:
+        results, acknowledged = look.results(), self._acknowledged.result().copy()
+        self._note_acquired(look)
+        topics: _Topics = {}
+        self._add_some(topics, self._named(results), results, acknowledged)
+        self._add_rest(topics, acknowledged)
+        lock_ms = self._session.lock_duration_ms or group_lock_ms
+        return encode_share_fetch_response(self._context.api_version, 0, None, lock_ms, topics.values())
+
+    async def _encode_in_turns(self, look: Look) -> EncodedBody:
+        results, acknowledged = look.results(), self._acknowledged.result().copy()
+        self._note_acquired(look)
+        topics: _Topics = {}
+        turns = Turns()
+        for some in some_at_a_time(self._named(results)):
+            self._add_some(topics, some, results, acknowledged)
+            await turns.took(_STEPS_PER_PARTITION * len(some))
+        self._add_rest(topics, acknowledged)
+        lock_ms = lock_duration_ms(self._broker, self._session)
+        arguments = self._context.api_version, 0, None, lock_ms, list(topics.values())
         if turns.passed:
             return EncodedBody(await self._broker.long_work.run(encode_share_fetch_response, *arguments))
         return EncodedBody(encode_share_fetch_response(*arguments))
 
-    def _note_acquired(self, fetched: dict[TopicIdPartition, PartitionFetch]) -> None:
-        acquired: dict[TopicIdPartition, Acquired] = {}
-        range_count = 0
-        for partition, (handout, _, _) in fetched.items():
-            if handout.acquired:
-                acquired[partition] = handout.acquired
-                range_count += len(handout.acquired)
-        self._broker.kept_answers.note_acquired(self._answer, acquired, range_count)
+    def _note_acquired(self, look: Look) -> None:
+        """Keep what the member gets, in case the client repeats the request."""
+        if self._kept is None or not self._kept.is_kept or not look.handouts:
+            return
+        acquired = {partition: handout.acquired for partition, handout in look.handouts.items()}
+        self._broker.kept_answers.note_acquired(self._kept, acquired, sum(map(len, acquired.values())))
 
+    def _named(self, results: Mapping[SessionPartition, Handout]) -> Sequence[SessionPartition]:
+        """The partitions that the answer may have to name, besides those that were acknowledged."""
+        return self._partitions if self._session.owing_count else list(results)
 
-def _without_records(got: PartitionFetch) -> PartitionFetch:
-    return got._replace(handout=got.handout._replace(buffers=[], size_bytes=0))
-
-
-async def _topic_results(
-    turns: Turns,
-    session: ShareSession,
-    partitions: list[TopicIdPartition],
-    fetched: dict[TopicIdPartition, PartitionFetch],
-    results: Results,
-) -> list[ShareFetchTopicResult]:
-    """The partitions with a result, by topic."""
-    by_topic: dict[UUID, list[ShareFetchPartitionResult]] = {}
-    acknowledged = dict(results)
-    for some in some_at_a_time(partitions if session.owes_answers else list(fetched)):
+    def _add_some(
+        self,
+        topics: _Topics,
+        some: Iterable[SessionPartition],
+        results: Mapping[SessionPartition, Handout],
+        acknowledged: Results,
+    ) -> None:
+        """Add those of these partitions that the answer names, and remove their results from
+        `acknowledged`.
+        """
         for partition in some:
-            got = fetched.get(partition, NO_RECORDS)
-            named = session.must_answer(
-                partition, has_records=bool(got.handout.acquired), has_error=got.error_code != 0
+            handout = results.get(partition, NOTHING)
+            is_named = self._session.must_answer(
+                partition, has_records=bool(handout.acquired), has_error=handout.error_code != 0
             )
             result = acknowledged.pop(partition, None)
-            if named or result is not None:
-                partition_result = _partition_result(session, partition, got, result or SUCCESS)
-                by_topic.setdefault(partition.topic_id, []).append(partition_result)
-        await turns.took(_STEPS_PER_PARTITION * len(some))
-    for partition, result in acknowledged.items():
-        partition_result = _partition_result(session, partition, NO_RECORDS, result)
-        by_topic.setdefault(partition.topic_id, []).append(partition_result)
-    return [ShareFetchTopicResult(topic_id, results) for topic_id, results in by_topic.items()]
+            if is_named or result is not None:
+                self._add(topics, partition, handout, result or SUCCESS)
 
+    def _add_rest(self, topics: _Topics, acknowledged: Results) -> None:
+        for partition, result in acknowledged.items():
+            self._add(topics, partition, NOTHING, result)
 
-def _partition_result(
-    session: ShareSession,
-    partition: TopicIdPartition,
-    got: PartitionFetch,
-    acknowledged: tuple[int, str | None],
-) -> ShareFetchPartitionResult:
-    return ShareFetchPartitionResult(
-        partition.partition,
-        got.error_code,
-        got.error_message,
-        *acknowledged,
-        got.handout.buffers,
-        got.handout.acquired,
-        runs=got.handout.runs if session.wants_runs else None,
-    )
+    def _add(
+        self, topics: _Topics, partition: SessionPartition, handout: Handout, acknowledged: AckResult
+    ) -> None:
+        row = ShareFetchPartitionResult(
+            partition.key.partition,
+            handout.error_code,
+            handout.error_message,
+            *acknowledged,
+            () if self._request.without_records else handout.buffers,
+            handout.acquired,
+            runs=handout.runs if self._session.wants_runs else None,
+        )
+        topic = topics.get(partition.place[0])
+        if topic is None:
+            topics[partition.place[0]] = ShareFetchTopicResult(partition.key.topic_id, [row])
+        else:
+            topic.partitions.append(row)

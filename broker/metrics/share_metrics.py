@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from barnabas.runtime.metrics import Counter, Histogram, Labelled, Labels, Metrics
 from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
@@ -182,7 +183,7 @@ def _by_topic(
 ) -> Labelled[float]:
     yield {}, read(counts.all_topics).value
     for topic_id, topic in counts.by_topic.items():
-        yield {"topic": image.topics_by_id[topic_id].name}, read(topic).value
+        yield {"topic": image.topics_by_id[UUID(int=topic_id)].name}, read(topic).value
 
 
 def _publish_waits(metrics: Metrics, counts: ShareCounts, purgatory: Purgatory) -> None:

@@ -321,8 +321,8 @@ class Broker:
         self._release(session, is_clean=is_clean)
 
     def _release(self, session: ShareSession, *, is_clean: bool) -> None:
-        for partition in session.partitions:
-            leader = self.share_partitions.get(SharePartitionKey(session.key.group_id, *partition))
+        for partition in session:
+            leader = self.share_partitions.get(partition.key)
             if leader is not None:
                 leader.release_member(session.key.member_id, is_clean=is_clean)
 
@@ -330,8 +330,8 @@ class Broker:
         """Share groups are switched off: release all acquired records, and wake the waiting fetches."""
         for session in self.share_sessions.remove_all():
             self._share_session_ended(session, is_clean=True)
-            for partition in session.partitions:
-                self.purgatory.wake(SharePartitionKey(session.key.group_id, *partition))
+            for partition in session:
+                self.purgatory.wake(partition.key)
 
     def _log_opened(self, topic: Topic, index: int, opened: PartitionLog) -> None:
         self.transactions.hanging.log_opened(TopicNamePartition(topic.name, index), opened)

@@ -10,7 +10,7 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 
 def share_groups_enabled(image: MetadataImage) -> bool:
-    return image.feature_level(SHARE_VERSION) > 0
+    return image.features.get(SHARE_VERSION, 0) > 0  # not by `feature_level`: asked at every fetch
 
 
 def require_share_groups(image: MetadataImage) -> None:

@@ -6,7 +6,7 @@ The package describes the common properties of these encoders.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -40,7 +40,7 @@ class ShareAcknowledgePartitionResult(NamedTuple):
 
 class ShareAcknowledgeTopicResult(NamedTuple):
     topic_id: UUID
-    partitions: Sequence[ShareAcknowledgePartitionResult]
+    partitions: list[ShareAcknowledgePartitionResult]
 
 
 def encode_share_acknowledge_response(
@@ -48,7 +48,7 @@ def encode_share_acknowledge_response(
     error_code: int,
     error_message: str | None,
     acquisition_lock_timeout_ms: int,
-    topics: Sequence[ShareAcknowledgeTopicResult],
+    topics: Collection[ShareAcknowledgeTopicResult],
     *,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:

@@ -7,7 +7,7 @@ topics.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
@@ -58,7 +58,7 @@ class ShareFetchPartitionResult(NamedTuple):
 
 class ShareFetchTopicResult(NamedTuple):
     topic_id: UUID
-    partitions: Sequence[ShareFetchPartitionResult]
+    partitions: list[ShareFetchPartitionResult]
 
 
 def encode_share_fetch_response(
@@ -66,7 +66,7 @@ def encode_share_fetch_response(
     error_code: int,
     error_message: str | None,
     acquisition_lock_timeout_ms: int,
-    topics: Sequence[ShareFetchTopicResult],
+    topics: Collection[ShareFetchTopicResult],
     *,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Buffer]:

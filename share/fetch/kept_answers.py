@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.acknowledgements import Results
-from barnabas.share.sessions.session import ShareSession, ShareSessionKey
+from barnabas.share.sessions.acknowledgements import Results
+from barnabas.share.sessions.session import SessionPartition, ShareSession, ShareSessionKey
 
 ANSWERS_OF_SESSION_MAX: Final = 2
 """A client has at most a fetch and an acknowledgement outstanding."""
@@ -42,7 +41,7 @@ sent, and whether it renews locks. Without topics it is too large, and its answe
 Acquired = Sequence[tuple[int, int, int]]
 """First offset, last offset (inclusive) and delivery count of each range."""
 
-_NONE_ACQUIRED: Final[Mapping[TopicIdPartition, Acquired]] = {}
+_NONE_ACQUIRED: Final[Mapping[SessionPartition, Acquired]] = {}
 
 
 class KeptAnswer:
@@ -118,7 +117,7 @@ class KeptAnswers:
             self._kept_bytes = kept_bytes
 
     def note_acquired(
-        self, answer: KeptAnswer, acquired: Mapping[TopicIdPartition, Acquired], range_count: int
+        self, answer: KeptAnswer, acquired: Mapping[SessionPartition, Acquired], range_count: int
     ) -> None:
         """The answer gives these ranges to the member, and none that it gave before."""
         answer_bytes = len(answer.content[1]) + range_count * RANGE_BYTES

@@ -1,4 +1,4 @@
-"""The records of a share-partition that one fetch gets."""
+"""What one fetch gets from a share-partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from barnabas.protocol.varint import Buffer
 
 
 class Handout(NamedTuple):
-    """The records for one fetch: whole producer batches, and the ranges that the member acquired."""
+    """The records for one fetch: whole producer batches, and the ranges that the member acquired. Empty with
+    an error.
+    """
 
     acquired: Sequence[tuple[int, int, int]]
     """Disjoint, ascending: first offset, last offset (inclusive), delivery count with this delivery."""
@@ -23,6 +25,8 @@ class Handout(NamedTuple):
     """
     runs: Runs | None = None
     """Which of these records are taken back together, if any."""
+    error_code: int = 0
+    error_message: str | None = None
 
 
 NOTHING = Handout((), [], 0, 0)

@@ -135,7 +135,8 @@ class ShareCounts:
         self.acknowledged = {acknowledge_type.value: Counter() for acknowledge_type in AcknowledgeType}
         """Records by acknowledge type; gaps are counted, and not published, as in Kafka."""
         self.all_topics = TopicCounts()
-        self.by_topic: dict[UUID, TopicCounts] = {}
+        self.by_topic: dict[int, TopicCounts] = {}
+        """By the topic's id as a number."""
         self.by_group: dict[str, GroupCounts] = {}
         self.load_ms = Histogram(MS_BOUNDS)
         """The time that states of share-partitions took to load."""
@@ -154,7 +155,7 @@ class ShareCounts:
             del self.by_group[group_id]
 
     def forget_topic(self, topic_id: UUID) -> None:
-        self.by_topic.pop(topic_id, None)
+        self.by_topic.pop(topic_id.int, None)
 
     def of_topics(self, topic_ids: Iterable[UUID]) -> list[TopicCounts]:
         """The counts that a request with these topics adds to. Kafka counts it once for each topic that
@@ -162,7 +163,7 @@ class ShareCounts:
         """
         counts: list[TopicCounts] = []
         for topic_id in topic_ids:
-            of_topic = self.by_topic.get(topic_id) or self._begin_topic(topic_id)
+            of_topic = self.by_topic.get(topic_id.int) or self._begin_topic(topic_id)
             if of_topic is not None:
                 counts += (self.all_topics, of_topic)
         return counts
@@ -170,5 +171,5 @@ class ShareCounts:
     def _begin_topic(self, topic_id: UUID) -> TopicCounts | None:
         if not self._has_topic(topic_id):
             return None
-        counts = self.by_topic[topic_id] = TopicCounts()
+        counts = self.by_topic[topic_id.int] = TopicCounts()
         return counts

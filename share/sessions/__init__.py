@@ -1,1 +1,1 @@
-"""Share sessions: the partitions that each member fetches from (KIP-932, "Share sessions"). Pure."""
+"""Share sessions: the partitions that each member fetches from, and their acknowledgements (KIP-932)."""

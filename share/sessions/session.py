@@ -1,16 +1,19 @@
 """A share session: the partitions that one member fetches, request by request (KIP-932, "Share sessions").
 
-The session remembers which partitions a member reads, so that requests and responses name only changes. It
-does not have the records that the member holds; the caller that ends a session releases them.
+The session remembers which partitions a member reads, so that requests and responses name only changes. For
+each of them it also remembers what every request would have to look up again: its leader. It does not have
+the records that the member holds; the caller that ends a session releases them. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.decode.acknowledgements import AckTopic
+from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 INITIAL_SHARE_SESSION_EPOCH = 0
 FINAL_SHARE_SESSION_EPOCH = -1
@@ -22,11 +25,51 @@ def next_share_session_epoch(share_session_epoch: int) -> int:
     return 1 if share_session_epoch == SHARE_SESSION_EPOCH_MAX else share_session_epoch + 1
 
 
+_Place: TypeAlias = tuple[int, int]
+"""A topic's id as a number, and a partition's index: Python's UUIDs are slow to hash."""
+
+
 class ShareSessionKey(NamedTuple):
     """The group and member that a session belongs to."""
 
     group_id: str
     member_id: str
+
+
+class SessionPartition:
+    """One partition, as a session has it; each session has its own."""
+
+    __slots__ = ("key", "leader", "owes_answer", "place")
+
+    def __init__(self, key: SharePartitionKey) -> None:
+        self.key = key
+        self.place: _Place = key.topic_id.int, key.partition
+        self.leader: SharePartitionLeader | None = None
+        """The leader that was found last. It may have been closed, and its log may be offline."""
+        self.owes_answer = True
+        """Whether the next response must name the partition even without records or error."""
+
+    @property
+    def partition(self) -> TopicIdPartition:
+        return self.key.topic_id_partition
+
+
+SessionPartitions: TypeAlias = dict[_Place, SessionPartition]
+"""The partitions of a session in their order, or those that are added to one."""
+
+
+def named_partitions(
+    group_id: str, topics: Iterable[AckTopic], known: Mapping[_Place, SessionPartition]
+) -> SessionPartitions:
+    """The partitions in `topics` that are not in `known`."""
+    named: SessionPartitions = {}
+    for topic_id, partitions in topics:
+        topic = topic_id.int
+        for partition in partitions:
+            place = topic, partition.partition_index
+            if place not in known:
+                named[place] = SessionPartition(SharePartitionKey(group_id, topic_id, place[1]))
+    return named
 
 
 class ShareSession:
@@ -36,27 +79,25 @@ class ShareSession:
     """
 
     __slots__ = (
-        "_owes_answer",
-        "_owing_count",
         "_topic_ids",
+        "by_place",
         "connection_id",
         "has_begun_all",
         "key",
         "lock_duration_ms",
+        "owing_count",
         "repeats_requests",
         "share_session_epoch",
         "wants_runs",
     )
 
-    def __init__(
-        self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection_id: int
-    ) -> None:
+    def __init__(self, key: ShareSessionKey, partitions: SessionPartitions, connection_id: int) -> None:
         self.key = key
         self.connection_id = connection_id
         self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
-        self._owes_answer = dict.fromkeys(partitions, True)
-        """For each partition, whether the next response must name it even without records or error."""
-        self._owing_count = len(self._owes_answer)
+        self.by_place = partitions
+        self.owing_count = len(partitions)
+        """The partitions that the next response must name even without records or error."""
         self._topic_ids: frozenset[UUID] | None = None
         self.has_begun_all = False
         """Whether the group has a start offset in every partition."""
@@ -68,80 +109,75 @@ class ShareSession:
         """Whether the responses tell the runs of records; see `protocol.extended.runs`."""
 
     def __len__(self) -> int:
-        return len(self._owes_answer)
+        return len(self.by_place)
 
-    def __contains__(self, partition: TopicIdPartition) -> bool:
-        return partition in self._owes_answer
-
-    @property
-    def partitions(self) -> list[TopicIdPartition]:
-        """All partitions, in session order."""
-        return list(self._owes_answer)
+    def __iter__(self) -> Iterator[SessionPartition]:
+        """In session order."""
+        return iter(self.by_place.values())
 
     @property
-    def topic_ids(self) -> Collection[UUID]:
+    def topic_ids(self) -> frozenset[UUID]:
         """The topics of all partitions."""
         if self._topic_ids is None:
-            self._topic_ids = frozenset([partition.topic_id for partition in self._owes_answer])
+            self._topic_ids = frozenset([partition.key.topic_id for partition in self.by_place.values()])
         return self._topic_ids
 
-    @property
-    def owes_answers(self) -> bool:
-        """Whether the next response must name some partitions even without records or error."""
-        return self._owing_count > 0
-
-    def update(self, added: Collection[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        """Adds partitions, then forgets some; those that are forgotten keep their records' locks."""
+    def update(self, added: SessionPartitions, forgotten: Iterable[tuple[UUID, Iterable[int]]]) -> None:
+        """Adds partitions, then forgets some, by topic; their records stay locked."""
         if added:
             # Whole dicts are put together without a look at each partition: a request may add thousands.
-            owes_answer = self._owes_answer
-            self._owes_answer = owes_answer | dict.fromkeys(added, True) | owes_answer
-            added_count = len(self._owes_answer) - len(owes_answer)
+            known = self.by_place
+            self.by_place = known | added | known
+            added_count = len(self.by_place) - len(known)
             if added_count:
-                self._owing_count += added_count
+                self.owing_count += added_count
                 self._topic_ids = None
                 self.has_begun_all = False
-        for partition in forgotten:
-            self._owing_count -= self._owes_answer.pop(partition, False)
-            self._topic_ids = None
+        for topic_id, indexes in forgotten:
+            for index in indexes:
+                partition = self.by_place.pop((topic_id.int, index), None)
+                if partition is not None:
+                    self.owing_count -= partition.owes_answer
+                    self._topic_ids = None
 
-    def note_begun(self, partitions: Collection[TopicIdPartition]) -> None:
+    def has(self, partition: SessionPartition) -> bool:
+        """Whether the partition has not been forgotten."""
+        return self.by_place.get(partition.place) is partition
+
+    def note_begun(self, partition_count: int) -> None:
         """The group has a start offset in these partitions, which are all of an earlier request at least."""
-        self.has_begun_all = len(partitions) == len(self._owes_answer)
+        self.has_begun_all = partition_count == len(self.by_place)
 
-    def advance_epoch(self) -> None:
-        """A request has used the epoch up."""
-        self.share_session_epoch = next_share_session_epoch(self.share_session_epoch)
-
-    def partitions_in_turn(self, share_session_epoch: int) -> list[TopicIdPartition]:
+    def partitions_in_turn(self, share_session_epoch: int) -> list[SessionPartition]:
         """The order in which a fetch of this epoch serves the partitions, so that each is first at times.
 
         Once the group has begun everywhere, that is session order: a fetch may stop early then, and the
         partitions that it has answered for go to the end (`must_answer`). Turning them as well would make
         some partitions wait for many fetches.
         """
-        partitions = list(self._owes_answer)
+        partitions = list(self.by_place.values())
         if not partitions or share_session_epoch < 1 or self.has_begun_all:
             return partitions
         first = share_session_epoch % len(partitions)
         return partitions[first:] + partitions[:first]
 
-    def was_answered(self, partition: TopicIdPartition) -> bool:
+    def was_answered(self, partition: SessionPartition) -> bool:
         """Whether an answer of this session has had the partition, the last one without an error."""
-        return self._owes_answer.get(partition) is False
+        return not partition.owes_answer and self.has(partition)
 
-    def must_answer(self, partition: TopicIdPartition, *, has_records: bool, has_error: bool) -> bool:
+    def must_answer(self, partition: SessionPartition, *, has_records: bool, has_error: bool) -> bool:
         """Whether the response names the partition, to be asked once per response.
 
         It does if there are records or an error, if the partition is new, and once after an error. Results of
         acknowledgements are the caller's concern. A partition with records or an error goes to the session's
         end, so that neither keeps the others waiting.
         """
-        owed = self._owes_answer.get(partition)
-        if owed is None:
+        by_place = self.by_place
+        if by_place.get(partition.place) is not partition:
             return has_records or has_error
-        if (has_records or has_error) and len(self._owes_answer) > 1:
-            del self._owes_answer[partition]
-        self._owes_answer[partition] = has_error
-        self._owing_count += has_error - owed
+        if (has_records or has_error) and len(by_place) > 1:
+            del by_place[partition.place]
+            by_place[partition.place] = partition
+        owed, partition.owes_answer = partition.owes_answer, has_error
+        self.owing_count += has_error - owed
         return owed or has_records or has_error

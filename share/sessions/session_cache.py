@@ -3,32 +3,20 @@
 ShareFetch and ShareAcknowledge share one epoch per session, which counts each request, so that a lost or
 repeated request is noticed. No live session is evicted for another: at the limit, opening one fails. As in
 Apache Kafka, membership of the group is not checked. Releasing the records of an ended session is the
-caller's part.
+caller's part. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
-
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.identity import TopicIdPartition
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
     INITIAL_SHARE_SESSION_EPOCH,
+    SessionPartitions,
     ShareSession,
     ShareSessionKey,
+    next_share_session_epoch,
 )
-
-
-class SessionRequest(NamedTuple):
-    """The meaning of a request's session epoch."""
-
-    session: ShareSession
-    partitions: list[TopicIdPartition]
-    """The partitions that a fetch serves, in this order; none for an acknowledgement or the last request."""
-    is_final: bool
-    """The session ends with this request: `remove` it and release its records when that is answered."""
 
 
 class ShareSessionCache:
@@ -54,46 +42,37 @@ class ShareSessionCache:
         """The session of this group and member, or None."""
         return self._sessions.get(key)
 
-    def fetch(
-        self,
-        key: ShareSessionKey,
-        share_session_epoch: int,
-        *,
-        added: Collection[TopicIdPartition],
-        forgotten: Sequence[TopicIdPartition],
-        has_acknowledgements: bool,
-        connection_id: int,
-    ) -> SessionRequest:
-        """The session part of a ShareFetch: opens the session or advances it, with the partitions named.
-
-        ApiError for the whole request: INVALID_REQUEST for acknowledgements in a first one,
-        SHARE_SESSION_LIMIT_REACHED (to be answered after MaxWaitMs), SHARE_SESSION_NOT_FOUND,
-        INVALID_SHARE_SESSION_EPOCH.
+    def open(self, key: ShareSessionKey, partitions: SessionPartitions, connection_id: int) -> ShareSession:
+        """A new session in place of an earlier one with this key; the earlier one's records stay with the
+        member. ApiError: SHARE_SESSION_LIMIT_REACHED, to be answered after MaxWaitMs.
         """
-        if share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
-            if has_acknowledgements:
-                raise ApiError(ErrorCode.invalid_request, "A new session has nothing to acknowledge.")
-            session = self._open(key, added, connection_id)
-            return SessionRequest(session, session.partitions, is_final=False)
-        session = self._find(key, share_session_epoch)
-        if share_session_epoch == FINAL_SHARE_SESSION_EPOCH:
-            return SessionRequest(session, [], is_final=True)
-        session.update(added, forgotten)
-        session.advance_epoch()
-        return SessionRequest(session, session.partitions_in_turn(share_session_epoch), is_final=False)
+        earlier = self._sessions.get(key)
+        if earlier is not None:
+            self.remove(earlier)
+        if len(self._sessions) >= self._sessions_max:
+            raise ApiError(ErrorCode.share_session_limit_reached, "There are too many share sessions.")
+        session = ShareSession(key, partitions, connection_id)
+        self._sessions[key] = session
+        self._opened_last[connection_id] = session
+        return session
 
-    def acknowledge(self, key: ShareSessionKey, share_session_epoch: int) -> SessionRequest:
-        """The session part of a ShareAcknowledge, which may name partitions outside of the session.
+    def advance(self, key: ShareSessionKey, share_session_epoch: int) -> ShareSession:
+        """The session of a request with this epoch, which it uses up. After a request with the final epoch
+        the session ends: `remove` it and release its records when that is answered.
 
-        ApiError: SHARE_SESSION_NOT_FOUND, or INVALID_SHARE_SESSION_EPOCH, also for epoch 0.
+        ApiError: SHARE_SESSION_NOT_FOUND, or INVALID_SHARE_SESSION_EPOCH, also for epoch 0, with which only
+        a fetch opens a session.
         """
         if share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
             raise ApiError(ErrorCode.invalid_share_session_epoch, "An acknowledgement opens no session.")
-        session = self._find(key, share_session_epoch)
-        if share_session_epoch == FINAL_SHARE_SESSION_EPOCH:
-            return SessionRequest(session, [], is_final=True)
-        session.advance_epoch()
-        return SessionRequest(session, [], is_final=False)
+        session = self._sessions.get(key)
+        if session is None:
+            raise ApiError(ErrorCode.share_session_not_found, "There is no such share session.")
+        if share_session_epoch == session.share_session_epoch:
+            session.share_session_epoch = next_share_session_epoch(share_session_epoch)
+        elif share_session_epoch != FINAL_SHARE_SESSION_EPOCH:
+            raise ApiError(ErrorCode.invalid_share_session_epoch, "The share session epoch is out of turn.")
+        return session
 
     def move(self, session: ShareSession, connection_id: int) -> None:
         """The member has another connection: the session ends with that one from now on."""
@@ -124,28 +103,4 @@ class ShareSessionCache:
         if session is None or not self.remove(session):
             return None
         self.eviction_count += 1
-        return session
-
-    def _open(
-        self, key: ShareSessionKey, partitions: Collection[TopicIdPartition], connection_id: int
-    ) -> ShareSession:
-        """A new session in place of an earlier one with this key; the earlier one's records stay with the
-        member.
-        """
-        earlier = self._sessions.get(key)
-        if earlier is not None:
-            self.remove(earlier)
-        if len(self._sessions) >= self._sessions_max:
-            raise ApiError(ErrorCode.share_session_limit_reached, "There are too many share sessions.")
-        session = ShareSession(key, partitions, connection_id)
-        self._sessions[key] = session
-        self._opened_last[connection_id] = session
-        return session
-
-    def _find(self, key: ShareSessionKey, share_session_epoch: int) -> ShareSession:
-        session = self._sessions.get(key)
-        if session is None:
-            raise ApiError(ErrorCode.share_session_not_found, "There is no such share session.")
-        if share_session_epoch not in (FINAL_SHARE_SESSION_EPOCH, session.share_session_epoch):
-            raise ApiError(ErrorCode.invalid_share_session_epoch, "The share session epoch is out of turn.")
         return session

@@ -6,9 +6,9 @@ import pytest
 from benchmarks.calls import Calls, count_calls
 
 FUNCTIONS = {
-    "ShareFetch, accept one and acquire one": 381,
+    "ShareFetch, accept one and acquire one": 310,
     "Produce of one record": 132,
-    "ShareAcknowledge": 181,
+    "ShareAcknowledge": 167,
     "Fetch of one record": 238,
     "ShareGroupHeartbeat": 116,
 }

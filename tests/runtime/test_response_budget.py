@@ -7,18 +7,12 @@ import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime import response_budget
-from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import BUDGET_BYTES, RESPONSE_BYTES_MAX, EncodedBody, ResponseBudget
-from barnabas.share.fetch.share_fetch_operation import (
-    PartitionFetch,
-    ShareFetchInputs,
-    ShareFetchOperation,
-    ShareFetchSpec,
-)
-from barnabas.share.leader.acknowledgements import Results
-from barnabas.share.partition.limits import AcquireMode
+from barnabas.share.fetch.share_fetch import Look
 from tests.conformance.harness import Lab, Pending, batch, open_lab
 from tests.conformance.share_member import GROUP, ShareMember, record_offsets
+from tests.share.fetch.waiting_fetch import waiting_fetch
+from tests.share.sessions.session_building import session_of
 
 BATCH_BYTES = len(batch(1, 0))
 SHARES = pytest.mark.parametrize(
@@ -108,19 +102,16 @@ async def test_a_share_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
         await lab.configure_group(GROUP, auto_offset_reset="earliest")
         await ShareMember(lab.client(), [partition]).join("t")
         await lab.produce(partition.topic_id, 1, 1, 1)
-        spec = ShareFetchSpec(GROUP, "member", 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
-        answers: list[dict[TopicIdPartition, PartitionFetch]] = []
+        looks: list[Look] = []
 
-        def encode(fetched: dict[TopicIdPartition, PartitionFetch]) -> EncodedBody:
-            answers.append(fetched)
+        def encode(look: Look) -> EncodedBody:
+            looks.append(look)
             return EncodedBody([])
 
-        source, budget = lab.broker.fetch_source, lab.broker.response_budget
-        operation = ShareFetchOperation(
-            ShareFetchInputs(source, spec, [partition], Completion.of(Results()), encode, budget)
-        )
+        budget = lab.broker.response_budget
+        operation = waiting_fetch(lab.broker, session_of(partition, group_id=GROUP), encode, budget)
         assert operation.try_complete()
-        (fetched,) = answers
-        assert operation.result().reserved_bytes == fetched[partition].handout.size_bytes
+        ((handout,),) = (look.handouts.values() for look in looks)
+        assert operation.result().reserved_bytes == handout.size_bytes
         assert budget.taken_bytes == operation.result().reserved_bytes
-    assert fetched[partition].handout.record_count == len(offsets)
+    assert handout.record_count == len(offsets)

@@ -5,10 +5,9 @@ repetition over another connection, and the end of its session.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.network.handler import RequestContext
-from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
@@ -16,108 +15,117 @@ from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.runtime.completion import Completion
 from barnabas.share.fetch.kept_answers import Content, KeptAnswer
-from barnabas.share.leader.acknowledgements import Acknowledge, Results, acknowledge_all
-from barnabas.share.sessions.session import INITIAL_SHARE_SESSION_EPOCH, ShareSession, ShareSessionKey
-from barnabas.share.sessions.session_cache import SessionRequest
+from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.sessions.acknowledgements import Acknowledge, Results, acknowledge_all
+from barnabas.share.sessions.session import (
+    FINAL_SHARE_SESSION_EPOCH,
+    INITIAL_SHARE_SESSION_EPOCH,
+    ShareSession,
+    ShareSessionKey,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
+
+ShareBody: TypeAlias = ShareFetchBody | ShareAcknowledgeBody
 
 _REFUSALS_OF_REPEATS = (ErrorCode.share_session_not_found, ErrorCode.invalid_share_session_epoch)
 """The errors of a request whose epoch is used up, or whose session has ended."""
 
 
-class ShareRequest:
-    """The part that both requests have in common. `key` names the session."""
+def session_key(request: ShareBody) -> ShareSessionKey:
+    return ShareSessionKey(request.group_id or "", request.member_id or "")
 
-    __slots__ = ("_body", "_broker", "_content", "_context", "key")
 
-    def __init__(
-        self,
-        broker: Broker,
-        context: RequestContext,
-        body: ShareFetchBody | ShareAcknowledgeBody,
-        api_name: str,
-    ) -> None:
-        """`api_name` distinguishes the requests of one API from those of the other."""
-        self.key = ShareSessionKey(body.group_id or "", body.member_id or "")
-        self._broker = broker
-        self._context = context
-        self._body = body
-        self._content: Content = api_name, body.encoded_topics, body.is_renew_ack
+def check_caller(broker: Broker, request: ShareBody) -> None:
+    """The first checks of both requests; raises `ApiError`."""
+    if not share_groups_enabled(broker.metadata.image):
+        raise ApiError(ErrorCode.unsupported_version)
+    if request.group_id is None:
+        raise ApiError(ErrorCode.invalid_request, "The request names no group.")
+    if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:
+        message = f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters."
+        raise ApiError(ErrorCode.invalid_request, message)
 
-    def check_caller(self) -> None:
-        """The first checks of both requests; raises `ApiError`."""
-        require_share_groups(self._broker.metadata.image)
-        if self._body.group_id is None:
-            raise ApiError(ErrorCode.invalid_request, "The request names no group.")
-        if not self.key.member_id or len(self.key.member_id) > MEMBER_ID_LENGTH_MAX:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters.",
-            )
 
-    def find_first_answer(self, error: ApiError) -> KeptAnswer | None:
-        """The first answer, if this request is refused with `error` because the client repeats it."""
-        if error.code not in _REFUSALS_OF_REPEATS:
-            return None
-        return self._broker.kept_answers.find(
-            self.key,
-            self._body.share_session_epoch,
-            self._content,
-            live_session=self._broker.share_sessions.get(self.key),
-            now_ms=self._broker.clock.monotonic_ms(),
-        )
+def acknowledge(
+    broker: Broker,
+    session: ShareSession,
+    request: ShareBody,
+    topics: Iterable[AckTopic],
+    limits: ShareLimits,
+    *,
+    version: int,
+    now_ms: int,
+    by: Acknowledge | None = None,
+) -> Completion[Results]:
+    """See `acknowledge_all`; `limits` are the group's."""
+    if session.lock_duration_ms is not None:
+        limits = limits._replace(lock_duration_ms=session.lock_duration_ms)
+    return acknowledge_all(
+        broker.share_partitions,
+        broker.fetch_source.leadership_error,
+        session,
+        topics,
+        version=version,
+        is_renew_ack=request.is_renew_ack,
+        limits=limits,
+        now_ms=now_ms,
+        acknowledge=by,
+    )
 
-    def take_over(self, session: ShareSession) -> bool:
-        """The session of a first answer belongs to this connection from now on, if it still lives; returns
-        whether it does.
-        """
-        sessions = self._broker.share_sessions
-        if sessions.get(session.key) is not session:
-            return False
-        sessions.move(session, self._context.connection_id)
-        return True
 
-    def acknowledge(
-        self,
-        topics: Iterable[AckTopic],
-        lock_duration_ms: int | None,
-        acknowledge: Acknowledge | None = None,
-    ) -> Completion[Results]:
-        """See `acknowledge_all`."""
-        limits = self._broker.group_configs.limits_of(self.key.group_id)
-        if lock_duration_ms is not None:
-            limits = limits._replace(lock_duration_ms=lock_duration_ms)
-        return acknowledge_all(
-            self._broker.share_partitions,
-            self._broker.fetch_source.leadership_error,
-            self.key.group_id,
-            self.key.member_id,
-            topics,
-            version=self._context.api_version,
-            is_renew_ack=self._body.is_renew_ack,
-            limits=limits,
-            now_ms=self._broker.clock.monotonic_ms(),
-            acknowledge=acknowledge,
-        )
+def finish(
+    broker: Broker, session: ShareSession, request: ShareBody, api_name: str, results: Completion[Results]
+) -> KeptAnswer | None:
+    """The answer, if it is kept because the client may repeat this request; `api_name` distinguishes the
+    requests of one API from those of the other. The last request of a session ends it when the results are
+    there, even if the client has disconnected by then.
+    """
+    epoch = request.share_session_epoch
+    answer = None
+    if epoch == INITIAL_SHARE_SESSION_EPOCH:
+        broker.kept_answers.forget(session.key)
+    elif session.repeats_requests:
+        answer = KeptAnswer(session, epoch, _content(api_name, request), results)
+        broker.kept_answers.keep(answer)
+    if epoch == FINAL_SHARE_SESSION_EPOCH:
+        results.when_done(lambda _: broker.end_share_session(session))
+    return answer
 
-    def finish(self, found: SessionRequest, results: Completion[Results]) -> KeptAnswer:
-        """The answer, which is kept if the client may repeat this request. The last request of a session ends
-        it when the results are there, even if the client has disconnected by then.
-        """
-        session, epoch = found.session, self._body.share_session_epoch
-        answer = KeptAnswer(session, epoch, self._content, results)
-        if epoch == INITIAL_SHARE_SESSION_EPOCH:
-            self._broker.kept_answers.forget(self.key)
-        elif session.repeats_requests:
-            self._broker.kept_answers.keep(answer)
-        if found.is_final:
-            results.when_done(lambda _: self._broker.end_share_session(session))
-        return answer
+
+def find_first_answer(
+    broker: Broker, request: ShareBody, api_name: str, error: ApiError
+) -> KeptAnswer | None:
+    """The first answer, if this request is refused with `error` because the client repeats it."""
+    if error.code not in _REFUSALS_OF_REPEATS:
+        return None
+    key = session_key(request)
+    return broker.kept_answers.find(
+        key,
+        request.share_session_epoch,
+        _content(api_name, request),
+        live_session=broker.share_sessions.get(key),
+        now_ms=broker.clock.monotonic_ms(),
+    )
+
+
+def take_over(broker: Broker, session: ShareSession, connection_id: int) -> bool:
+    """The session of a first answer belongs to this connection from now on, if it still lives; returns
+    whether it does.
+    """
+    sessions = broker.share_sessions
+    if sessions.get(session.key) is not session:
+        return False
+    sessions.move(session, connection_id)
+    return True
 
 
 def lock_duration_ms(broker: Broker, session: ShareSession) -> int:
     """The duration of the member's locks: its own, or the group's."""
     own_ms = session.lock_duration_ms
     return broker.group_configs.limits_of(session.key.group_id).lock_duration_ms if own_ms is None else own_ms
+
+
+def _content(api_name: str, request: ShareBody) -> Content:
+    return api_name, request.encoded_topics, request.is_renew_ack

@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.common.share_request import ShareRequest
-from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
+from barnabas.broker.handlers.common.share_request import acknowledge
+from barnabas.broker.network.handler import RequestContext
+from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
+from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.runtime.completion import AllDone, Completion
-from barnabas.share.leader.acknowledgements import Results, error_result
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
+from barnabas.share.sessions.acknowledgements import Results, error_result
+from barnabas.share.sessions.session import SessionPartition, ShareSession, named_partitions
 
 if TYPE_CHECKING:
     from barnabas.broker.node.broker import Broker
@@ -32,37 +34,43 @@ _CLIENT_VERSION = 0
 
 def acknowledge_in_transaction(
     broker: Broker,
-    share_request: ShareRequest,
+    context: RequestContext,
+    session: ShareSession,
+    request: ShareAcknowledgeBody,
     transaction: AcknowledgingTransaction,
-    topics: Sequence[AckTopic],
 ) -> Completion[Results]:
     """The result of each partition. Besides the errors of ordinary acknowledgements:
     INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS and
     COORDINATOR_LOAD_IN_PROGRESS.
     """
     coordinator = broker.transactions.coordinator
-    acknowledge = partial(
-        share_request.acknowledge, topics, None, partial(_acknowledge, coordinator, transaction)
-    )
-    acknowledged = _acknowledged(topics)
-    keys = [SharePartitionKey(share_request.key.group_id, *partition) for partition in acknowledged]
-    led = [key for key in keys if broker.share_partitions.get(key) is not None]
+
+    def acknowledge_all() -> Completion[Results]:
+        return acknowledge(
+            broker,
+            session,
+            request,
+            request.topics,
+            broker.group_configs.limits_of(session.key.group_id),
+            version=context.api_version,
+            now_ms=broker.clock.monotonic_ms(),
+            by=partial(_acknowledge, coordinator, transaction),
+        )
+
+    topics = [AckTopic(topic_id, _acknowledged(partitions)) for topic_id, partitions in request.topics]
+    named = list(named_partitions(session.key.group_id, topics, {}).values())
+    led = [partition.key for partition in named if broker.share_partitions.get(partition.key) is not None]
     if not led:
-        return acknowledge()
+        return acknowledge_all()
     added = coordinator.add_participants(*transaction, led, client_version=_CLIENT_VERSION)
     return AllDone([added]).then_run(
-        lambda _: acknowledge() if added.error is None else Completion.of(_refused(acknowledged, added.error))
+        lambda _: acknowledge_all() if added.error is None else Completion.of(_refused(named, added.error))
     )
 
 
-def _acknowledged(topics: Sequence[AckTopic]) -> list[TopicIdPartition]:
-    """The partitions with acknowledgements."""
-    return [
-        TopicIdPartition(topic_id, partition.partition_index)
-        for topic_id, partitions in topics
-        for partition in partitions
-        if partition.acknowledgement_batches
-    ]
+def _acknowledged(partitions: Sequence[AckPartition]) -> list[AckPartition]:
+    """Those with acknowledgements."""
+    return [partition for partition in partitions if partition.acknowledgement_batches]
 
 
 def _acknowledge(
@@ -84,7 +92,7 @@ def _acknowledge(
     return leader.transactions.acknowledge(member_id, batches, transaction.producer)
 
 
-def _refused(acknowledged: Sequence[TopicIdPartition], error: Exception) -> Results:
+def _refused(acknowledged: Sequence[SessionPartition], error: Exception) -> Results:
     result = error_result(_told(error) if isinstance(error, ApiError) else error)
     return dict.fromkeys(acknowledged, result)
 

@@ -97,3 +97,14 @@ async def test_a_members_old_session_is_replaced_by_its_new_one(stage: Stage) ->
     member = stage.member()
     await member.fetch()
     assert (await member.fetch(epoch=0)).error == ErrorCode.none
+
+
+async def test_acknowledgements_in_a_first_request_are_refused_before_the_old_session_is_dropped(
+    stage: Stage,
+) -> None:
+    await stage.produce(2)
+    member = stage.member()
+    await member.take()
+    refused = await member.fetch([(0, 0, ACCEPT)], epoch=0)
+    assert refused.error == ErrorCode.invalid_request
+    assert (await member.fetch([(0, 0, ACCEPT)], epoch=1)).acknowledge_errors == [0]

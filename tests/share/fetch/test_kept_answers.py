@@ -16,14 +16,15 @@ from barnabas.share.fetch.kept_answers import (
     KeptAnswer,
     KeptAnswers,
 )
-from barnabas.share.leader.acknowledgements import SUCCESS, Results
-from barnabas.share.sessions.session import ShareSession, ShareSessionKey
+from barnabas.share.sessions.acknowledgements import SUCCESS, Results
+from barnabas.share.sessions.session import ShareSession
+from tests.share.sessions.session_building import session_of, session_partitions
 
-PARTITION = TopicIdPartition(UUID(int=1), 0)
+(PARTITION,) = session_partitions([TopicIdPartition(UUID(int=1), 0)]).values()
 
 
 def session(number: int = 1) -> ShareSession:
-    return ShareSession(ShareSessionKey("group", f"m{number}"), [PARTITION], number)
+    return session_of(PARTITION.partition, member_id=f"m{number}")
 
 
 def kept(

@@ -13,27 +13,26 @@ from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import Withdrawn
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
-from barnabas.share.fetch.share_fetch_operation import (
-    PartitionFetch,
-    ShareFetchInputs,
-    ShareFetchOperation,
-    ShareFetchSpec,
-)
-from barnabas.share.leader.acknowledgements import Results
-from barnabas.share.partition.limits import AcquireMode
-from barnabas.share.sessions.session import ShareSession, ShareSessionKey
+from barnabas.share.fetch.share_fetch import Look
+from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
+from barnabas.share.leader.handout import Handout
+from barnabas.share.sessions.acknowledgements import Results
+from barnabas.share.sessions.session import ShareSession
 from tests.conformance.harness import Lab, batch, open_lab, partitions_of, settle
 from tests.conformance.share_member import GROUP, ShareMember
+from tests.share.fetch.waiting_fetch import waiting_fetch
+from tests.share.sessions.session_building import session_of
 from tests.storage.transactions import Producer
 
 SIZE = len(batch(1, 0))
 LATE_MS = 5_000
-Answer = dict[TopicIdPartition, PartitionFetch]
+Answer = dict[TopicIdPartition, Handout]
 
 
-def as_it_is(fetched: Answer) -> EncodedBody:
+def as_it_is(look: Look) -> EncodedBody:
     """In place of an encoded answer."""
-    return EncodedBody(cast("list[Buffer]", [fetched]))
+    answer = {partition.partition: handout for partition, handout in look.results().items()}
+    return EncodedBody(cast("list[Buffer]", [answer]))
 
 
 class Stage(NamedTuple):
@@ -52,17 +51,10 @@ class Stage(NamedTuple):
         response_budget: ResponseBudget | None = None,
         **changes: Any,
     ) -> ShareFetchOperation:
-        spec = ShareFetchSpec(GROUP, member_id, 1, 1 << 20, 500, 500, AcquireMode.BATCH_OPTIMIZED)
-        inputs = ShareFetchInputs(
-            self.lab.broker.fetch_source,
-            spec._replace(**changes),
-            partitions or (self.zero, self.one),
-            acknowledged or Completion.of(Results()),
-            as_it_is,
-            response_budget,
-            session,
-        )
-        return ShareFetchOperation(inputs)
+        if session is None:
+            session = session_of(*(partitions or (self.zero, self.one)), group_id=GROUP, member_id=member_id)
+        budget = response_budget or ResponseBudget()
+        return waiting_fetch(self.lab.broker, session, as_it_is, budget, acknowledged=acknowledged, **changes)
 
     async def produce(self, partition: TopicIdPartition, *batch_sizes: int) -> None:
         await self.lab.produce(partition.topic_id, *batch_sizes, partition=partition.partition)
@@ -87,7 +79,7 @@ def answered(operation: ShareFetchOperation) -> Answer:
 
 
 def counts(answer: Answer) -> list[int]:
-    return [one.handout.record_count for one in answer.values()]
+    return [one.record_count for one in answer.values()]
 
 
 async def test_a_fetch_waits_while_there_are_no_records(stage: Stage) -> None:
@@ -114,10 +106,10 @@ async def test_min_bytes_of_0_waits_for_a_record_all_the_same(stage: Stage) -> N
 async def test_partitions_are_served_in_their_order_until_the_budget_is_used_up(stage: Stage) -> None:
     for partition in (stage.zero, stage.one):
         await stage.produce(partition, 2, 2, 2)
-    operation = stage.operation(stage.one, stage.zero, records_max=5)
+    operation = stage.operation(stage.one, stage.zero, max_records=5)
     assert operation.try_complete()
     assert list(answered(operation)) == [stage.one]
-    later = stage.operation(stage.one, stage.zero, records_max=5)
+    later = stage.operation(stage.one, stage.zero, max_records=5)
     assert later.try_complete()
     assert counts(answered(later)) == [6]
     assert list(answered(later)) == [stage.zero]
@@ -126,7 +118,7 @@ async def test_partitions_are_served_in_their_order_until_the_budget_is_used_up(
 async def test_the_second_partition_gets_the_rest_of_the_budget(stage: Stage) -> None:
     await stage.produce(stage.zero, 2)
     await stage.produce(stage.one, *[1] * 9)
-    operation = stage.operation(records_max=5)
+    operation = stage.operation(max_records=5)
     assert operation.try_complete()
     assert counts(answered(operation)) == [2, 3]
 
@@ -146,10 +138,10 @@ async def test_the_other_partitions_are_left_alone_if_one_has_all_records_and_th
     await stage.produce(stage.zero, 40)
     unknown = TopicIdPartition(stage.zero.topic_id, 9)
     partitions = stage.zero, unknown
-    session = ShareSession(ShareSessionKey(GROUP, "member"), partitions, connection_id=1)
+    session = session_of(*partitions, group_id=GROUP)
     if has_begun:
-        session.note_begun(partitions)
-    operation = stage.operation(*partitions, session=session, records_max=records_max, min_bytes=min_bytes)
+        session.note_begun(2)
+    operation = stage.operation(*partitions, session=session, max_records=records_max, min_bytes=min_bytes)
     assert operation.try_complete()
     assert set(answered(operation)) == ({stage.zero} if is_enough else {stage.zero, unknown})
 
@@ -162,9 +154,9 @@ async def test_the_others_are_looked_at_if_all_records_of_the_first_have_been_ab
     producer.send(40)
     producer.abort()
     await stage.produce(stage.one, 40)
-    session = ShareSession(ShareSessionKey(GROUP, "member"), [stage.zero, stage.one], connection_id=1)
-    session.note_begun([stage.zero, stage.one])
-    operation = stage.operation(session=session, records_max=40)
+    session = session_of(stage.zero, stage.one, group_id=GROUP)
+    session.note_begun(2)
+    operation = stage.operation(session=session, max_records=40)
     assert operation.try_complete()
     assert counts(answered(operation)) == [40]
 
@@ -174,9 +166,9 @@ async def test_a_partition_in_the_order_of_keys_is_not_sure_to_have_all_records(
     await stage.produce(stage.zero, 40)
     unknown = TopicIdPartition(stage.zero.topic_id, 9)
     partitions = stage.zero, unknown
-    session = ShareSession(ShareSessionKey(GROUP, "member"), partitions, connection_id=1)
-    session.note_begun(partitions)
-    operation = stage.operation(*partitions, session=session, records_max=40)
+    session = session_of(*partitions, group_id=GROUP)
+    session.note_begun(2)
+    operation = stage.operation(*partitions, session=session, max_records=40)
     assert operation.try_complete()
     assert unknown in answered(operation)
 
@@ -278,16 +270,14 @@ async def test_locks_begin_when_the_records_are_read_and_not_when_the_look_begin
     budget = ResponseBudget()
     budget.read_turns.read(1 << 30)
     waiting = [
-        stage.operation(stage.zero, member_id=member_id, response_budget=budget, records_max=1)
+        stage.operation(stage.zero, member_id=member_id, response_budget=budget, max_records=1)
         for member_id in ("one", "two")
     ]
     assert [operation.try_complete() for operation in waiting] == [False, False]
     stage.lab.clock.now_ms += LATE_MS
     await settle()
     for offset, operation in enumerate(waiting):
-        assert [fetched.handout.acquired for fetched in answered(operation).values()] == [
-            [(offset, offset, 1)]
-        ]
+        assert [fetched.acquired for fetched in answered(operation).values()] == [[(offset, offset, 1)]]
     leader = stage.lab.broker.fetch_source.leader_for_fetch(GROUP, stage.zero)
     assert leader is not None
     assert leader.next_deadline_ms() == stage.lab.clock.now_ms + leader.limits().lock_duration_ms

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 import pytest
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.share.sessions.session import SHARE_SESSION_EPOCH_MAX, ShareSessionKey
-from barnabas.share.sessions.session_cache import SessionRequest, ShareSessionCache
+from barnabas.share.sessions.session import (
+    FINAL_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_EPOCH_MAX,
+    ShareSession,
+    ShareSessionKey,
+)
+from barnabas.share.sessions.session_cache import ShareSessionCache
+from tests.share.sessions.session_building import partitions_of, session_partitions, update
 
 TOPIC = UUID(int=1)
 P0, P1, P2 = (TopicIdPartition(TOPIC, index) for index in range(3))
 KEY = ShareSessionKey("group", "member-1")
 OTHER = ShareSessionKey("group", "member-2")
+
+
+class SessionRequest(NamedTuple):
+    """The session of a fetch, and the partitions that it serves."""
+
+    session: ShareSession
+    partitions: list[TopicIdPartition]
 
 
 def fetch(
@@ -23,45 +37,34 @@ def fetch(
     *added: TopicIdPartition,
     key: ShareSessionKey = KEY,
     forgotten: tuple[TopicIdPartition, ...] = (),
-    has_acknowledgements: bool = False,
     connection_id: int = 1,
 ) -> SessionRequest:
-    return cache.fetch(
-        key,
-        share_session_epoch,
-        added=added,
-        forgotten=forgotten,
-        has_acknowledgements=has_acknowledgements,
-        connection_id=connection_id,
-    )
+    if share_session_epoch == 0:
+        session = cache.open(key, session_partitions(added), connection_id)
+    else:
+        session = cache.advance(key, share_session_epoch)
+        if share_session_epoch != FINAL_SHARE_SESSION_EPOCH:
+            update(session, added, forgotten)
+    return SessionRequest(session, partitions_of(session.partitions_in_turn(share_session_epoch)))
 
 
 def test_epoch_0_opens_a_session_with_exactly_the_listed_partitions() -> None:
     cache = ShareSessionCache(10)
     request = fetch(cache, 0, P0, P1)
-    assert (request.partitions, request.is_final) == ([P0, P1], False)
+    assert request.partitions == [P0, P1]
     assert request.session.share_session_epoch == 1
     assert (len(cache), cache.partition_count) == (1, 2)
     fetch(cache, 1, P2)
-    assert fetch(cache, 0, P1).session.partitions == [P1], "a new session takes the place of the old one"
+    assert partitions_of(fetch(cache, 0, P1).session) == [P1], "a new session takes the place of the old one"
     assert (len(cache), cache.partition_count) == (1, 1)
-
-
-def test_acknowledgements_in_a_first_request_are_refused_before_the_old_session_is_dropped() -> None:
-    cache = ShareSessionCache(10)
-    session = fetch(cache, 0, P0).session
-    with pytest.raises(ApiError) as raised:
-        fetch(cache, 0, P0, has_acknowledgements=True)
-    assert raised.value.code is ErrorCode.invalid_request
-    assert cache.get(KEY) is session
 
 
 def test_each_request_of_either_api_advances_the_epoch() -> None:
     cache = ShareSessionCache(10)
     session = fetch(cache, 0, P0, P1).session
     assert fetch(cache, 1).partitions == [P1, P0], "in turn"
-    cache.acknowledge(KEY, 2)
-    assert fetch(cache, 3, P2, forgotten=(P0,)).session.partitions == [P1, P2]
+    cache.advance(KEY, 2)
+    assert partitions_of(fetch(cache, 3, P2, forgotten=(P0,)).session) == [P1, P2]
     assert session.share_session_epoch == 4
 
 
@@ -98,18 +101,19 @@ def test_a_wrong_epoch_is_an_error_and_keeps_the_session(
         if api == "fetch":
             fetch(cache, share_session_epoch, P1)
         else:
-            cache.acknowledge(KEY, share_session_epoch)
+            cache.advance(KEY, share_session_epoch)
     assert raised.value.code is code
     session = cache.get(KEY)
-    assert session is None or (session.share_session_epoch, session.partitions) == (1, [P0])
+    assert session is None or (session.share_session_epoch, partitions_of(session)) == (1, [P0])
 
 
 def test_the_final_epoch_leaves_the_session_until_it_is_removed() -> None:
     cache = ShareSessionCache(10)
     fetch(cache, 0, P0)
-    request = fetch(cache, -1)
-    assert (request.is_final, request.partitions) == (True, [])
-    assert cache.acknowledge(KEY, -1).is_final
+    request = fetch(cache, -1, P1)
+    assert partitions_of(request.session) == [P0]
+    assert cache.advance(KEY, -1) is request.session
+    assert request.session.share_session_epoch == 1
     assert cache.remove(request.session)
     assert not cache.remove(request.session)
     assert (len(cache), cache.get(KEY)) == (0, None)

@@ -13,7 +13,7 @@ from uuid import UUID
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckTopic
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.extended.release_delays import ReleaseDelay
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.share_counts import ShareCounts
@@ -21,11 +21,15 @@ from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.acknowledgement import validate_acknowledgement_batches
 from barnabas.share.partition.limits import ShareLimits
+from barnabas.share.sessions.session import SessionPartition, ShareSession, named_partitions
 from barnabas.storage.errors import StorageError
 
 log = get_logger("share")
 
-SUCCESS = (ErrorCode.none.value, None)
+AckResult = tuple[int, str | None]
+"""The result of a partition's acknowledgements: (error code, message)."""
+
+SUCCESS: AckResult = (ErrorCode.none.value, None)
 
 
 Acknowledge = Callable[
@@ -33,15 +37,14 @@ Acknowledge = Callable[
 ]
 """Acknowledges a member's validated batches with one leader. Raises ApiError, changing nothing."""
 
-Results = dict[TopicIdPartition, tuple[int, str | None]]
-"""The result of each partition that the request acknowledges, as (error code, message)."""
+Results = dict[SessionPartition, AckResult]
+"""The result of each partition that the request acknowledges."""
 
 
 def acknowledge_all(
     share_partitions: SharePartitions,
     leadership_error: Callable[[TopicIdPartition], ApiError | StorageError],
-    group_id: str,
-    member_id: str,
+    session: ShareSession,
     topics: Iterable[AckTopic],
     *,
     version: int,
@@ -50,21 +53,29 @@ def acknowledge_all(
     now_ms: int,
     acknowledge: Acknowledge | None = None,
 ) -> Completion[Results]:
-    """Acknowledge all batches in `topics`. `leadership_error` is the error of a partition without a leader.
-    `limits` are the group's, with the duration of the member's own locks. `acknowledge` takes the place of
-    `SharePartitionLeader.acknowledge`.
+    """Acknowledge all batches in `topics`, which may name partitions outside of the session.
+
+    `leadership_error` is the error of a partition without a leader. `limits` are the group's, with the
+    duration of the member's own locks. `acknowledge` takes the place of `SharePartitionLeader.acknowledge`.
     """
     results: Results = {}
-    pending: list[tuple[TopicIdPartition, Completion[None]]] = []
+    pending: list[tuple[SessionPartition, Completion[None]]] = []
+    named, member_id = session.by_place, session.key.member_id
     for topic_id, partitions in topics:
         for index, batches, delays in partitions:
             if not batches:
                 continue
-            partition = TopicIdPartition(topic_id, index)
+            partition = named.get((topic_id.int, index))
+            if partition is None:
+                named = named | named_partitions(session.key.group_id, topics, named)
+                partition = named[topic_id.int, index]
             try:
-                leader = share_partitions.get(SharePartitionKey(group_id, topic_id, index))
-                if leader is None:
-                    raise leadership_error(partition)
+                leader = partition.leader
+                if leader is None or leader.closed:
+                    leader = partition.leader = share_partitions.get(partition.key)
+                    if leader is None:
+                        raise leadership_error(partition.partition)
+                leader.used = True
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
                 if acknowledge is None:
                     recorded = leader.acknowledge(member_id, batches, limits, now_ms, delays)
@@ -74,7 +85,7 @@ def acknowledge_all(
                 results[partition] = error_result(error)
                 continue
             if recorded.done:
-                results[partition] = _result(recorded)
+                results[partition] = SUCCESS if recorded.error is None else error_result(recorded.error)
             else:
                 results[partition] = SUCCESS  # its place in the order
                 pending.append((partition, recorded))
@@ -101,7 +112,7 @@ class _PendingResults(Completion[Results]):
         self,
         counts: ShareCounts,
         results: Results,
-        pending: Sequence[tuple[TopicIdPartition, Completion[None]]],
+        pending: Sequence[tuple[SessionPartition, Completion[None]]],
     ) -> None:
         super().__init__()
         self._counts = counts
@@ -116,16 +127,13 @@ class _PendingResults(Completion[Results]):
         if self._open_count:
             return
         for partition, recorded in self._pending:
-            self._results[partition] = _result(recorded)
+            if recorded.error is not None:
+                self._results[partition] = error_result(recorded.error)
         _count_failed(self._counts, self._results)
         self.complete(self._results)
 
 
-def _result(recorded: Completion[None]) -> tuple[int, str | None]:
-    return SUCCESS if recorded.error is None else error_result(recorded.error)
-
-
-def error_result(error: Exception) -> tuple[int, str | None]:
+def error_result(error: Exception) -> AckResult:
     """An error as a response names it: (code, message)."""
     if isinstance(error, ApiError):
         return error.code.value, error.message
@@ -140,19 +148,16 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
     return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
 
-def _topic_ids(results: Results) -> Collection[UUID]:
-    if len(results) == 1:
-        (partition,) = results
-        return (partition.topic_id,)
-    return {partition.topic_id for partition in results}
+def _topic_ids(partitions: Collection[SessionPartition]) -> Collection[UUID]:
+    if len(partitions) == 1:
+        (partition,) = partitions
+        return (partition.key.topic_id,)
+    return {partition.key.topic_id for partition in partitions}
 
 
 def _count_failed(counts: ShareCounts, results: Results) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed: Results = {}
-    for partition, result in results.items():
-        if result[0]:
-            failed[partition] = result
+    failed = [partition for partition, (error_code, _) in results.items() if error_code]
     if failed:
         for topic_counts in counts.of_topics(_topic_ids(failed)):
             topic_counts.failed_acknowledgements.add()

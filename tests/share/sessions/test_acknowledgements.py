@@ -11,7 +11,8 @@ from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, Ac
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
-from barnabas.share.leader.acknowledgements import (
+from barnabas.share.sessions.acknowledgements import (
+    AckResult,
     Results,
     acknowledge_all,
     error_result,
@@ -19,6 +20,7 @@ from barnabas.share.leader.acknowledgements import (
 )
 from barnabas.storage.errors import LogOffline
 from tests.share.leader.leading import PARTITION, Leading, leading
+from tests.share.sessions.session_building import session_of
 from tests.storage.log_building import TOPIC_ID
 
 OK = (0, None)
@@ -36,14 +38,17 @@ def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
     return acknowledge_all(
         stage.share_partitions,
         leadership_error,
-        "group",
-        "member",
+        session_of(PARTITION),
         topics,
         version=2,
         is_renew_ack=False,
         limits=stage.limits,
         now_ms=stage.clock.monotonic_ms(),
     )
+
+
+def by_partition(got: Completion[Results]) -> dict[TopicIdPartition, AckResult]:
+    return {partition.partition: result for partition, result in got.result().items()}
 
 
 async def holding() -> Leading:
@@ -62,7 +67,7 @@ async def test_each_partition_has_its_own_result() -> None:
         AckPartition(2, [batch(0, 1)]),
     ]
     got = send(stage, AckTopic(TOPIC_ID, partitions), AckTopic(nowhere, [AckPartition(0, [batch(0, 0)])]))
-    codes = {one: code for one, (code, _) in got.result().items()}
+    codes = {one: code for one, (code, _) in by_partition(got).items()}
     assert codes == {
         PARTITION: ErrorCode.none,
         TopicIdPartition(TOPIC_ID, 1): ErrorCode.unknown_topic_or_partition,
@@ -90,7 +95,7 @@ async def test_partitions_without_batches_have_no_result() -> None:
 )
 async def test_each_wrong_batch_is_an_error_of_its_partition(one: AckBatch, code: ErrorCode) -> None:
     got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [one])]))
-    assert got.result()[PARTITION][0] == code
+    assert by_partition(got)[PARTITION][0] == code
 
 
 async def test_results_are_complete_when_everything_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +119,7 @@ async def test_results_are_complete_when_everything_is_recorded(monkeypatch: pyt
 
 async def test_recorded_acknowledgements_need_no_waiting() -> None:
     got = send(await holding(), AckTopic(TOPIC_ID, [AckPartition(0, [batch(0, 3)])]))
-    assert (got.done, got.result()) == (True, {PARTITION: OK})
+    assert (got.done, by_partition(got)) == (True, {PARTITION: OK})
 
 
 def test_a_response_has_the_error_and_its_message() -> None:
