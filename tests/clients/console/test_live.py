@@ -35,17 +35,21 @@ SHORT_LOCKS: Mapping[str, str] = {"share.record.lock.duration.ms": "3000"}
 """For the pictures: the rest of each lock is visibly less than the whole."""
 UPPER_PART: FloatRect = {"x": 0, "y": 0, "width": WIDE, "height": 535}
 
-_START_OFFSET: Final = 'document.querySelector(".figure dd").firstChild.data'
+_START_OFFSET: Final = 'document.querySelector(".figure dd")?.firstChild?.data'
+"""Undefined while the page shows something else."""
 _CHANGES: Final = f"""wanted => new Promise(done => {{
     const offsets = new Set();
     const look = () => {{
-        offsets.add({_START_OFFSET});
+        const offset = {_START_OFFSET};
+        if (offset !== undefined) offsets.add(offset);
         if (offsets.size < wanted) requestAnimationFrame(look);
         else done();
     }};
     requestAnimationFrame(look);
 }})"""
-"""Ends when this number of start offsets were shown, one after the other."""
+"""Ends when this number of start offsets were shown, one after the other. Frames that show something else are
+passed over: an exception in one would end the look at all further ones, and the test would hang.
+"""
 
 
 async def produce(producer: Producer) -> None:
@@ -92,19 +96,22 @@ class Work:
 
 @asynccontextmanager
 async def working(address: str, settings: Mapping[str, str]) -> AsyncGenerator[Work]:
-    """A producer and a member at work, in a group with these settings."""
+    """A producer and a member at work, in a group with these settings. An error of theirs ends the test."""
     cluster = Cluster(address)
     cluster.topic(name=TOPIC)
     cluster.set_group(GROUP, {"share.auto.offset.reset": "earliest", **settings})
     work = Work()
-    async with Producer(address) as producer, ShareConsumer(address, group=GROUP, topics=[TOPIC]) as consumer:
-        tasks = [asyncio.create_task(produce(producer)), asyncio.create_task(work.acknowledge(consumer))]
+    async with (
+        Producer(address) as producer,
+        ShareConsumer(address, group=GROUP, topics=[TOPIC]) as consumer,
+        asyncio.TaskGroup() as group,
+    ):
+        tasks = [group.create_task(produce(producer)), group.create_task(work.acknowledge(consumer))]
         try:
             yield work
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def take_pictures(browser: Browser, http: str, live: Console, folder: Path) -> None:
