@@ -6,7 +6,7 @@ layout of a message in each version (`codec`); the handlers implement the APIs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -236,6 +236,5 @@ APIS: Final[Mapping[ApiKey, ApiSpec]] = MappingProxyType(
 _APIS_BY_NUMBER: Final[Mapping[int, ApiSpec]] = {int(key): spec for key, spec in APIS.items()}
 
 
-def find_api(number: int) -> ApiSpec | None:
-    """The API with this key from the wire, or None if it is not served."""
-    return _APIS_BY_NUMBER.get(number)
+find_api: Final[Callable[[int], ApiSpec | None]] = _APIS_BY_NUMBER.get
+"""The API with this key from the wire, or None if it is not served."""

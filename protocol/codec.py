@@ -61,7 +61,7 @@ def decode_request(api_key: int, version: int, frame: Buffer, body_offset: int) 
     `version` must be a served one. Raises `FrameError` on a malformed body. Surplus bytes after a whole body
     are ignored, as in Kafka, because librdkafka sends some.
     """
-    return _request_decoder(api_key, version)(frame, body_offset)
+    return request_decoder(api_key, version)(frame, body_offset)
 
 
 def encode_response(api_key: int, version: int, entity: Entity) -> list[bytes]:
@@ -82,13 +82,14 @@ def shape_version(api_key: int, version: int) -> int:
 
 def prepare(api_key: int, version: int) -> None:
     """Build the codec of this API and version now, so that its first request does not wait for it."""
-    _request_decoder(api_key, version)
+    request_decoder(api_key, version)
     shape = message_class(api_key, shape_version(api_key, version), "response")
     _response_encoder(api_key, version, shape)
 
 
 @cache
-def _request_decoder(api_key: int, version: int) -> Callable[[Buffer, int], RequestBody]:
+def request_decoder(api_key: int, version: int) -> Callable[[Buffer, int], RequestBody]:
+    """`decode_request` for this API and version."""
     assert APIS[ApiKey(api_key)].serves(version), (
         f"{ApiKey(api_key).name} is not served in version {version}."
     )

@@ -92,7 +92,15 @@ class FrameDecoder:
         before it are valid, regardless of how the stream was split when it arrived.
         """
         if self._large is None:
-            self._filled += byte_count
+            filled = self._filled = self._filled + byte_count
+            size_bytes = filled - LENGTH_BYTES
+            if (
+                0 <= size_bytes <= self._max_frame_bytes
+                and _LENGTH.unpack_from(self._receive)[0] == size_bytes
+            ):
+                # One whole frame, as usual.
+                self._filled = 0
+                return [bytes(self._view[LENGTH_BYTES:filled])]
             return self._split()
         self._large_filled += byte_count
         if self._large_filled < self._large_bytes:

@@ -1,4 +1,4 @@
-"""Decodes request headers, and encodes response headers (protocol guide, "Request Header"; KIP-482).
+"""Decodes request headers, and lays out response headers (protocol guide, "Request Header"; KIP-482).
 
 A request's header has version 1, or 2 from the first flexible version of its API on. Version 2 adds tagged
 fields, but its client id is still not compact. Response headers have the versions 0 and 1 in the same way,
@@ -9,17 +9,18 @@ versions. Tagged fields of a header are skipped, because Kafka defines none.
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from barnabas.protocol.api import ApiKey, ApiSpec, find_api
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
 
 _FIXED = struct.Struct(">hhih")
 _FIXED_BYTES = _FIXED.size
-_CORRELATION = struct.Struct(">i")
-_CORRELATION_AND_NO_TAGS = struct.Struct(">ix")
+_LENGTH_AND_CORRELATION = struct.Struct(">ii")
+_LENGTH_CORRELATION_AND_NO_TAGS = struct.Struct(">iix")
 
 
 class RequestHeader(NamedTuple):
@@ -32,6 +33,9 @@ class RequestHeader(NamedTuple):
     body_offset: int
     spec: ApiSpec | None
     """The served API, for any version of the request; None if the API is not served."""
+
+
+_new_header = maker(RequestHeader)
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
@@ -54,14 +58,17 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
             position += 1
         else:
             position = _behind_tagged_fields(frame, position)
-    return RequestHeader(api_key, api_version, correlation_id, client_id, position, spec)
+    return _new_header((api_key, api_version, correlation_id, client_id, position, spec))
 
 
-def encode_response_header(spec: ApiSpec, version: int, correlation_id: int) -> bytes:
-    """The header of the response to a request of `spec` in `version`, without the frame's length."""
+@cache
+def response_header(spec: ApiSpec, version: int) -> struct.Struct:
+    """The layout of the beginning of a response frame to a request of `spec` in `version`: the length of the
+    rest, and the header, which is the correlation id.
+    """
     if version >= spec.flexible_version and spec.key != ApiKey.API_VERSIONS:
-        return _CORRELATION_AND_NO_TAGS.pack(correlation_id)
-    return _CORRELATION.pack(correlation_id)
+        return _LENGTH_CORRELATION_AND_NO_TAGS
+    return _LENGTH_AND_CORRELATION
 
 
 @lru_cache(maxsize=256)  # A client id has up to 32 kB.

@@ -5,8 +5,15 @@ another topic. Only transactions identify it by name.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
+
+Place: TypeAlias = tuple[int, int]
+"""A partition as a key that is quick to hash, unlike Python's UUIDs: the topic's id as a number, and the
+index.
+"""
+SharePlace: TypeAlias = tuple[str, int, int]
+"""The same for a share-partition; the group is the first."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -14,6 +21,10 @@ class TopicIdPartition(NamedTuple):
 
     topic_id: UUID
     partition: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic_id.int, self.partition
 
 
 class TopicNamePartition(NamedTuple):
@@ -48,3 +59,7 @@ class SharePartitionKey(NamedTuple):
     @property
     def topic_id_partition(self) -> TopicIdPartition:
         return TopicIdPartition(self.topic_id, self.partition)
+
+    @property
+    def place(self) -> SharePlace:
+        return self.group_id, self.topic_id.int, self.partition

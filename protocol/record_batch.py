@@ -22,6 +22,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 
 MAGIC = 2
@@ -174,6 +175,9 @@ def iterate_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position = next_position
 
 
+_new_header, _new_produced = maker(BatchHeader), maker(ProducedBatch)
+
+
 def is_checksum_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     """Whether the complete batch at `position` has the CRC-32C of its header."""
     checked = memoryview(buffer)[position + CRC_START : position + LOG_OVERHEAD + header.batch_length]
@@ -210,13 +214,13 @@ def validate_produced(
     if not is_checksum_valid(records, 0, header):
         raise _corrupt("The batch's checksum doesn't match its bytes.")
     _check_header(header, transactional_allowed=transactional_allowed)
-    return [ProducedBatch(0, header)]
+    return [_new_produced((0, header))]
 
 
 def _read_only_header(records: Buffer) -> BatchHeader:
     size_bytes = len(records)
     if size_bytes >= HEADER_BYTES:
-        header = BatchHeader._make(HEADER.unpack_from(records))
+        header = _new_header(HEADER.unpack_from(records))
         if header.magic == MAGIC and LOG_OVERHEAD + header.batch_length == size_bytes:
             return header
     raise _why_not_one_batch(records)

@@ -23,6 +23,7 @@ from barnabas.runtime.logging import get_logger
 log = get_logger("completion")
 
 _DEFECT = "a listener of a completion failed"
+_new_object: Callable[[type[Any]], Any] = object.__new__
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -51,9 +52,11 @@ class Completion(Generic[T]):
     @staticmethod
     def of(value: U) -> Completion[U]:
         """A completion that is done, with `value`."""
-        completion: Completion[U] = Completion()
+        completion: Completion[U] = _new_object(Completion)
         completion.done = True
+        completion.error = None
         completion._value = value
+        completion._listeners = None
         return completion
 
     @staticmethod

@@ -57,15 +57,12 @@ class ReadTurns:
     pass would take as long as the reads of all requests that arrived together. Small reads are not counted.
     """
 
-    __slots__ = ("_read_bytes",)
+    __slots__ = ("_read_bytes", "are_over")
 
     def __init__(self) -> None:
         self._read_bytes = 0
-
-    @property
-    def are_over(self) -> bool:
+        self.are_over = False
         """Whether the next read must wait."""
-        return self._read_bytes >= _READ_BYTES_PER_PASS
 
     def read(self, size_bytes: int) -> None:
         """Count a read. It may exceed the bound."""
@@ -73,6 +70,7 @@ class ReadTurns:
             if not self._read_bytes:
                 asyncio.get_running_loop().call_soon(self._end_pass)
             self._read_bytes += size_bytes
+            self.are_over = self._read_bytes >= _READ_BYTES_PER_PASS
 
     async def wait(self, turns: Turns) -> None:
         """Wait for a pass in which there is room."""
@@ -81,6 +79,7 @@ class ReadTurns:
 
     def _end_pass(self) -> None:
         self._read_bytes = 0
+        self.are_over = False
 
 
 def in_turns(work: Coroutine[object, None, _T]) -> _T | Awaitable[_T]:

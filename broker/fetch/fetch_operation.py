@@ -156,7 +156,7 @@ class FetchOperation(ReservingOperation):
         elif not self.try_complete():
             deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
             keys = [
-                (partition.topic.topic_id, partition.asked.partition)
+                (partition.topic.topic_id.int, partition.asked.partition)
                 for partition in self._partitions
                 if partition.topic
             ]

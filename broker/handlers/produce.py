@@ -37,6 +37,7 @@ from barnabas.protocol.encode.produce import (
 from barnabas.protocol.errors import ApiError, ErrorCode, FrameError, without_frames
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_validation import RecordsRejected
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import AllDone, Completion
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
@@ -50,20 +51,24 @@ _ACKS = (-1, 0, 1)
 _NO_ID = UUID(int=0)
 _NO_ERROR = ErrorCode.none.value
 _ZSTD_VERSION_MIN = 7
+_new_topic, _new_answer = maker(ProducedTopic), maker(EncodedBody)
+_new_topic_result, _new_result = maker(ProduceTopicResult), maker(ProducePartitionResult)
 
 
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
     topics, closed = _find(broker, request)
     opening = broker.logs.open_all(closed) if closed else None
+    now_ms = broker.clock.wall_ms()
     is_prepared = broker.preparation.begin(
         topics,
+        now_ms=now_ms,
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
         transactional_allowed=request.transactional_id is not None,
     )
     order = broker.produce_order
     waits = opening is not None or request.transactional_id is not None or not is_prepared
     if not waits and not order.is_held_up(context.connection_id):
-        return _append(broker, context, request, topics)
+        return _append(context, request, topics, now_ms)
     return _append_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
 
 
@@ -84,7 +89,7 @@ def _find(broker: Broker, request: ProduceBody) -> tuple[list[ProducedTopic], li
                 if log is None:
                     closed.append((found, index))
                 produced.append(ProducedPartition(index, records, log))
-            topics.append(ProducedTopic(found.name, found.topic_id, found, produced))
+            topics.append(_new_topic((found.name, found.topic_id, found, produced)))
             continue
         code = ErrorCode.unknown_topic_or_partition if topic_id is None else ErrorCode.unknown_topic_id
         for index, _ in partitions:
@@ -120,7 +125,7 @@ async def _append_in_turn(
             except ApiError as error:
                 refusal = without_frames(error)
         _find_logs_again(broker, topics)
-        reply = _append(broker, context, request, topics, writes, refusal)
+        reply = _append(context, request, topics, broker.clock.wall_ms(), writes, refusal)
     return await settle(reply)
 
 
@@ -133,18 +138,17 @@ def _find_logs_again(broker: Broker, topics: Iterable[ProducedTopic]) -> None:
 
 
 def _append(
-    broker: Broker,
     context: RequestContext,
     request: ProduceBody,
     topics: Sequence[ProducedTopic],
+    now_ms: int,
     writes: TransactionalWrites | None = None,
     refusal: ApiError | None = None,
 ) -> Reply:
-    """Begins the appends. `refusal` is an error of the whole request."""
+    """Begins the appends. `now_ms` is wall time; `refusal` is an error of the whole request."""
     if request.acks not in _ACKS:
         message = f"acks must be -1, 0 or 1, not {request.acks}."
         refusal = refusal or ApiError(ErrorCode.invalid_required_acks, message)
-    now_ms = broker.clock.wall_ms()
     pending: list[Append] = []
     for topic in topics:
         for partition in topic.partitions:
@@ -197,8 +201,8 @@ def _answer(version: int, acks: int, topics: Sequence[ProducedTopic]) -> Respons
         return NO_RESPONSE
     results: list[ProduceTopicResult] = []
     for name, topic_id, _, partitions in topics:
-        results.append(ProduceTopicResult(name, topic_id, list(map(_result, partitions))))
-    return EncodedBody(encode_produce_response(version, results))
+        results.append(_new_topic_result((name, topic_id, list(map(_result, partitions)))))
+    return _new_answer((encode_produce_response(version, results), 0, 0))
 
 
 def _raise_first_error(topics: Sequence[ProducedTopic]) -> None:
@@ -215,8 +219,8 @@ def _result(partition: ProducedPartition) -> ProducePartitionResult:
     append = partition.progress
     if isinstance(append, Completion) and append.error is None:
         base_offset, _, log_append_time_ms, log_start_offset = append.result()
-        return ProducePartitionResult(
-            partition.index, _NO_ERROR, base_offset, log_append_time_ms, log_start_offset
+        return _new_result(
+            (partition.index, _NO_ERROR, base_offset, log_append_time_ms, log_start_offset, (), None, None)
         )
     error = append.error if isinstance(append, Completion) else append
     code = error.code if isinstance(error, ApiError | StorageError) else ErrorCode.unknown_server_error

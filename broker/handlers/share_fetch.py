@@ -41,6 +41,7 @@ from barnabas.protocol.encode.share_fetch import (
     encode_share_fetch_response,
 )
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.purgatory import DelayedOperation
@@ -79,6 +80,10 @@ _LOCK_DURATION_MAX = "group.share.max.record.lock.duration.ms"
 
 _NOTHING_NAMED: Final[SessionPartitions] = {}
 _NONE_ACQUIRED: Final[Mapping[SessionPartition, Acquired]] = {}
+
+_NO_OTHER_LEADER: Final = 0, 0
+_new_body, _new_row = maker(EncodedBody), maker(ShareFetchPartitionResult)
+_new_topic = maker(ShareFetchTopicResult)
 
 _Topics: TypeAlias = dict[int, ShareFetchTopicResult]
 """The results of partitions by topic, the key being the topic's id as a number."""
@@ -310,7 +315,7 @@ class _Answer:
             request,
             partitions,
             acquired,
-            self._bytes_max(),
+            self._bytes_max() if broker.quotas.active else request.max_bytes,
             now_ms,
         )
         look = fetch.begin_look(config, now_ms)
@@ -325,7 +330,7 @@ class _Answer:
             fetch.count(look)
         if self._acknowledged.done and len(self._partitions) <= PARTITIONS_PER_TURN:
             buffers = self._encode(look, config.limits.lock_duration_ms)
-            return EncodedBody(buffers, broker.response_budget.take(look.read_bytes))
+            return _new_body((buffers, broker.response_budget.take(look.read_bytes), 0))
         operation = self._operation(fetch)
         operation.answer(look)
         return operation
@@ -389,8 +394,8 @@ class _Answer:
 
     def _wake_keys(self) -> Iterable[object]:
         for partition in self._partitions:
-            yield partition.partition
-            yield partition.key
+            yield partition.place
+            yield partition.key.place
 
     def _encode_later(self, look: Look) -> EncodedBody | Awaitable[EncodedBody]:
         """The answer after a wait, during which share groups may have been disabled."""
@@ -405,19 +410,24 @@ class _Answer:
 
     def _encode(self, look: Look, group_lock_ms: int) -> list[Buffer]:
         results, acknowledged = look.results(), self._acknowledged.result().copy()
-        self._note_acquired(look)
+        if self._kept is not None:
+            self._note_acquired(self._kept, look)
         topics: _Topics = {}
-        self._add_some(topics, self._named(results), results, acknowledged)
-        self._add_rest(topics, acknowledged)
+        # Without answers that the session owes, only partitions with a result are named.
+        named = self._partitions if self._session.owing_count else list(results)
+        self._add_some(topics, named, results, acknowledged)
+        if acknowledged:
+            self._add_rest(topics, acknowledged)
         lock_ms = self._session.lock_duration_ms or group_lock_ms
         return encode_share_fetch_response(self._context.api_version, 0, None, lock_ms, topics.values())
 
     async def _encode_in_turns(self, look: Look) -> EncodedBody:
         results, acknowledged = look.results(), self._acknowledged.result().copy()
-        self._note_acquired(look)
+        if self._kept is not None:
+            self._note_acquired(self._kept, look)
         topics: _Topics = {}
         turns = Turns()
-        for some in some_at_a_time(self._named(results)):
+        for some in some_at_a_time(self._partitions if self._session.owing_count else list(results)):
             self._add_some(topics, some, results, acknowledged)
             await turns.took(_STEPS_PER_PARTITION * len(some))
         self._add_rest(topics, acknowledged)
@@ -427,16 +437,11 @@ class _Answer:
             return EncodedBody(await self._broker.long_work.run(encode_share_fetch_response, *arguments))
         return EncodedBody(encode_share_fetch_response(*arguments))
 
-    def _note_acquired(self, look: Look) -> None:
+    def _note_acquired(self, kept: KeptAnswer, look: Look) -> None:
         """Keep what the member gets, in case the client repeats the request."""
-        if self._kept is None or not self._kept.is_kept or not look.handouts:
-            return
-        acquired = {partition: handout.acquired for partition, handout in look.handouts.items()}
-        self._broker.kept_answers.note_acquired(self._kept, acquired, sum(map(len, acquired.values())))
-
-    def _named(self, results: Mapping[SessionPartition, Handout]) -> Sequence[SessionPartition]:
-        """The partitions that the answer may have to name, besides those that were acknowledged."""
-        return self._partitions if self._session.owing_count else list(results)
+        if kept.is_kept and look.handouts:
+            acquired = {partition: handout.acquired for partition, handout in look.handouts.items()}
+            self._broker.kept_answers.note_acquired(kept, acquired, sum(map(len, acquired.values())))
 
     def _add_some(
         self,
@@ -464,17 +469,20 @@ class _Answer:
     def _add(
         self, topics: _Topics, partition: SessionPartition, handout: Handout, acknowledged: AckResult
     ) -> None:
-        row = ShareFetchPartitionResult(
-            partition.key.partition,
-            handout.error_code,
-            handout.error_message,
-            *acknowledged,
-            () if self._request.without_records else handout.buffers,
-            handout.acquired,
-            runs=handout.runs if self._session.wants_runs else None,
+        row = _new_row(
+            (
+                partition.key.partition,
+                handout.error_code,
+                handout.error_message,
+                *acknowledged,
+                () if self._request.without_records else handout.buffers,
+                handout.acquired,
+                *_NO_OTHER_LEADER,
+                handout.runs if self._session.wants_runs else None,
+            )
         )
         topic = topics.get(partition.place[0])
         if topic is None:
-            topics[partition.place[0]] = ShareFetchTopicResult(partition.key.topic_id, [row])
+            topics[partition.place[0]] = _new_topic((partition.key.topic_id, [row]))
         else:
             topic.partitions.append(row)

@@ -462,7 +462,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(buffers)
         self._unread_reserved_bytes += self._unwritten_reserved_bytes
         self._unwritten_reserved_bytes = 0
-        if not self._writing_paused:
+        if self._unread_reserved_bytes and not self._writing_paused:
             self._give_back()
 
     def _give_back(self) -> None:

@@ -23,10 +23,11 @@ from barnabas.broker.network.request_parts import cut_request, join_answers
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.meter import Meter, charged_ms, metered, with_throttle
 from barnabas.protocol.api import APIS, ApiKey, ApiSpec
-from barnabas.protocol.codec import RequestBody, decode_request, encode_response, prepare
+from barnabas.protocol.codec import RequestBody, decode_request, encode_response, prepare, request_decoder
 from barnabas.protocol.encode.throttle import can_be_throttled_later, with_throttle_time
 from barnabas.protocol.errors import ErrorCode, FrameError
-from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
+from barnabas.protocol.header import RequestHeader, decode_request_header, response_header
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
@@ -34,7 +35,7 @@ from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
 
-_LENGTH = struct.Struct(">i")
+_LENGTH_BYTES = 4
 _VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
 
 BrokerT = TypeVar("BrokerT")
@@ -62,6 +63,9 @@ class PendingAnswer(NamedTuple):
     """Monotonic: when the handler was called, and when it returned."""
     meter: Meter | None
     """Measures the cost of the request for its client; None without quotas."""
+
+
+_new_answer, _new_context = maker(Answer), maker(RequestContext)
 
 
 class Dispatcher:
@@ -107,7 +111,7 @@ class Dispatcher:
         spec = header.spec
         if spec is None or (spec.inter_broker and not connection.listener.inter_broker):
             raise FrameError(f"API {header.api_key} is not served.")
-        if not spec.serves(header.api_version):
+        if not spec.min_version <= header.api_version <= spec.max_version:
             return _unsupported_version(spec, header)
         self.started_count += 1
         measures = self._measures[header.api_key]
@@ -115,20 +119,22 @@ class Dispatcher:
         started_ms = self._monotonic_ms()
         has_quotas = self._quotas is not None and self._quotas.active
         meter = self._start_meter(spec, header, len(frame)) if has_quotas else None
-        context = RequestContext(
-            header.api_key,
-            header.api_version,
-            header.client_id,
-            connection.client_host,
-            connection.connection_id,
-            connection.listener,
-            connection,
+        context = _new_context(
+            (
+                header.api_key,
+                header.api_version,
+                header.client_id,
+                connection.client_host,
+                connection.connection_id,
+                connection.listener,
+                connection,
+            )
         )
         long_work = self._long_work
         if long_work is not None and len(frame) >= LARGE_REQUEST_BYTES and spec.key is not ApiKey.PRODUCE:
             reply: Reply = self._large_request(long_work, header, context, frame, meter)
         else:
-            request = decode_request(spec.key, header.api_version, frame, header.body_offset)
+            request = request_decoder(header.api_key, header.api_version)(frame, header.body_offset)
             reply = self._handlers[header.api_key](self._broker, context, request)
         response: Response
         if isinstance(reply, EncodedBody):
@@ -222,9 +228,9 @@ def encode_answer(
             throttle_ms = meter.charge(charged_ms(response), is_answered=True)
             response = with_throttle(response, throttle_ms)
         body = encode_response(spec.key, header.api_version, response)
-    response_header = encode_response_header(spec, header.api_version, header.correlation_id)
-    size_bytes = len(response_header) + sum(map(len, body))
-    return Answer([_LENGTH.pack(size_bytes) + response_header, *body], reserved_bytes, throttle_ms)
+    start = response_header(spec, header.api_version)
+    size_bytes = start.size - _LENGTH_BYTES + sum(map(len, body))
+    return _new_answer(([start.pack(size_bytes, header.correlation_id), *body], reserved_bytes, throttle_ms))
 
 
 def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
@@ -234,5 +240,5 @@ def _unsupported_version(spec: ApiSpec, header: RequestHeader) -> Answer:
     body = _VERSIONS_OF_API_VERSIONS.pack(
         ErrorCode.unsupported_version.value, 1, spec.key, spec.advertised_min, spec.max_version
     )
-    response_header = encode_response_header(spec, 0, header.correlation_id)
-    return Answer([_LENGTH.pack(len(response_header) + len(body)) + response_header, body])
+    start = response_header(spec, 0)
+    return Answer([start.pack(start.size - _LENGTH_BYTES + len(body), header.correlation_id), body])

@@ -111,6 +111,7 @@ class Server:
         self._config = config
         queued_bytes_max = config.integer("queued.max.request.bytes")
         self.request_budget = RequestBudget(queued_bytes_max if queued_bytes_max >= 0 else None)
+        self.give_back = broker.response_budget.give_back
         self._limits = ConnectionLimits(frame_bytes_max=config.integer("socket.request.max.bytes"))
         self._descriptors_max = connections_max
         self._connections_max = min(config.integer("max.connections"), connections_max)
@@ -225,9 +226,6 @@ class Server:
 
     def note(self, write: Callable[..., None], event: str, key: Hashable, **details: object) -> None:
         self._lines.note(write, event, key, **details)
-
-    def give_back(self, reserved_bytes: int) -> None:
-        self._broker.response_budget.give_back(reserved_bytes)
 
     def _forget_unfinished(self, future: asyncio.Future[Response]) -> None:
         self._unfinished.discard(future)

@@ -116,7 +116,7 @@ class Broker:
         self.logs = self._make_logs()
         self.idle_logs = IdleLogs(log_directory, metadata.image, self.logs)
         self.produce_order = ProduceOrder()
-        self.preparation = Preparation(effective, clock, log_directory.filesystem)
+        self.preparation = Preparation(effective, log_directory.filesystem)
         self.long_work = LongWork(log_directory.filesystem)
         self.time_lookups = StepwiseWork(log_directory.filesystem)
         self.fetch_sessions = self._make_fetch_sessions(new_id)
@@ -331,14 +331,15 @@ class Broker:
         for session in self.share_sessions.remove_all():
             self._share_session_ended(session, is_clean=True)
             for partition in session:
-                self.purgatory.wake(partition.key)
+                self.purgatory.wake(partition.key.place)
 
     def _log_opened(self, topic: Topic, index: int, opened: PartitionLog) -> None:
         self.transactions.hanging.log_opened(TopicNamePartition(topic.name, index), opened)
 
     def _log_moved(self, partition: TopicIdPartition, moved: PartitionLog) -> None:
-        self.share_partitions.log_moved(partition, moved)
-        self.purgatory.wake(partition)
+        place = partition.place
+        self.share_partitions.log_moved(place, moved)
+        self.purgatory.wake(place)
 
     def _log_pinned(
         self, partition: TopicIdPartition, pinned: PartitionLog, group_ids: frozenset[str]
@@ -350,7 +351,7 @@ class Broker:
     def _log_replaced(self, partition: TopicIdPartition) -> None:
         """The log went offline and was opened again: reload the state that depends on it from the log."""
         self.share_partitions.forget_partition(partition)
-        self.purgatory.wake(partition)
+        self.purgatory.wake(partition.place)
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)
         if topic is not None and topic.name == OFFSETS_TOPIC:
             self.offsets_topic.reload(partition.partition)
@@ -427,7 +428,7 @@ class Broker:
         self.share_partitions.forget_topic(topic.topic_id, len(topic.partitions))
         self.logs.delete(topic)
         for index in range(len(topic.partitions)):
-            self.purgatory.wake(TopicIdPartition(topic.topic_id, index))
+            self.purgatory.wake((topic.topic_id.int, index))
 
     async def _open_log(self, partition: TopicIdPartition) -> PartitionLog | None:
         topic = self.metadata.image.topics_by_id.get(partition.topic_id)

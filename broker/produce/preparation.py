@@ -22,7 +22,6 @@ from barnabas.storage.log.appended import Append
 if TYPE_CHECKING:
     from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.coordinator.metadata.image import Topic
-    from barnabas.runtime.clock import Clock
     from barnabas.storage.filesystem import FileSystem
     from barnabas.storage.log.partition_log import PartitionLog
 
@@ -57,24 +56,24 @@ class ProducedTopic(NamedTuple):
 class Preparation:
     """Prepares the batches of all topics of one broker."""
 
-    def __init__(self, effective: EffectiveConfig, clock: Clock, filesystem: FileSystem) -> None:
+    def __init__(self, effective: EffectiveConfig, filesystem: FileSystem) -> None:
         """`filesystem` runs the threads."""
         self._effective = effective
-        self._clock = clock
         self._work = StepwiseWork(filesystem)
 
     def begin(
         self,
         topics: Iterable[ProducedTopic],
         *,
+        now_ms: int,
         zstd_allowed: bool,
         transactional_allowed: bool,
     ) -> bool:
         """Prepare the batches of the known topics that do not take long; returns whether these are all.
 
-        The flags are those of `validate_produced`.
+        `now_ms` is wall time. The flags are those of `validate_produced`.
         """
-        now_ms, budget = self._clock.wall_ms(), InlineBudget()
+        budget = InlineBudget()
         is_finished = True
         for name, _, found, partitions in topics:
             if found is None:

@@ -27,6 +27,7 @@ from barnabas.protocol.record_batch import (
 )
 from barnabas.protocol.record_validation import described, refuse_records
 from barnabas.protocol.record_walk import RecordRules, RecordsCheck, check_in_steps, check_records
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.runtime.stepwise import Steps
 from barnabas.storage.log_config import AS_PRODUCED, LogConfig, TimestampType
@@ -40,6 +41,9 @@ class Prepared(NamedTuple):
 
     records: Buffer
     batches: Sequence[ProducedBatch]
+
+
+_new_prepared, _new_rules = maker(Prepared), maker(RecordRules)
 
 
 def prepare(
@@ -70,7 +74,7 @@ def prepare(
         return _prepare_in_steps(records, batches, config, rules)
     check = check_records(body, header.record_count, header.base_timestamp_ms, rules)
     if check.max_timestamp_ms == header.max_timestamp_ms and check.is_sound:
-        return Prepared(records, batches)  # nearly always
+        return _new_prepared((records, batches))  # nearly always
     return _checked(records, batches, check, rules)
 
 
@@ -82,7 +86,7 @@ def _record_rules(config: LogConfig, header: BatchHeader, now_ms: int) -> Record
         times = now_ms - config.message_timestamp_before_max_ms, min(latest_ms, _INT64_MAX)
     is_compressed = header.attributes & COMPRESSION_MASK
     bytes_max = config.max_decompressed_message_bytes if is_compressed else _INT32_MAX
-    return RecordRules(config.compact_enabled, times, bytes_max)
+    return _new_rules((config.compact_enabled, times, bytes_max))
 
 
 def _prepare_in_steps(

@@ -79,10 +79,11 @@ class Topic:
     name: str
     topic_id: UUID
     partitions: list[Partition] = field(default_factory=list[Partition])
+    is_internal: bool = field(init=False)
+    """Whether it is one of the broker's own, by its name."""
 
-    @property
-    def is_internal(self) -> bool:
-        return is_internal(self.name)
+    def __post_init__(self) -> None:
+        self.is_internal = is_internal(self.name)
 
 
 @dataclass(slots=True)

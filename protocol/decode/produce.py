@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 
 FLEXIBLE_VERSION: Final = 9
@@ -45,6 +46,9 @@ class ProduceBody(NamedTuple):
     topics: list[ProduceTopic]
 
 
+_new_partition, _new_topic, _new_body = maker(ProducePartition), maker(ProduceTopic), maker(ProduceBody)
+
+
 def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody:
     """The request in `frame`; its records are views of `frame`. `FrameError` if it is malformed."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(memoryview(frame), body_offset)
@@ -68,8 +72,8 @@ def _read_body(reader: Reader, version: int) -> ProduceBody:
             index, size_bytes = reader.int32(), reader.length()
             records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
             reader.tagged_fields()
-            partitions.append(ProducePartition(index, records))
+            partitions.append(_new_partition((index, records)))
         reader.tagged_fields()
-        topics.append(ProduceTopic(name, topic_id, partitions))
+        topics.append(_new_topic((name, topic_id, partitions)))
     reader.tagged_fields()
-    return ProduceBody(transactional_id, acks, timeout_ms, topics)
+    return _new_body((transactional_id, acks, timeout_ms, topics))

@@ -15,6 +15,7 @@ from uuid import UUID
 from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 
 MODE_VERSION: Final = 2
@@ -62,6 +63,14 @@ class ShareFetchBody(NamedTuple):
     """See `acknowledgements.encoded_since`; not for encoders."""
 
 
+_new_body = maker(ShareFetchBody)
+_NO_ELEMENTS: Final = 1
+_NO_TAGS: Final = 0
+"""The encodings of an empty array, and of no tagged fields."""
+_UNSET: Final = False, None, False, False
+"""The fields that only tags set."""
+
+
 def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFetchBody:
     """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     return read_whole("A share fetch request", _read_body, FlexibleReader(bytes(frame), body_offset), version)
@@ -74,14 +83,17 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
     else:
         numbers = (*reader.fields(_NUMBERS_WITHOUT_MODE), 0, False)
     start = reader.position
-    topics, forgotten_topics = read_ack_topics(reader), reader.array(_read_forgotten_topic)
+    topics, forgotten_topics = read_ack_topics(reader), list[tuple[UUID, list[int]]]()
+    if reader.frame[reader.position] == _NO_ELEMENTS:
+        reader.position += 1
+    else:
+        forgotten_topics = reader.array(_read_forgotten_topic)
     encoded_topics = encoded_since(reader, start)
-    unset = False, None, False, False
-    body = ShareFetchBody._make(
-        (group_id, member_id, *numbers, topics, forgotten_topics, *unset, encoded_topics)
-    )
-    tags = reader.tags()
-    return _with_tags(body, tags) if tags else body
+    body = _new_body((group_id, member_id, *numbers, topics, forgotten_topics, *_UNSET, encoded_topics))
+    if reader.frame[reader.position] == _NO_TAGS:
+        reader.position += 1
+        return body
+    return _with_tags(body, reader.tags())
 
 
 def _with_tags(body: ShareFetchBody, tags: Mapping[int, Buffer]) -> ShareFetchBody:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
@@ -47,6 +49,8 @@ class FetchSource:
         self._share_partitions = share_partitions
         self._clock = clock
         self._time_lookups = time_lookups
+        self.counts: Final[ShareCounts] = share_partitions.counts
+        """Where fetches are counted."""
         self._zero_starts = ZeroStarts(groups.record_zero_starts)
 
     def find_topic(self, partition: TopicIdPartition) -> Topic:
@@ -113,11 +117,6 @@ class FetchSource:
     def now_ms(self) -> int:
         """Monotonic."""
         return self._clock.monotonic_ms()
-
-    @property
-    def counts(self) -> ShareCounts:
-        """Where fetches are counted."""
-        return self._share_partitions.counts
 
     def config_of(self, group_id: str) -> ShareGroupConfig:
         """The group's settings as they are now."""

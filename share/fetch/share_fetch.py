@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.response_budget import ResponseBudget
 from barnabas.runtime.turns import PARTITIONS_PER_TURN
 from barnabas.share.fetch.fetch_source import FetchSource, LateError, NoShareState
@@ -42,6 +43,9 @@ class Planned(NamedTuple):
     plan: AcquirePlan
     upper_offset: int
     """The exclusive end of the readable records."""
+
+
+_new_planned = maker(Planned)
 
 
 class Look:
@@ -102,11 +106,11 @@ class ShareFetch:
         "_began_ms",
         "_budget",
         "_has_looked",
-        "_max_bytes",
         "_session",
         "_source",
         "_without_state",
         "is_wait_over",
+        "max_bytes",
         "partitions",
         "request",
     )
@@ -131,7 +135,7 @@ class ShareFetch:
         self.request = request
         self.partitions = partitions
         self._acquired = acquired
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._began_ms = began_ms
         self.is_wait_over = request.max_wait_ms <= 0
         """Whether the next look answers in any case."""
@@ -143,7 +147,7 @@ class ShareFetch:
         """Looks at the partitions in this turn of the loop; None if the fetch must wait."""
         if self._acquired and self.hand_out_again(look):
             return look
-        stops_early = self.may_stop_early
+        stops_early = len(self.partitions) > 1 and self.may_stop_early
         self.plan_some(look, self.partitions, stops_early=stops_early)
         self.end_plan(look)
         if not self.has_enough(look):
@@ -154,7 +158,7 @@ class ShareFetch:
             self.plan_some(look, self.partitions, stops_early=False)
             self.end_plan(look)
             self._acquire_all(look)
-        return look if self.is_answer(look) else None
+        return look if look.handouts or self.is_answer(look) else None
 
     def begin_look(self, config: ShareGroupConfig, now_ms: int) -> Look:
         """A look with the group's settings as they are now."""
@@ -166,7 +170,7 @@ class ShareFetch:
             Demand(
                 self._session.key.member_id,
                 request.max_records,
-                self._max_bytes,
+                self.max_bytes,
                 request.batch_size,
                 AcquireMode.RECORD_LIMIT
                 if config.forces_record_limit
@@ -186,11 +190,12 @@ class ShareFetch:
 
     def absent(self) -> list[TopicIdPartition]:
         """The partitions without a leader, whose logs may have to be opened."""
-        return [
-            partition.partition
-            for partition in self.partitions
-            if partition.leader is None or partition.leader.closed or partition.leader.log.offline is not None
-        ]
+        absent: list[TopicIdPartition] = []
+        for partition in self.partitions:
+            leader = partition.leader
+            if leader is None or leader.closed or leader.log.offline is not None:
+                absent.append(partition.partition)
+        return absent
 
     def hand_out_again(self, look: Look) -> bool:
         """The member gets the ranges of the earlier answer again, as far as it holds them from that delivery;
@@ -232,7 +237,7 @@ class ShareFetch:
 
     def end_plan(self, look: Look) -> None:
         """All partitions are planned that the look needs."""
-        if look.has_begun_all and look.has_looked_at_all:
+        if look.has_begun_all and look.has_looked_at_all and not self._session.has_begun_all:
             self._session.note_begun(len(self.partitions))
         self._has_looked = True
 
@@ -251,7 +256,7 @@ class ShareFetch:
         plan = leader.core.plan(demand)
         upper_offset = leader.upper_offset(read_committed=demand.read_committed)
         if plan.reads and plan.reads[0].first_offset < upper_offset:
-            return Planned(partition, leader, plan, upper_offset)
+            return _new_planned((partition, leader, plan, upper_offset))
         return None
 
     def _find_leader(self, look: Look, partition: SessionPartition) -> SharePartitionLeader | None:
@@ -304,13 +309,9 @@ class ShareFetch:
                 look.note_error(partition, error)
         return total_bytes
 
-    def bytes_max(self) -> int:
-        """The bytes of records that the answer may hold."""
-        return min(self._max_bytes, self._budget.bytes_max())
-
     def _acquire_all(self, look: Look) -> None:
         """Acquires what is planned, until the bytes are read that all requests may read in one turn."""
-        bytes_max, read_turns = self.bytes_max(), self._budget.read_turns
+        bytes_max, read_turns = min(self.max_bytes, self._budget.bytes_max()), self._budget.read_turns
         for planned in look.planned:
             if not bytes_max or look.demand.records_max <= 0 or (look.handouts and read_turns.are_over):
                 break

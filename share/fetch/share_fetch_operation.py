@@ -157,7 +157,7 @@ class ShareFetchOperation(ReservingOperation):
 
     async def _acquire(self, look: Look, turns: Turns) -> None:
         fetch, read_turns = self._fetch, self._response_budget.read_turns
-        bytes_max = fetch.bytes_max()
+        bytes_max = min(fetch.max_bytes, self._response_budget.bytes_max())
         for first_planned in look.planned:
             if read_turns.are_over:
                 await read_turns.wait(turns)

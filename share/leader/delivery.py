@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from barnabas.protocol.extended.runs import Runs
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.handout import Handout
@@ -31,8 +32,9 @@ def make_handout(
         for slice_ in read:
             buffers += pieces_between(slice_, acquired[0][0], acquired[-1][1])
     record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
-    return Handout(acquired, buffers, sum(map(len, buffers)), record_count, runs=runs)
+    return _new_handout((acquired, buffers, sum(map(len, buffers)), record_count, False, runs, 0, None))
 
 
+_new_handout = maker(Handout)
 _first, _last = itemgetter(0), itemgetter(1)
 """The fields of an acquired range."""

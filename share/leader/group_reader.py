@@ -89,9 +89,9 @@ class GroupReader:
             read.aborted = aborted_batches(self._log, slices)
         if slices and slices[0].batches[0].base_offset < self._log.opened_end_offset:
             read.malformed = unreadable_batches(self._log, slices)
-        keys_until = self._core.keys_until
-        if keys_until is not None:
-            self._add_keys(read, keys_until, limits)
+        keys = self._core.window.keys
+        if keys is not None:
+            self._add_keys(read, keys.known_until, limits)
         if limits.timing is not NO_TIMING:
             self._add_times(read, limits)
         if read.malformed:

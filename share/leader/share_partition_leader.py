@@ -38,7 +38,7 @@ from barnabas.share.partition.arrival import Bounds, TimedPart
 from barnabas.share.partition.decision import Decision, Outcome
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
-from barnabas.share.partition.waits import DueTimes
+from barnabas.share.partition.waits import AT_ONCE, DueTimes
 from barnabas.share.partition.window import ARCHIVED, ARCHIVING, Batch
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.log.partition_log import PartitionLog
@@ -131,6 +131,8 @@ class SharePartitionLeader:
         services: LeaderServices,
     ) -> None:
         self.key = key
+        self.wake_key = key.place
+        """The key of the fetches that wait for a change here."""
         self.group_id = key.group_id
         self.log = log
         self.image = image
@@ -194,7 +196,7 @@ class SharePartitionLeader:
         It reads on while all records wait for their keys, or until they are due, within a bound. With
         priorities it first fills the window of the records to choose from.
         """
-        if self.core.keys_until is None and demand.limits.timing is NO_TIMING:
+        if self.core.window.keys is None and demand.limits.timing is NO_TIMING:
             return self._acquire_once(plan, demand, upper_offset)
         if demand.limits.timing is not NO_TIMING:
             demand.limits = demand.limits._replace(letter_place=self.limits().letter_place)
@@ -234,12 +236,16 @@ class SharePartitionLeader:
         self.counts.delivered(acquired, acquisition.overtaking_count, began_ms, demand.now_ms)
         if acquisition.gaps is not None:
             self._record_gaps(acquisition.gaps)
-        if acquired or read.timed is not None:
+        if read.timed is not None:
             self._schedule_deadline()
+        elif acquired:
+            # Earlier deadlines are scheduled already.
+            lock_end_ms = demand.now_ms + demand.limits.lock_duration_ms
+            self._services.deadlines.schedule(self, lock_end_ms)
         if not acquired:
             return NOTHING._replace(more_may_follow=acquisition.more_may_follow)
         kept = without_batches(read.slices, read.malformed) if read.malformed else read.slices
-        runs = self.core.runs(demand.limits)
+        runs = None if self.core.window.keys is None else self.core.runs(demand.limits)
         return make_handout(acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
 
     def _look_ahead(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> AcquirePlan:
@@ -277,7 +283,7 @@ class SharePartitionLeader:
             self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if decision.changes:
-            return self._record_and_settle(decision)
+            return self._record_and_settle(decision, now_ms)
         self._count(decision)
         self._schedule_deadline()
         return NOTHING_TO_RECORD
@@ -291,7 +297,7 @@ class SharePartitionLeader:
         if not read:
             return NOTHING
         kept = without_batches(read, unreadable_batches(self.log, read))
-        is_scattered = self.core.keys_until is not None or self.limits().timing is not NO_TIMING
+        is_scattered = self.core.window.keys is not None or self.limits().timing is not NO_TIMING
         runs = self.core.runs(self.limits())
         return make_handout(held, kept, self.counts, is_scattered=is_scattered, runs=runs)
 
@@ -319,7 +325,7 @@ class SharePartitionLeader:
     def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
         """See `administration.administer`; the completion ends when the change is recorded."""
         decision = self.core.administer(action, first_offset, last_offset, self.limits())
-        recorded = self._record_and_settle(decision)
+        recorded = self._record_and_settle(decision, self._services.clock.monotonic_ms())
         self._announce(decision.outcome)
         return recorded
 
@@ -331,7 +337,7 @@ class SharePartitionLeader:
         """Records the whole state again, so that earlier control records can be cleaned."""
         decision = Decision()
         decision.start_offset = self.core.spso
-        return self._record_and_settle(decision)
+        return self._record_and_settle(decision, self._services.clock.monotonic_ms())
 
     def follow_log_start(self) -> None:
         """Give up records that the log no longer holds, if its start has passed the group's."""
@@ -379,13 +385,15 @@ class SharePartitionLeader:
     def record_if_any(self, decision: Decision) -> Completion[None]:
         if self.closed:
             return Completion.failed(ApiError(ErrorCode.not_leader_or_follower))
-        return NOTHING_TO_RECORD if decision.is_empty else self._record_and_settle(decision)
+        if decision.is_empty:
+            return NOTHING_TO_RECORD
+        return self._record_and_settle(decision, self._services.clock.monotonic_ms())
 
-    def _record_and_settle(self, decision: Decision) -> Completion[None]:
+    def _record_and_settle(self, decision: Decision, now_ms: int) -> Completion[None]:
         """Have a decision written, and apply the outcome: usually before this returns."""
         assert not self.closed, f"{self.key} has another leader by now"
         self._unsettled_count += 1
-        decision.decided_at_ms = self._services.clock.monotonic_ms()
+        decision.decided_at_ms = now_ms
         recorded = self._store.record(self, decision)
         if recorded.done:
             self._settle(decision, recorded.error)
@@ -402,10 +410,13 @@ class SharePartitionLeader:
             self._abort(decision, error)
             return
         self._count(decision)
-        self._announce(self.core.complete(decision))
+        outcome = self.core.complete(decision)
+        if self.core.window.waits is not AT_ONCE:
+            self._schedule_deadline()
+        self._wake(outcome)
         if decision.letters:
             self._begin_letters(decision)
-        if self.core.window.spso < self.log.log_start_offset:
+        if decision.start_offset is not None and self.core.spso < self.log.log_start_offset:
             self.follow_log_start()
 
     def _begin_letters(self, decision: Decision) -> None:
@@ -419,20 +430,21 @@ class SharePartitionLeader:
         self._announce(outcome)
         if isinstance(error, ApiError) and error.code in _FENCED and not self.closed:
             self.closed = True
-            self._services.purgatory.wake(self.key)
+            self._services.purgatory.wake(self.wake_key)
         if self.log.offline is not None:
             self._services.reopen(self.key.topic_id_partition)
 
     def _record_immediate(self, decision: Decision) -> None:
         """Records immediate changes, and announces their effects, which need no recording."""
         if not decision.is_empty:
-            self._record_and_settle(decision)
+            self._record_and_settle(decision, self._services.clock.monotonic_ms())
         self._announce(decision.outcome)
 
     def _count_batches(self, batches: Iterable[Batch]) -> None:
+        data_count = self.core.window.control_runs.data_count
+        observe = self.counts.in_flight_batch_records.observe
         for batch in batches:
-            record_count = self.core.record_count(batch.base_offset, batch.last_offset)
-            self.counts.in_flight_batch_records.observe(record_count)
+            observe(data_count(batch.base_offset, batch.last_offset))
 
     def _count(self, decision: Decision) -> None:
         record_count = self.core.window.control_runs.data_count
@@ -455,10 +467,14 @@ class SharePartitionLeader:
             self._services.delivery_limits.note(self.group_id, self.log.topic_partition, first_offset, count)
 
     def _announce(self, outcome: Outcome) -> None:
-        """Wake the fetches that wait for records, or for space in the in-flight window."""
+        """Make known the effects of a change that may have set a new deadline."""
         self._schedule_deadline()
+        self._wake(outcome)
+
+    def _wake(self, outcome: Outcome) -> None:
+        """Wake the fetches that wait for records, or for space in the in-flight window."""
         if outcome.released or outcome.spso_moved:
-            self._services.purgatory.wake(self.key)
+            self._services.purgatory.wake(self.wake_key)
 
     def _schedule_deadline(self) -> None:
         deadline_ms = self.next_deadline_ms()

@@ -6,13 +6,13 @@ which nothing is in flight can be dropped at any time, because its state is in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.identity import Place, SharePartitionKey, TopicIdPartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
@@ -54,6 +54,8 @@ FAILURE_TOLD_MS = 5_000
 
 
 logger = get_logger("share")
+
+_NO_LEADERS: Final[Mapping[str, SharePartitionLeader]] = {}
 
 
 class _FailedLoad(NamedTuple):
@@ -126,7 +128,7 @@ class SharePartitions:
             reopen,
             dead_letters,
         )
-        self._by_partition: dict[TopicIdPartition, dict[str, SharePartitionLeader]] = {}
+        self._by_partition: dict[Place, dict[str, SharePartitionLeader]] = {}
         """By group. Ordered, so that the writes for several groups have the same order in every run."""
         self._resets: dict[SharePartitionKey, Completion[None]] = {}
         self._loads: dict[SharePartitionKey, Completion[None]] = {}
@@ -185,10 +187,11 @@ class SharePartitions:
         self.idle_lags.forget(key)
         leader = self._leaders.pop(key, None)
         if leader is not None:
-            of_partition = self._by_partition[key.topic_id_partition]
+            place = key.topic_id_partition.place
+            of_partition = self._by_partition[place]
             of_partition.pop(key.group_id, None)
             if not of_partition:
-                del self._by_partition[key.topic_id_partition]
+                del self._by_partition[place]
             leader.closed = True
             self.counts.leader_ended(key.group_id)
             self._deadlines.cancel(leader)
@@ -232,33 +235,31 @@ class SharePartitions:
 
     def forget_partition(self, partition: TopicIdPartition) -> None:
         """The log that the leaders worked on is no more."""
-        for leader in self._of_partition(partition):
+        for leader in list(self._by_partition.get(partition.place, _NO_LEADERS).values()):
             self.forget(leader.key)
         loads = [*self._loads, *self._failed_loads]
         for key in [key for key in loads if key.topic_id_partition == partition]:
             self.forget(key)
-        self._by_partition.pop(partition, None)
+        self._by_partition.pop(partition.place, None)
         self.idle_lags.forget_partition(partition)
         self._store.forget_partition(partition)
 
-    def log_moved(self, partition: TopicIdPartition, log: PartitionLog) -> None:
+    def log_moved(self, place: Place, log: PartitionLog) -> None:
         """The log's high watermark or start has moved."""
-        for leader in self._of_partition(partition):
-            if not leader.closed and leader.core.spso < log.log_start_offset:
-                leader.follow_log_start()
+        leaders = self._by_partition.get(place)
+        if leaders:
+            log_start_offset = log.log_start_offset
+            for leader in list(leaders.values()):
+                if leader.core.window.spso < log_start_offset and not leader.closed:
+                    leader.follow_log_start()
 
     def wake_fetches(self, key: SharePartitionKey) -> None:
         """A leader was loaded or has ended, or a search is over: the fetches that wait for it look again."""
-        self._purgatory.wake(key)
+        self._purgatory.wake(key.place)
 
     def close(self) -> None:
         """The broker ends: log now the lines that would come later."""
         self._delivery_limits.expire(self.clock.monotonic_ms())
-
-    def _of_partition(self, partition: TopicIdPartition) -> list[SharePartitionLeader]:
-        """A copy: leaders may end while the caller goes over them."""
-        leaders = self._by_partition.get(partition)
-        return [] if leaders is None else list(leaders.values())
 
     def _reset_ended(self, key: SharePartitionKey, ended: Completion[None]) -> None:
         if self._resets.get(key) is ended:
@@ -316,7 +317,7 @@ class SharePartitions:
         self.idle_lags.forget(key)
         self.counts.leader_began(key.group_id)
         self._deadlines.schedule(self._idle_leaders, self._idle_leaders.loaded(self.clock.monotonic_ms()))
-        self._by_partition.setdefault(partition, {})[key.group_id] = leader
+        self._by_partition.setdefault(partition.place, {})[key.group_id] = leader
         if leader.core.is_initialised:
             leader.follow_log_start()
         leader.resume_letters()

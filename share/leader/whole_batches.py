@@ -13,6 +13,8 @@ def pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> l
     """
     batches = slice_.batches
     if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
+        if len(batches) == 1:
+            return [slice_.data[batches[0].start : batches[0].end]]
         return slice_.pieces()
     first = bisect_left(batches, first_offset, key=_last_offset)
     return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)

@@ -27,8 +27,6 @@ def delta_states(
     The changes are in the order decided, of one decision or of several that share an append; where two name
     an offset, the later one wins. The result is ascending, disjoint, and has no hole behind the image's end.
     """
-    if len(changes) == 1 and changes[0].base_offset <= image.end_offset:
-        return [*changes]
     states: list[StateRange] = []
     overlay_ranges(states, changes)
     filled: list[StateRange] = []

@@ -93,9 +93,9 @@ class PartitionStateStore:
         if append is not None and append.is_open:
             append.add(leader, decision)
             return append.recorded
-        append = self._open = StateAppend(self._wall_ms, self._deltas_per_checkpoint)
-        append.add(leader, decision)
-        self.log.append_control(append, self._wall_ms())
+        wall_ms = self._wall_ms()
+        append = self._open = StateAppend(leader, decision, wall_ms, self._deltas_per_checkpoint)
+        self.log.append_control(append, wall_ms)
         recorded = append.recorded
         if not recorded.done:
             self._outstanding[recorded] = None
@@ -119,8 +119,9 @@ class PartitionStateStore:
 
         No leader of the group may be at work on this log; `image` is replayed when the completion ends.
         """
-        append = ResetAppend(group_id, image, self._wall_ms, deleted=deleted)
-        self.log.append_control(append, self._wall_ms())
+        wall_ms = self._wall_ms()
+        append = ResetAppend(group_id, image, wall_ms, deleted=deleted)
+        self.log.append_control(append, wall_ms)
         return append.recorded
 
 

@@ -7,7 +7,7 @@ Then `recorded` ends, and each leader gives effect to its decision, or takes it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from barnabas.protocol.control_record import (
     ControlType,
@@ -18,6 +18,7 @@ from barnabas.protocol.control_record import (
     encode_delta,
 )
 from barnabas.protocol.delivery_state import StateRange
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import Completion
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.log_store.delta_states import delta_states
@@ -39,16 +40,20 @@ WrittenRecord = tuple[ShareStateImage, StateRecord, int, int]
 
 _CHECKPOINT, _DELTA = ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA
 
+_new_batch, _new_delta = maker(ControlBatch), maker(ShareDelta)
+
 
 class _RecordAppend(ControlAppend):
     """An append of control records that are replayed once they are written."""
 
-    __slots__ = ("_written", "recorded")
+    __slots__ = ("_wall_ms", "_written", "recorded")
 
-    def __init__(self) -> None:
+    def __init__(self, wall_ms: int) -> None:
+        """`wall_ms` is the time of the decisions."""
         self.recorded: Completion[None] = Completion()
         """Ends when the records are in the log and in the images, or when the append has failed."""
         self._written: list[WrittenRecord] = []
+        self._wall_ms = wall_ms
 
     def _add(self, group: AppendGroup, group_id: str, image: ShareStateImage, record: StateRecord) -> None:
         if isinstance(record, ShareDelta):
@@ -58,7 +63,7 @@ class _RecordAppend(ControlAppend):
         offset = group.next_offset
         data = build_control_batch(offset, group.leader_epoch, record.decided_at_ms, key, value)
         self._written.append((image, record, offset, len(data)))
-        group.add_control(ControlBatch(data, 0, group_id, kind, is_tombstone))
+        group.add_control(_new_batch((data, 0, group_id, kind, is_tombstone)))
 
     def written(self, log_start_offset: int) -> None:
         """See `PendingAppend`."""
@@ -73,15 +78,16 @@ class _RecordAppend(ControlAppend):
 class StateAppend(_RecordAppend):
     """The decisions that go out with one write; more join it until the log asks for the bytes."""
 
-    __slots__ = ("_decisions", "_deltas_per_checkpoint", "_wall_ms", "is_open")
+    __slots__ = ("_decisions", "_deltas_per_checkpoint", "is_open")
 
-    def __init__(self, wall_ms: Callable[[], int], deltas_per_checkpoint: int) -> None:
-        super().__init__()
+    def __init__(
+        self, leader: SharePartitionLeader, decision: Decision, wall_ms: int, deltas_per_checkpoint: int
+    ) -> None:
+        super().__init__(wall_ms)
         self.is_open = True
         """Whether more decisions may join."""
-        self._wall_ms = wall_ms
         self._deltas_per_checkpoint = deltas_per_checkpoint
-        self._decisions: dict[SharePartitionLeader, list[Decision]] = {}
+        self._decisions: dict[SharePartitionLeader, list[Decision]] = {leader: [decision]}
 
     def add(self, leader: SharePartitionLeader, decision: Decision) -> None:
         """Have `decision` written too, after those of the same leader that were added before."""
@@ -113,7 +119,7 @@ class StateAppend(_RecordAppend):
         before that, so it follows a copy that has the checkpoint already.
         """
         image = leader.image
-        checkpoint = next_checkpoint(leader.group_id, image, self._wall_ms(), group.leader_epoch)
+        checkpoint = next_checkpoint(leader.group_id, image, self._wall_ms, group.leader_epoch)
         ahead = image.copy()
         ahead.replay_checkpoint(checkpoint, group.next_offset)
         self._add(group, leader.group_id, image, checkpoint)
@@ -133,7 +139,10 @@ class StateAppend(_RecordAppend):
             changes = decisions[0].changes
         else:
             changes = [change for decision in decisions for change in decision.changes]
-        states = delta_states(leader.image, leader.core, changes)
+        if len(changes) == 1 and changes[0].base_offset <= leader.image.end_offset:
+            states = changes
+        else:
+            states = delta_states(leader.image, leader.core, changes)
         start_offset: int | None = None
         for decision in decisions:
             if decision.start_offset is not None:
@@ -143,36 +152,35 @@ class StateAppend(_RecordAppend):
             or image.delta_bytes >= DELTA_BYTES_PER_CHECKPOINT
         )
         if start_offset is None and image.checkpoint_epoch and not is_chain_full:
-            return ShareDelta(
-                leader.group_id,
-                image.group_incarnation,
-                image.checkpoint_epoch,
-                self._wall_ms(),
-                image.last_control_offset,
-                states,
+            return _new_delta(
+                (
+                    leader.group_id,
+                    image.group_incarnation,
+                    image.checkpoint_epoch,
+                    self._wall_ms,
+                    image.last_control_offset,
+                    states,
+                )
             )
         return next_checkpoint(
-            leader.group_id, image, self._wall_ms(), leader_epoch, start_offset=start_offset, states=states
+            leader.group_id, image, self._wall_ms, leader_epoch, start_offset=start_offset, states=states
         )
 
 
 class ResetAppend(_RecordAppend):
     """An image as a checkpoint of its own: an administrator's reset, or a group's tombstone."""
 
-    __slots__ = ("_deleted", "_group_id", "_image", "_wall_ms")
+    __slots__ = ("_deleted", "_group_id", "_image")
 
-    def __init__(
-        self, group_id: str, image: ShareStateImage, wall_ms: Callable[[], int], *, deleted: bool
-    ) -> None:
-        super().__init__()
+    def __init__(self, group_id: str, image: ShareStateImage, wall_ms: int, *, deleted: bool) -> None:
+        super().__init__(wall_ms)
         self._group_id = group_id
         self._image = image
-        self._wall_ms = wall_ms
         self._deleted = deleted
 
     def plan(self, group: AppendGroup) -> None:
         """See `PendingAppend`."""
-        checkpoint = next_checkpoint(self._group_id, self._image, self._wall_ms(), group.leader_epoch)
+        checkpoint = next_checkpoint(self._group_id, self._image, self._wall_ms, group.leader_epoch)
         self._add(group, self._group_id, self._image, checkpoint._replace(deleted=self._deleted))
         group.appends.append(self)
 

@@ -315,8 +315,12 @@ def _take_held(window: Window, member_id: str, segment: Segment) -> list[RunInBa
     """
     first_offset, last_offset, _ = segment
     batch, run = window.run_of(first_offset)
-    if run.last_offset == last_offset and run.first_offset == window.boundary(first_offset):
-        _check_held(run, member_id)
+    if run.last_offset == last_offset and (
+        run.first_offset == first_offset
+        or run.first_offset == window.control_runs.previous_data_offset(first_offset - 1) + 1
+    ):
+        if run.state is not ACQUIRED or run.pending or run.owner != member_id:
+            _check_held(run, member_id)
         return [(batch, run)]
     if len(window.control_runs):
         first_offset = window.control_runs.next_data_offset(first_offset)

@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.protocol.delivery_state import Cause, RecordState
+from barnabas.protocol.tuples import maker
 from barnabas.share.partition.arrival import TimedPart, admit, piece_ends
 from barnabas.share.partition.decision import Decision
 from barnabas.share.partition.limits import (
@@ -145,6 +146,9 @@ class PlannedRead(NamedTuple):
     last_offset: int
 
 
+_new_read = maker(PlannedRead)
+
+
 class AcquirePlan:
     """The reads before an acquisition; none if no record can be acquired now.
 
@@ -184,7 +188,11 @@ class AcquirePlan:
     ) -> None:
         """Adds `count` new records from an offset on, if the reads leave room for them."""
         self.new_from, self.new_count = first_offset, count
-        self._add_read(control_runs, PlannedRead(first_offset, count, UNBOUNDED_OFFSET), reads_max)
+        read = _new_read((first_offset, count, UNBOUNDED_OFFSET))
+        if self.reads:
+            self._add_read(control_runs, read, reads_max)
+        else:
+            self.reads.append(read)
 
     def _add_read(self, control_runs: ControlRuns, read: PlannedRead, reads_max: int) -> bool:
         """Joins a read to the last one if few records lie between them."""
@@ -485,6 +493,17 @@ class Acquisition:
     def take_new(self, first_offset: int, read_last_offset: int, wanted: int) -> None:
         """Puts new records in flight: `wanted`, or up to the end of the producer batch that they end in."""
         window, batches = self._window, self._found.batches
+        if (
+            len(batches) == 1
+            and batches[0].base_offset <= first_offset
+            and self._demand.acquire_mode is not AcquireMode.RECORD_LIMIT
+        ):
+            batch = self._new_batch(window.speo, read_last_offset, read_last_offset)
+            self.batches.append(batch)
+            self.acquired.append((first_offset, read_last_offset, 1))
+            window.append(batch)
+            window.note_deadline(self._deadline_ms)
+            return
         base_offset = batches[_first_reaching(batches, first_offset)].base_offset
         if base_offset > first_offset:
             first_offset = self._pass_hole(base_offset)

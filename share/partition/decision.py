@@ -19,6 +19,7 @@ from barnabas.protocol.delivery_state import (
     RecordState,
     StateRange,
 )
+from barnabas.protocol.tuples import maker
 from barnabas.share.partition.window import (
     ACQUIRED,
     ARCHIVED,
@@ -41,6 +42,7 @@ class Outcome(NamedTuple):
 
 
 NOTHING_HAPPENED = Outcome()
+SPSO_MOVED = Outcome(spso_moved=True)
 
 
 class Target(NamedTuple):
@@ -50,6 +52,9 @@ class Target(NamedTuple):
     run: Run
     state: RecordState
     condition: Condition | None = None
+
+
+_new_target, _new_change = maker(Target), maker(StateRange)
 
 
 class Decision:
@@ -131,7 +136,7 @@ class Decision:
     ) -> None:
         """The run gets this state when that is recorded. It is pending until then."""
         run.pending = True
-        self.targets.append(Target(batch, run, state, condition))
+        self.targets.append(_new_target((batch, run, state, condition)))
         self.add_change(
             run.first_offset, run.last_offset, state, run.delivery_count, cause, member, condition
         )
@@ -204,7 +209,7 @@ class Decision:
             if newest[2:] == (state, count, cause, member, condition):
                 changes[-1] = newest._replace(last_offset=last_offset)
                 return
-        changes.append(StateRange(base_offset, last_offset, state, count, cause, member, condition))
+        changes.append(_new_change((base_offset, last_offset, state, count, cause, member, condition)))
 
     def withdraw(self) -> None:
         """Leaves the records that the targets would have changed as they were."""
@@ -224,7 +229,8 @@ class Decision:
             while position < len(targets) and targets[position].batch is batch:
                 last_run = targets[position].run
                 position += 1
-            batch.join(first_run.first_offset, last_run.last_offset)
+            if len(batch.runs) > 1:
+                batch.join(first_run.first_offset, last_run.last_offset)
 
 
 _SEEN_IN_THE_LOG = (Cause.GAP, Cause.TRANSACTION_ABORTED)

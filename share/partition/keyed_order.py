@@ -89,11 +89,6 @@ class KeyedOrder(RecordOrder):
 
     # Acquisitions.
 
-    @property
-    def keys_until(self) -> int | None:
-        """See `RecordOrder`."""
-        return self._keys.known_until
-
     def looked_until(self, window: Window) -> int:
         """See `RecordOrder`."""
         return self._keys.known_until

@@ -50,11 +50,6 @@ class RecordOrder:
 
     # Acquisitions.
 
-    @property
-    def keys_until(self) -> int | None:
-        """Where the next records lie whose keys and priorities an acquisition needs, if any."""
-        return None
-
     def looked_until(self, window: Window) -> int:
         """Up to where acquisitions have looked at records, exclusive."""
         return window.speo
@@ -84,6 +79,15 @@ class RecordOrder:
     def acquire(self, window: Window, plan: AcquirePlan, demand: Demand, found: Found) -> Acquisition:
         """Acquires from the batches that were read, one at least."""
         acquisition = Acquisition(window, demand, found)
+        if window.available_from is None and found.timed is None and plan.new_from >= window.speo:
+            # New records only, and nothing has changed since the plan.
+            last_offset = found.batches[-1].last_offset
+            if plan.new_count and plan.new_from <= last_offset:
+                acquisition.take_new(plan.new_from, last_offset, plan.new_count)
+                if len(found.batches) > 1:  # Within a batch there are none.
+                    acquisition.leave_out_control_offsets()
+                acquisition.finish(has_looked_on=True)
+            return acquisition
         spans = acquisition.spans_of(plan)
         if not spans:
             return acquisition

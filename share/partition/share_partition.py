@@ -25,7 +25,7 @@ from barnabas.share.partition import acknowledgement, dead_letters, locks
 from barnabas.share.partition.acknowledgement import TransactionEnd, pending_runs
 from barnabas.share.partition.acquisition import NO_READS, AcquirePlan, Acquisition, Demand, Found
 from barnabas.share.partition.arrival import Bounds, TimedPart, admit
-from barnabas.share.partition.decision import Decision, Outcome
+from barnabas.share.partition.decision import NOTHING_HAPPENED, SPSO_MOVED, Decision, Outcome
 from barnabas.share.partition.inspection import InspectedRange, InspectionBounds, inspect
 from barnabas.share.partition.keyed_order import order_of
 from barnabas.share.partition.limits import ShareLimits
@@ -48,7 +48,7 @@ class SharePartition:
     of a retry at the creation: no loaded record waits longer.
     """
 
-    __slots__ = ("_clock_looked_ms", "_order", "_unrecorded", "window")
+    __slots__ = ("_clock_looked_ms", "_order", "_ordered_by", "_unrecorded", "window")
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class SharePartition:
         due_times = due_times or DueTimes()
         self.window = Window(image.start_offset, control_runs, due_times)
         self._order: RecordOrder = BY_OFFSET
+        self._ordered_by: ShareLimits | None = None
+        """The limits whose order it is, if they were compared with it."""
         self._clock_looked_ms = now_ms
         """When the wall clock was last looked at (monotonic)."""
         self._unrecorded = Unrecorded()
@@ -194,8 +196,12 @@ class SharePartition:
         One fetch at a time may be between its plan and its `acquire`.
         """
         window = self.window
-        if demand.records_max <= 0 or window.spso < 0 or not self._follows_order(demand.limits):
+        if demand.records_max <= 0 or window.spso < 0:
             return NO_READS
+        if demand.limits is not self._ordered_by or window.awaits_locks:
+            if not self._follows_order(demand.limits):
+                return NO_READS
+            self._ordered_by = demand.limits
         return self._order.plan(window, demand)
 
     def _follows_order(self, limits: ShareLimits) -> bool:
@@ -217,7 +223,7 @@ class SharePartition:
 
     def begin_order(self, limits: ShareLimits) -> None:
         """Begins the order of these limits, without keys of earlier records."""
-        self._order = order_of(self.window.spso, limits)
+        self._order, self._ordered_by = order_of(self.window.spso, limits), None
         self.window.keys = self._order.keys
         self._order.begin(self.window)
 
@@ -244,7 +250,8 @@ class SharePartition:
         """Where the next records lie whose keys and priorities an acquisition needs; None if records have no
         order.
         """
-        return self._order.keys_until
+        keys = self.window.keys
+        return None if keys is None else keys.known_until
 
     @property
     def looked_until(self) -> int:
@@ -300,7 +307,7 @@ class SharePartition:
         nothing to record.
         """
         decision = acknowledgement.decide_batches(self.window, member_id, batches, limits, now_ms, delays)
-        return self._with_earlier(decision)
+        return self._with_earlier(decision) if self._unrecorded.changes else decision
 
     def decide_pending(
         self, member_id: str, batches: Sequence[AckBatch], producer: ProducerIdentity
@@ -443,7 +450,9 @@ class SharePartition:
         has_moved = window.advance()
         if window.waits.has_delayed:
             window.join_finished(decision.changes)
-        return Outcome(self._take_news() or released, has_moved)
+        if released or window.keys is not None or window.awaits_locks:
+            return Outcome(self._take_news() or released, has_moved)
+        return SPSO_MOVED if has_moved else NOTHING_HAPPENED
 
     def abort(self, decision: Decision) -> Outcome:
         """Handles a decision that could not be recorded.
@@ -486,7 +495,9 @@ class SharePartition:
             window.give_back(run)
             run.pending = False
             batch.join(run.first_offset, run.last_offset)
-        decision.join_targets()
+        targets = decision.targets
+        if len(targets) > 1 or (targets and len(targets[0].batch.runs) > 1):
+            decision.join_targets()
         return released
 
     def _take_news(self) -> bool:

@@ -300,9 +300,12 @@ class Window:
         return bisect_left(batches, offset, key=_last_offset_of)
 
     def run_of(self, offset: int) -> RunInBatch:
-        """The run that holds an offset from SPSO to SPEO, and its batch."""
-        batch = self.batches[self.batch_index(offset)]
-        return batch, batch.runs[batch.run_index(offset)]
+        """The run that holds an offset from SPSO to SPEO, and its batch: often the first one of each."""
+        batch = self.batches[0]
+        if offset > batch.last_offset:
+            batch = self.batches[self.batch_index(offset)]
+        run = batch.runs[0]
+        return batch, run if offset <= run.last_offset else batch.runs[batch.run_index(offset)]
 
     def runs_between(self, first_offset: int, last_offset: int) -> Iterator[RunInBatch]:
         """The runs that overlap the range, ascending. No run may be split or joined meanwhile."""
@@ -412,7 +415,7 @@ class Window:
             else:
                 self.note_available(run.first_offset, run.last_offset)
         elif state is not ARCHIVING:
-            self.live_count -= self.count(run)
+            self.live_count -= self.control_runs.data_count(max(run.first_offset, self.spso), run.last_offset)
 
     def take_back(self, ranges: Iterable[Span]) -> None:
         """These held records, each range inside of one run, become available immediately, without their last

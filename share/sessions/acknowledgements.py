@@ -59,6 +59,7 @@ def acknowledge_all(
     duration of the member's own locks. `acknowledge` takes the place of `SharePartitionLeader.acknowledge`.
     """
     results: Results = {}
+    has_failed = False
     pending: list[tuple[SessionPartition, Completion[None]]] = []
     named, member_id = session.by_place, session.key.member_id
     for topic_id, partitions in topics:
@@ -83,20 +84,28 @@ def acknowledge_all(
                     recorded = acknowledge(leader, member_id, batches, delays)
             except (ApiError, StorageError) as error:
                 results[partition] = error_result(error)
+                has_failed = True
                 continue
-            if recorded.done:
-                results[partition] = SUCCESS if recorded.error is None else error_result(recorded.error)
+            if recorded.error is not None:
+                results[partition] = error_result(recorded.error)
+                has_failed = True
+            elif recorded.done:
+                results[partition] = SUCCESS
             else:
                 results[partition] = SUCCESS  # its place in the order
                 pending.append((partition, recorded))
     if not results:
         return Completion.of(results)
     counts = share_partitions.counts
-    for topic_counts in counts.of_topics(_topic_ids(results)):
+    topic_ids: Collection[UUID] = [next(iter(results)).key.topic_id]
+    if len(results) > 1:
+        topic_ids = {partition.key.topic_id for partition in results}
+    for topic_counts in counts.of_topics(topic_ids):
         topic_counts.acknowledgements.value += 1
     if pending:
         return _PendingResults(counts, results, pending)
-    _count_failed(counts, results)
+    if has_failed:
+        _count_failed(counts, results)
     return Completion.of(results)
 
 
@@ -148,16 +157,8 @@ def has_acknowledgements(topics: Iterable[AckTopic]) -> bool:
     return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
 
-def _topic_ids(partitions: Collection[SessionPartition]) -> Collection[UUID]:
-    if len(partitions) == 1:
-        (partition,) = partitions
-        return (partition.key.topic_id,)
-    return {partition.key.topic_id for partition in partitions}
-
-
 def _count_failed(counts: ShareCounts, results: Results) -> None:
     """Count the request, which was counted once already, again for each topic in which it failed."""
-    failed = [partition for partition, (error_code, _) in results.items() if error_code]
-    if failed:
-        for topic_counts in counts.of_topics(_topic_ids(failed)):
-            topic_counts.failed_acknowledgements.add()
+    failed = {partition.key.topic_id for partition, (error_code, _) in results.items() if error_code}
+    for topic_counts in counts.of_topics(failed):
+        topic_counts.failed_acknowledgements.add()

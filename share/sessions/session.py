@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckTopic
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
+from barnabas.protocol.identity import Place, SharePartitionKey, TopicIdPartition
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 INITIAL_SHARE_SESSION_EPOCH = 0
@@ -23,10 +23,6 @@ SHARE_SESSION_EPOCH_MAX = 2**31 - 1
 def next_share_session_epoch(share_session_epoch: int) -> int:
     """The epoch of the request after one of this epoch; it wraps to 1, since 0 would open a new session."""
     return 1 if share_session_epoch == SHARE_SESSION_EPOCH_MAX else share_session_epoch + 1
-
-
-_Place: TypeAlias = tuple[int, int]
-"""A topic's id as a number, and a partition's index: Python's UUIDs are slow to hash."""
 
 
 class ShareSessionKey(NamedTuple):
@@ -43,7 +39,7 @@ class SessionPartition:
 
     def __init__(self, key: SharePartitionKey) -> None:
         self.key = key
-        self.place: _Place = key.topic_id.int, key.partition
+        self.place: Place = key.topic_id.int, key.partition
         self.leader: SharePartitionLeader | None = None
         """The leader that was found last. It may have been closed, and its log may be offline."""
         self.owes_answer = True
@@ -54,12 +50,12 @@ class SessionPartition:
         return self.key.topic_id_partition
 
 
-SessionPartitions: TypeAlias = dict[_Place, SessionPartition]
+SessionPartitions: TypeAlias = dict[Place, SessionPartition]
 """The partitions of a session in their order, or those that are added to one."""
 
 
 def named_partitions(
-    group_id: str, topics: Iterable[AckTopic], known: Mapping[_Place, SessionPartition]
+    group_id: str, topics: Iterable[AckTopic], known: Mapping[Place, SessionPartition]
 ) -> SessionPartitions:
     """The partitions in `topics` that are not in `known`."""
     named: SessionPartitions = {}

@@ -57,15 +57,17 @@ class ControlRuns:
     def append(self, base_offset: int, last_offset: int) -> None:
         """Adds a run above all others, and joins it to the newest one if they touch."""
         assert base_offset <= last_offset, (base_offset, last_offset)
-        if not self._first:
-            self._push(base_offset, last_offset, 0)
-            return
-        newest = self._last[-1]
-        assert base_offset > newest, (base_offset, newest)
-        if base_offset == newest + 1:
-            self._last[-1] = last_offset
-        else:
-            self._push(base_offset, last_offset, self._before[-1] + newest - self._first[-1] + 1)
+        before = 0
+        if self._first:
+            newest = self._last[-1]
+            assert base_offset > newest, (base_offset, newest)
+            if base_offset == newest + 1:
+                self._last[-1] = last_offset
+                return
+            before = self._before[-1] + newest - self._first[-1] + 1
+        self._first.append(base_offset)
+        self._last.append(last_offset)
+        self._before.append(before)
 
     def know_from(self, offset: int) -> None:
         """Loads the older runs down to `offset`."""
@@ -170,11 +172,6 @@ class ControlRuns:
         high = min(next_run + count, len(self._first))
         below = bisect_right(range(high), ordinal, lo=next_run, key=self._ordinal_at)
         return ordinal + self._count_through(below - 1)
-
-    def _push(self, first: int, last: int, before: int) -> None:
-        self._first.append(first)
-        self._last.append(last)
-        self._before.append(before)
 
     def _prepend(self, runs: list[Run]) -> None:
         """Adds runs below all others, and joins the last of them to the oldest one if they touch."""

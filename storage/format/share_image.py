@@ -14,13 +14,14 @@ from itertools import pairwise
 from typing import Final
 
 from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
-from barnabas.protocol.delivery_state import Cause, StateRange, is_final
+from barnabas.protocol.delivery_state import Cause, RecordState, StateRange, is_final
 from barnabas.storage.format.control_runs import ControlRuns
 
 UNDECIDED_OFFSET = -1
 """The start offset of a share-partition before its first fetch."""
 
 _NO_CAUSE: Final = Cause.NONE
+_FINAL: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 _SINGLY_MAX: Final = 4
 """More changes than this are laid over the ranges in one pass."""
@@ -99,9 +100,8 @@ class ShareStateImage:
         self.last_control_offset = offset
         self.delta_count += 1
         self.delta_bytes += size_bytes
-        if len(delta.states) == 1 and self._ends_first(delta.states[0]):
-            return
-        self._lay_over(delta.states)
+        if len(delta.states) != 1 or not self._ends_first(delta.states[0]):
+            self._lay_over(delta.states)
 
     def to_checkpoint(
         self,
@@ -162,7 +162,7 @@ class ShareStateImage:
         the work of `_lay_over`. Returns False, without a change, if it is another one.
         """
         last_offset = change.last_offset
-        if not change.base_offset <= self.start_offset <= last_offset or not is_final(change.state):
+        if not change.base_offset <= self.start_offset <= last_offset or change.state not in _FINAL:
             return False
         if self.ranges and self.ranges[0].base_offset <= last_offset + 1:
             return False

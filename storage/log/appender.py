@@ -90,27 +90,24 @@ class Appender:
 
         Listeners of finished appends may append again; the queue keeps those for the next round.
         """
+        log = self._log
         self._busy = True
         try:
             while self._queue and self._in_thread is None:
                 group = self._plan()
-                if group is not None:
-                    self._write_here_or_in_thread(group)
+                if group is None:
+                    continue
+                sync = group.next_offset - log.durable_offset > log.unsafe_offsets_max
+                if sync or self._slow or group.size_bytes > log.storage.append_inline_bytes_max:
+                    writing = self._write_in_thread(group, sync=sync)
+                    self._in_thread = asyncio.get_running_loop().create_task(writing)
+                    return
+                try:
+                    self._finish(group, self._write(group, log.segments.active.file))
+                except Exception as error:
+                    self._give_up(group, error)
         finally:
             self._busy = self._in_thread is not None
-
-    def _write_here_or_in_thread(self, group: AppendGroup) -> None:
-        log = self._log
-        sync = group.next_offset - log.durable_offset > log.unsafe_offsets_max
-        if sync or self._slow or group.size_bytes > log.storage.append_inline_bytes_max:
-            writing = self._write_in_thread(group, sync=sync)
-            self._in_thread = asyncio.get_running_loop().create_task(writing)
-            return
-        try:
-            self._note_duration(self._write(group, log.segments.active.file))
-            self._finish(group)
-        except Exception as error:
-            self._give_up(group, error)
 
     def _plan(self) -> AppendGroup | None:
         """Takes the appends of one write from the queue; None if there is nothing to write."""
@@ -185,10 +182,9 @@ class Appender:
                 duration_ns = await log.filesystem.run(self._write, group, files[-1])
             # Another part may have found a failure of the disk meanwhile. Then nothing is promised.
             log.check_online()
-            self._note_duration(duration_ns)
             if sync:
                 log.durable_offset = group.next_offset
-            self._finish(group)
+            self._finish(group, duration_ns)
         except Exception as error:
             self._give_up(group, error)
         finally:
@@ -209,18 +205,20 @@ class Appender:
             self._log.filesystem.sync_directory(self._log.directory)
         return duration_ns
 
-    def _note_duration(self, duration_ns: int) -> None:
-        self._slow = duration_ns > self._log.storage.append_slow_ms * _NS_PER_MS
-        self._log.slow_write_count += self._slow
-
-    def _finish(self, group: AppendGroup) -> None:
-        """Adds the written group to the log's state, then completes its appends."""
+    def _finish(self, group: AppendGroup, duration_ns: int) -> None:
+        """Adds the group, whose write took this time, to the log's state, then completes its appends."""
         log = self._log
+        self._slow = duration_ns > log.storage.append_slow_ms * _NS_PER_MS
+        log.slow_write_count += self._slow
         segment = log.segments.active
         high_watermark = log.high_watermark
-        for size_bytes, base_offset, last_offset, max_timestamp_ms, control in group.batches:
+        for size_bytes, base_offset, last_offset, max_timestamp_ms, control, data in group.batches:
             if control is None:
                 segment.note_data(last_offset, size_bytes, max_timestamp_ms)
+                if data is not None:
+                    log.newest.add(log.high_watermark, base_offset, last_offset, data)
+                elif log.newest.size_bytes:
+                    log.newest.forget()
                 log.high_watermark = last_offset + 1
             else:
                 segment.note_control(base_offset, size_bytes, control)

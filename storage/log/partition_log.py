@@ -16,7 +16,7 @@ from uuid import UUID
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
-from barnabas.protocol.varint import Buffer
+from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
@@ -45,6 +45,7 @@ from barnabas.storage.retention.segment_removal import SegmentRemoval
 from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
+from barnabas.storage.state.newest_batches import NewestBatches
 from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
@@ -58,6 +59,10 @@ class PartitionLog:
         self._state = state
         self._files_lock = asyncio.Lock()
         self._appender = Appender(state)
+        self.append_control: Final[Callable[[ControlAppend, int], None]] = self._appender.submit
+        """Appends share state, at this wall time in ms: the append is planned in the order of the log, after
+        everything before it.
+        """
         self._reader = Reader(state)
         self.flusher: Final = Flusher(state, self._files_lock)
         self._cleaning = LogCleaning(
@@ -118,6 +123,7 @@ class PartitionLog:
             key_buckets=LogKeyBuckets(shared.key_buckets),
             damaged_indexes=shared.damaged_indexes,
             flush_ms=shared.flush_ms,
+            newest=NewestBatches(shared.kept_batches),
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             gaps_until=gaps_until,
@@ -290,10 +296,6 @@ class PartitionLog:
         with self._reads:
             return aborted_between(self._state.segments, first_offset, upper_offset)
 
-    def append_control(self, append: ControlAppend, now_ms: int) -> None:
-        """Appends share state: `append` is planned in the order of the log, after everything before it."""
-        self._appender.submit(append, now_ms)
-
     def read(
         self,
         offset: int,
@@ -323,7 +325,7 @@ class PartitionLog:
         at_least_one: bool = True,
     ) -> BatchSlice:
         """The batches for a share group at `offset`; see `Reader.read_batches`. Raises as `read` does."""
-        with self._reads:
+        try:
             return self._reader.read_batches(
                 offset,
                 records_max=records_max,
@@ -331,6 +333,8 @@ class PartitionLog:
                 upper_offset=upper_offset,
                 at_least_one=at_least_one,
             )
+        except (OSError, RecordFormatError) as error:
+            raise self._reads.error_of(error) from error
 
     def offset_behind_damage(self, offset: int) -> int:
         """The offset where to go on after `read` or `read_batches` has raised CorruptBatch at `offset`; more

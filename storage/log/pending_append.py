@@ -24,6 +24,7 @@ from barnabas.protocol.record_batch import (
     read_header,
 )
 from barnabas.protocol.transaction_marker import TransactionEnd, build_marker_batch
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
 from barnabas.storage.log.appended import Append, Appended
@@ -40,6 +41,7 @@ from barnabas.storage.producers.producer_state import (
 )
 from barnabas.storage.producers.transaction_checks import check_marker, check_produced
 from barnabas.storage.segments.control_batch import ControlBatch
+from barnabas.storage.state.newest_batches import BATCH_BYTES_MAX
 
 PREFIX_BYTES = 16
 _RECORD_OVERHEAD_BYTES = 24
@@ -58,6 +60,11 @@ class PlannedBatch(NamedTuple):
     last_offset: int
     max_timestamp_ms: int
     control: ControlBatch | None
+    data: bytes | None
+    """The bytes of a small batch that is not share state."""
+
+
+_new_planned, _new_appended = maker(PlannedBatch), maker(Appended)
 
 
 class AppendGroup:
@@ -114,25 +121,28 @@ class AppendGroup:
             self.steps.append(step)
 
     def add(
-        self,
-        buffers: Sequence[Buffer],
-        size_bytes: int,
-        last_offset: int,
-        max_timestamp_ms: int,
-        control: ControlBatch | None,
+        self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp_ms: int
     ) -> None:
-        """Adds a batch at `next_offset`; its bytes hold this base offset."""
-        self.buffers += buffers
+        """Adds a batch of data or a marker at `next_offset`; its bytes hold this base offset."""
+        data = None
+        if size_bytes <= BATCH_BYTES_MAX:
+            data = b"".join(buffers)
+            self.buffers.append(data)
+        else:
+            self.buffers += buffers
         self.batches.append(
-            PlannedBatch(size_bytes, self.next_offset, last_offset, max_timestamp_ms, control)
+            _new_planned((size_bytes, self.next_offset, last_offset, max_timestamp_ms, None, data))
         )
         self.size_bytes += size_bytes
         self.next_offset = last_offset + 1
 
     def add_control(self, control: ControlBatch) -> None:
         """Adds a batch of share state, encoded for `next_offset` and `leader_epoch`."""
-        last_offset = self.next_offset + control.last_offset_delta
-        self.add((control.data,), len(control.data), last_offset, -1, control)
+        data, last_offset = control.data, self.next_offset + control.last_offset_delta
+        self.buffers.append(data)
+        self.batches.append(_new_planned((len(data), self.next_offset, last_offset, -1, control, None)))
+        self.size_bytes += len(data)
+        self.next_offset = last_offset + 1
 
 
 class PendingAppend(Protocol):
@@ -171,7 +181,7 @@ class _LogAppend:
     def written(self, log_start_offset: int) -> None:
         """See `PendingAppend`."""
         self.appended.complete(
-            Appended(self._base_offset, self._last_offset, self._log_append_time_ms, log_start_offset)
+            _new_appended((self._base_offset, self._last_offset, self._log_append_time_ms, log_start_offset))
         )
 
     def failed(self, error: Exception) -> None:
@@ -268,7 +278,7 @@ class ProducedAppend(_LogAppend):
             else:
                 head = patched_prefix(header, group.next_offset, group.leader_epoch)
                 rest, timestamp_ms = view[position + PREFIX_BYTES : end], header.max_timestamp_ms
-            group.add((head, rest), end - position, last_offset, timestamp_ms, None)
+            group.add((head, rest), end - position, last_offset, timestamp_ms)
 
 
 class RecordsAppend(_LogAppend):
@@ -302,7 +312,7 @@ class RecordsAppend(_LogAppend):
             group.note_producer(header.producer_id, known, after)
         self._base_offset = group.next_offset
         self._last_offset = group.next_offset + self.offset_count - 1
-        group.add((data,), len(data), self._last_offset, self.timestamp_ms, None)
+        group.add((data,), len(data), self._last_offset, self.timestamp_ms)
         group.appends.append(self)
 
     def _build(self, group: AppendGroup) -> bytes:
@@ -357,7 +367,7 @@ class MarkerAppend(_LogAppend):
         after = entry_after_marker(known, self._producer.producer_epoch, self._end, self.timestamp_ms)
         group.note_producer(self._producer.producer_id, known, after, is_aborted=not self._end.commit)
         self._base_offset = self._last_offset = group.next_offset
-        group.add((data,), len(data), group.next_offset, self.timestamp_ms, None)
+        group.add((data,), len(data), group.next_offset, self.timestamp_ms)
         group.appends.append(self)
 
 

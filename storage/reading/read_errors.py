@@ -20,7 +20,11 @@ class Reads:
         """Nothing to prepare."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, IndexDamaged):
-            raise self._log.go_offline(error) from error
         if isinstance(error, OSError | RecordFormatError):
-            raise StorageError(f"{self._log.topic_partition.directory_name}: {error}") from error
+            raise self.error_of(error) from error
+
+    def error_of(self, error: OSError | RecordFormatError) -> StorageError:
+        """The error of a read that has failed with `error`."""
+        if isinstance(error, IndexDamaged):
+            return self._log.go_offline(error)
+        return StorageError(f"{self._log.topic_partition.directory_name}: {error}")

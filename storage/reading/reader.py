@@ -24,6 +24,7 @@ from barnabas.protocol.record_batch import (
     LOG_OVERHEAD,
     BatchHeader,
 )
+from barnabas.protocol.tuples import maker
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import Verification
@@ -35,6 +36,7 @@ _SPAN = Struct(">qi9xhi30xi")
 """Fields of a batch's header: base offset, batch length, attributes, last offset delta, record count."""
 
 _NO_HOLE = (-1, -1)
+_NO_HOLES: Iterator[tuple[int, int]] = iter(())
 
 _HINT_COUNT_MAX = 64
 _WALK_BYTES = 16 * 1024
@@ -125,6 +127,10 @@ class _Scan(NamedTuple):
     has_empty: bool
 
 
+_new_scan, _new_wanted = maker(_Scan), maker(_Wanted)
+_new_slice, _new_span = maker(BatchSlice), maker(BatchSpan)
+
+
 class Reader:
     """Reads one log. Used on the loop's thread only."""
 
@@ -141,6 +147,7 @@ class Reader:
     def forget_positions(self) -> None:
         """To be called when segments have left the log or were written anew."""
         self._hints.clear()
+        self._log.newest.forget()
         self.verification.forget()
         self._log.key_buckets.forget()
 
@@ -246,7 +253,12 @@ class Reader:
         upper_offset = self._bounded(offset, upper_offset)
         if offset >= upper_offset:
             return _NOTHING
-        wanted = _Wanted(offset, upper_offset, records_max, bytes_max, at_least_one)
+        wanted = _new_wanted((offset, upper_offset, records_max, bytes_max, at_least_one))
+        newest = self._log.newest
+        if offset >= newest.start_offset:
+            data = newest.read(offset, upper_offset, records_max)
+            scan = _scan_batches(data, 0, wanted, _NO_HOLES)
+            return _slice(scan, data) if scan.spans else _NOTHING
         window_bytes = self._first_window_bytes(wanted)
         segment, position = self._floor(offset)
         while True:
@@ -265,7 +277,7 @@ class Reader:
             scan = _scan_batches(data, position, wanted, holes)
             if scan.spans and (scan.is_finished or len(data) == left_bytes):
                 self._remember_scan(segment, position, scan)
-                return BatchSlice(scan.spans, memoryview(data)[: scan.spans[-1].end], scan.has_empty)
+                return _slice(scan, data)
             if scan.is_finished:
                 return _NOTHING
             if not scan.spans:
@@ -295,7 +307,8 @@ class Reader:
 
     def _bounded(self, offset: int, upper_offset: int | None) -> int:
         log = self._log
-        log.check_online()
+        if log.offline is not None:
+            log.check_online()
         if not log.log_start_offset <= offset <= log.log_end_offset:
             raise ApiError(
                 ErrorCode.offset_out_of_range,
@@ -407,7 +420,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
     """
     offset, upper_offset, records_left, bytes_left, at_least_one = wanted
     spans: list[BatchSpan] = []
-    add, new_span, unpack_from = spans.append, BatchSpan._make, _SPAN.unpack_from
+    add, unpack_from = spans.append, _SPAN.unpack_from
     position, data_bytes, is_finished, next_bytes, has_empty = 0, len(data), False, 0, False
     hole_start, hole_end = next(holes, _NO_HOLE)
     while data_bytes - position >= HEADER_BYTES:
@@ -430,7 +443,7 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
         if last_offset >= offset:
             has_data = record_count > 0 and not attributes & CONTROL_FLAG
             has_empty = has_empty or not has_data
-            add(new_span((base_offset, last_offset, position, end, has_data)))
+            add(_new_span((base_offset, last_offset, position, end, has_data)))
             bytes_left -= size_bytes
             records_left -= last_offset + 1 - (base_offset if base_offset > offset else offset)  # noqa: FURB136
         position = end
@@ -438,7 +451,13 @@ def _scan_batches(data: bytes, origin: int, wanted: _Wanted, holes: Iterator[tup
             is_finished = True
             break
     records = wanted.records_max - records_left
-    return _Scan(spans, records, position, is_finished, next_bytes, has_empty)
+    return _new_scan((spans, records, position, is_finished, next_bytes, has_empty))
+
+
+def _slice(scan: _Scan, data: bytes) -> BatchSlice:
+    """The scanned batches, of which there is one at least."""
+    spans = scan.spans
+    return _new_slice((spans, memoryview(data)[: spans[-1].end], scan.has_empty))
 
 
 def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:

@@ -113,6 +113,7 @@ def _assemble(
         key_buckets=place.key_buckets,
         damaged_indexes=place.damaged_indexes,
         flush_ms=place.flush_ms,
+        newest=place.newest,
         leader_epoch=leader_epoch,
         segments=segments,
         producers=ProducerState(),

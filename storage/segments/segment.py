@@ -54,12 +54,14 @@ class Segment:
     """A segment; `size_bytes` of its file are valid. Methods that touch its files raise OSError."""
 
     __slots__ = (
+        "_aged_by",
         "_closing",
         "_file",
         "_filesystem",
         "_index_interval_bytes",
         "_open_files",
         "_pins",
+        "_roll_ms",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -123,6 +125,9 @@ class Segment:
         self._pins = 0
         self._closing = False
         """Whether it is to be closed at its last `unpin`."""
+        self._aged_by: LogConfig | None = None
+        self._roll_ms = 0
+        """The age at which it is closed by that config."""
 
     def create_files(self) -> None:
         """Creates the empty files of a new segment, except the transaction index, which few segments need."""
@@ -312,12 +317,14 @@ class Segment:
         if self.size_bytes == 0:
             return True
         index_bytes = config.segment_index_bytes
+        if self._aged_by is not config:
+            self._aged_by, self._roll_ms = config, config.roll_ms(self.log_path)
         return (
             self.size_bytes + size_bytes <= config.segment_bytes
             and self.offset_index.length_bytes < index_bytes
             and self.time_index.length_bytes < index_bytes
             and self.share_index.length_bytes < index_bytes
-            and self.waited_ms(now_ms, timestamp_ms) <= config.roll_ms(self.log_path)
+            and self.waited_ms(now_ms, timestamp_ms) <= self._roll_ms
         )
 
     def holds_share_state_alone(self) -> bool:

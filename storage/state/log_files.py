@@ -29,6 +29,7 @@ from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.segments.swap import complete_swaps
+from barnabas.storage.state.newest_batches import NewestBatches
 from barnabas.storage.state.offline_logs import OfflineLogs
 from barnabas.storage.topic_partition import TopicPartition
 
@@ -58,6 +59,7 @@ class LogPlace:
     key_buckets: LogKeyBuckets
     damaged_indexes: set[str]
     flush_ms: Histogram
+    newest: NewestBatches
     recovery_point: int
     log_start_offset: int
     gaps_until: int

@@ -25,6 +25,7 @@ from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.state.newest_batches import NewestBatches
 from barnabas.storage.state.offline_logs import OfflineLogs
 from barnabas.storage.topic_partition import TopicPartition
 
@@ -59,6 +60,7 @@ class LogState:
     damaged_indexes: set[str]
     flush_ms: Histogram
     """See `SharedParts`."""
+    newest: NewestBatches
     leader_epoch: int
 
     segments: Segments

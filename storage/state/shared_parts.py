@@ -12,6 +12,7 @@ from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.key_buckets import KeyBuckets
+from barnabas.storage.state.newest_batches import KeptBatches
 from barnabas.storage.state.offline_logs import OfflineLogs
 
 
@@ -26,6 +27,7 @@ class SharedParts(NamedTuple):
     """The paths of index files that were found to be damaged, until recovery has rebuilt them."""
     flush_ms: Histogram
     """How long each sync of a log's records took; with log.flush=always, together with the write."""
+    kept_batches: KeptBatches
 
     @classmethod
     def make(cls, filesystem: FileSystem, directory: str, open_files_max: int) -> SharedParts:
@@ -37,6 +39,7 @@ class SharedParts(NamedTuple):
             key_buckets=KeyBuckets(),
             damaged_indexes=set(),
             flush_ms=Histogram(MS_BOUNDS),
+            kept_batches=KeptBatches(),
         )
 
 

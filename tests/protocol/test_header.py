@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.protocol.api import APIS, ApiKey, find_api
 from barnabas.protocol.errors import FrameError
-from barnabas.protocol.header import RequestHeader, decode_request_header, encode_response_header
+from barnabas.protocol.header import RequestHeader, decode_request_header, response_header
 from tests.protocol.recorded_frames import RecordedFrame, served_frames
 
 METADATA_V1 = b"\x00\x03\x00\x01\x00\x00\x00\x07"
@@ -33,13 +33,14 @@ def test_response_headers_equal_the_recorded_ones(recorded: RecordedFrame) -> No
     spec = find_api(recorded.api_key)
     assert spec is not None
 
-    encoded = encode_response_header(spec, recorded.version, recorded.correlation_id)
+    start = response_header(spec, recorded.version)
+    encoded = start.pack(len(recorded.frame), recorded.correlation_id)
 
-    assert encoded == recorded.frame[: recorded.body_offset]
+    assert encoded[4:] == recorded.frame[: recorded.body_offset]
 
 
 def test_api_versions_responses_have_no_tagged_fields_in_their_header() -> None:
-    assert encode_response_header(APIS[ApiKey.API_VERSIONS], 4, 7) == b"\x00\x00\x00\x07"
+    assert response_header(APIS[ApiKey.API_VERSIONS], 4).pack(4, 7) == b"\x00\x00\x00\x04\x00\x00\x00\x07"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.control_batch import ControlBatch
+from barnabas.storage.state.newest_batches import KeptBatches
+from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -49,8 +51,13 @@ COLLIDING = ("gc1127d5c38", "g62fe1353")
 async def open_log(
     filesystem: FileSystem, *, config: LogConfig | None = None, **options: Any
 ) -> PartitionLog:
-    """The log under test, by default at leader epoch 0."""
-    options = {"leader_epoch": 0, "moment": MOMENT, **options}
+    """The log under test, by default at leader epoch 0, and without its newest batches in memory: its file is
+    read.
+    """
+    storage = options.get("storage") or StorageConfig()
+    shared = SharedParts.make(filesystem, DIRECTORY, storage.open_files_max)
+    shared = shared._replace(kept_batches=KeptBatches(0))
+    options = {"leader_epoch": 0, "moment": MOMENT, "shared": shared, **options}
     return await PartitionLog.open(filesystem, DIRECTORY, KEY, TOPIC_ID, config or LogConfig(), **options)
 
 

@@ -13,6 +13,7 @@ from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import Completion
 from barnabas.share.fetch.kept_answers import Content, KeptAnswer
 from barnabas.share.partition.limits import ShareLimits
@@ -33,8 +34,11 @@ _REFUSALS_OF_REPEATS = (ErrorCode.share_session_not_found, ErrorCode.invalid_sha
 """The errors of a request whose epoch is used up, or whose session has ended."""
 
 
+_new_key = maker(ShareSessionKey)
+
+
 def session_key(request: ShareBody) -> ShareSessionKey:
-    return ShareSessionKey(request.group_id or "", request.member_id or "")
+    return _new_key((request.group_id or "", request.member_id or ""))
 
 
 def check_caller(broker: Broker, request: ShareBody) -> None:

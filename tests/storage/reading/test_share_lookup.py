@@ -23,6 +23,7 @@ from barnabas.storage.reading.share_lookup import (
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.state.log_files import LogPlace
+from barnabas.storage.state.newest_batches import KeptBatches, NewestBatches
 from barnabas.storage.state.offline_logs import OfflineLogs
 from tests.storage.log_building import (
     COLLIDING,
@@ -72,6 +73,7 @@ async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_
         offline_logs=OfflineLogs(),
         key_buckets=LogKeyBuckets(KeyBuckets()),
         flush_ms=Histogram(MS_BOUNDS),
+        newest=NewestBatches(KeptBatches(0)),
         recovery_point=recovery_point,
         log_start_offset=0,
         gaps_until=0,
