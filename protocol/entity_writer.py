@@ -24,7 +24,7 @@ from kio.static.protocol import Entity
 from barnabas.protocol.field_types import without_none
 from barnabas.protocol.lift import default_of
 from barnabas.protocol.message_parts import INT16, INT32, NO_TAGS, compact_count, tagged_fields
-from barnabas.protocol.primitive import to_milliseconds
+from barnabas.protocol.primitive import MILLISECOND
 from barnabas.protocol.varint import unsigned_varint
 
 Emit = Callable[[bytes], object]
@@ -214,11 +214,11 @@ def _write_uuid(value: uuid.UUID, emit: Emit) -> None:
 
 
 def _write_duration_i32(duration: datetime.timedelta, emit: Emit) -> None:
-    emit(INT32.pack(to_milliseconds(duration)))
+    emit(INT32.pack(duration // MILLISECOND))
 
 
 def _write_duration_i64(duration: datetime.timedelta, emit: Emit) -> None:
-    emit(_INT64.pack(to_milliseconds(duration)))
+    emit(_INT64.pack(duration // MILLISECOND))
 
 
 def _write_time(time: datetime.datetime, emit: Emit) -> None:

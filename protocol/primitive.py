@@ -6,12 +6,15 @@ At runtime they are plain `int` and `timedelta`; the types name their width on t
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Final, cast
 
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, TZAware, f64, i8, i16, i32, i32Timedelta, i64, u16
 
 __all__ = [
+    "MILLISECOND",
     "BrokerId",
     "GroupId",
     "ProducerId",
@@ -27,10 +30,14 @@ __all__ = [
     "i64",
     "milliseconds",
     "to_milliseconds",
+    "trusted_i32",
     "u16",
 ]
 
-_MILLISECOND = datetime.timedelta(milliseconds=1)
+trusted_i32: Final = cast("Callable[[int], i32]", int)
+"""An `i32` of a number that is known to fit, without the check of `i32` itself."""
+
+MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=1024)
@@ -41,4 +48,4 @@ def milliseconds(ms: int) -> i32Timedelta:
 
 def to_milliseconds(duration: datetime.timedelta) -> int:
     """A duration from a message, which is always a whole number of milliseconds."""
-    return duration // _MILLISECOND
+    return duration // MILLISECOND

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-_Named = TypeVar("_Named", bound=tuple[Any, ...])
+_Named = TypeVar("_Named", bound=tuple[object, ...])
 
 
-def maker(kind: type[_Named]) -> Callable[[tuple[Any, ...]], _Named]:
+def maker(kind: type[_Named]) -> Callable[[tuple[object, ...]], _Named]:
     """Makes a `kind` from a tuple of all its fields, whose number and types are not checked."""
-    new: Callable[..., Any] = tuple[Any].__new__
-    return cast("Callable[[tuple[Any, ...]], _Named]", partial(new, kind))
+    return cast("Callable[[tuple[object, ...]], _Named]", partial(tuple[object].__new__, kind))

@@ -7,6 +7,7 @@ They are different types, so that a deadline is never compared with a record's t
 import time
 from typing import NewType, Protocol
 
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.moment import Moment
 
 WallMs = NewType("WallMs", int)
@@ -26,9 +27,12 @@ class Clock(Protocol):
     def monotonic_ms(self) -> MonotonicMs: ...
 
 
+_new_moment = maker(Moment)
+
+
 def moment(clock: Clock) -> Moment:
     """The present moment by both clocks."""
-    return Moment(clock.monotonic_ms(), clock.wall_ms())
+    return _new_moment((clock.monotonic_ms(), clock.wall_ms()))
 
 
 def ahead_ms(clock: Clock) -> int:

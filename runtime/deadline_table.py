@@ -52,16 +52,18 @@ class DeadlineTable(Generic[_Key]):
         """Places in the heap, stale ones included: memory grows with it."""
         return len(self._heap)
 
-    def restart(self, key: _Key, deadline_ms: int) -> None:
-        """Set the key's deadline, or move it."""
+    def restart(self, key: _Key, deadline_ms: int) -> bool:
+        """Set the key's deadline, or move it; returns whether the next deadline may be earlier now."""
         entry = self._entries.get(key)
         if entry is None:
             self._add(key, deadline_ms)
-            return
+            return True
         entry.deadline_ms = deadline_ms
-        if deadline_ms < entry.wake_ms:
-            # Only after a timeout was lowered.
-            self._wake_at(entry, deadline_ms)
+        if deadline_ms >= entry.wake_ms:
+            return False
+        # Only after a timeout was lowered.
+        self._wake_at(entry, deadline_ms)
+        return True
 
     def bring_forward(self, key: _Key, deadline_ms: int) -> bool:
         """Set the key's deadline, or move it to an earlier time; returns whether anything changed."""

@@ -24,6 +24,7 @@ from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import i32
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.clock import moment
 from barnabas.runtime.logging import get_logger
 
@@ -39,6 +40,7 @@ def _topic_partitions(_: HeartbeatResult, topic_id: UUID, partitions: tuple[i32,
 
 
 _MESSAGES = HeartbeatMessages(ShareGroupHeartbeatResponse, Assignment, _topic_partitions)
+_new_request = maker(HeartbeatRequest)
 
 
 def handle_share_group_heartbeat(
@@ -46,17 +48,20 @@ def handle_share_group_heartbeat(
 ) -> Reply:
     try:
         require_share_groups(broker.metadata.image)
-        check_subscribed_names(broker, request.subscribed_topic_names)
+        if request.subscribed_topic_names is not None:
+            check_subscribed_names(broker, request.subscribed_topic_names)
     except ApiError as error:
         return _MESSAGES.refuse(error)
-    heartbeat = HeartbeatRequest(
-        request.group_id,
-        request.member_id,
-        request.member_epoch,
-        request.rack_id,
-        request.subscribed_topic_names,
-        context.client_id or "",
-        context.client_host,
+    heartbeat = _new_request(
+        (
+            request.group_id,
+            request.member_id,
+            request.member_epoch,
+            request.rack_id,
+            request.subscribed_topic_names,
+            context.client_id or "",
+            context.client_host,
+        )
     )
     reply = broker.groups.share.heartbeat(heartbeat, moment(broker.clock))
     joins = request.member_epoch == JOIN_EPOCH

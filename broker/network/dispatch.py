@@ -7,7 +7,7 @@ itself; any other unknown API or version closes the connection.
 
 import struct
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from barnabas.broker.network.handler import (
     NO_RESPONSE,
@@ -141,12 +141,13 @@ class Dispatcher:
             response = reply
         elif isinstance(reply, Completion) and reply.done:
             response = reply.result()
-        elif isinstance(reply, Awaitable):
+        elif hasattr(reply, "__await__"):  # `isinstance` with an abstract class runs Python.
             if meter is not None:
                 meter.stop_clock()
-            return PendingAnswer(spec, header, reply, started_ms, self._monotonic_ms(), meter)
+            waiting = cast("Awaitable[Response]", reply)
+            return PendingAnswer(spec, header, waiting, started_ms, self._monotonic_ms(), meter)
         else:
-            response = reply
+            response = reply  # pyright: ignore[reportAssignmentType]  # no awaitable
         answer = encode_answer(spec, header, response, meter)
         measures.answered_at_once(self._monotonic_ms() - started_ms, answer.throttle_ms)
         return answer

@@ -43,9 +43,13 @@ def respond_when_done(
     refuse: Callable[[ApiError], _Response],
 ) -> _Response | Awaitable[_Response]:
     """The response made of the reply's value, or of its error: at once if the reply is done."""
-    if reply.done:
-        return _response(reply, respond, refuse)
-    return _await_response(reply, respond, refuse)
+    if not reply.done:
+        return _await_response(reply, respond, refuse)
+    try:
+        value = reply.result()
+    except ApiError as error:
+        return refuse(error)
+    return respond(value)
 
 
 def respond_to_each(
@@ -58,18 +62,6 @@ def respond_to_each(
     They are the reply's value; an error of the reply itself is that of every entry.
     """
     return respond_when_done(reply, respond, lambda error: respond([error] * count))
-
-
-def _response(
-    reply: Completion[_Value],
-    respond: Callable[[_Value], _Response],
-    refuse: Callable[[ApiError], _Response],
-) -> _Response:
-    try:
-        value = reply.result()
-    except ApiError as error:
-        return refuse(error)
-    return respond(value)
 
 
 async def _await_response(

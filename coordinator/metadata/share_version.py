@@ -15,5 +15,5 @@ def share_groups_enabled(image: MetadataImage) -> bool:
 
 def require_share_groups(image: MetadataImage) -> None:
     """Raises `ApiError` if share groups are disabled."""
-    if not share_groups_enabled(image):
+    if image.features.get(SHARE_VERSION, 0) <= 0:
         raise ApiError(ErrorCode.unsupported_version)

@@ -43,8 +43,11 @@ from barnabas.coordinator.share_group.share_group import (
 from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
 from barnabas.protocol.share_group_records import ShareGroupRecord
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.moment import Moment, MonotonicOf
+
+_new_result = maker(HeartbeatResult)
 
 
 class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
@@ -100,12 +103,10 @@ class ShareGroupCoordinator(GroupCoordinator[ShareGroup]):
         if group is not None:
             member = steady_member(group, request)
             if member is not None and self._operations.of_hash(group.id_hash).idle:
-                self._membership.restart_session(group.group_id, member.member_id, moment.now_ms)
-                self._on_deadline()
+                if self._membership.restart_session(group.group_id, member.member_id, moment.now_ms):
+                    self._on_deadline()
                 interval_ms = self._configs.heartbeat_interval_ms(group.group_id)
-                return Completion.of(
-                    HeartbeatResult(member.member_id, member.member_epoch, interval_ms, None)
-                )
+                return Completion.of(_new_result((member.member_id, member.member_epoch, interval_ms, None)))
         try:
             validate_heartbeat(request)
         except ApiError as error:

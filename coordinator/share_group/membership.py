@@ -31,8 +31,11 @@ from barnabas.coordinator.share_group.load_checks import LoadChecks
 from barnabas.coordinator.share_group.registry import ShareGroupRegistry
 from barnabas.coordinator.share_group.settings import ShareGroupSettings
 from barnabas.coordinator.share_group.share_group import LEAVE_EPOCH, ShareGroup
+from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import AllDone, Completion
 from barnabas.runtime.moment import Moment
+
+_new_timer = maker(Timer)
 
 
 class Membership:
@@ -58,10 +61,12 @@ class Membership:
         self.rebalance_count = 0
         """The number of heartbeats that have raised their group's epoch."""
 
-    def restart_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """Give the member a whole session from now (monotonic) on."""
-        timer = Timer(TimerKind.SESSION, group_id, member_id)
-        self.timers.restart(timer, now_ms + self._configs.session_timeout_ms(group_id))
+    def restart_session(self, group_id: str, member_id: str, now_ms: int) -> bool:
+        """Give the member a whole session from now (monotonic) on; returns whether the next deadline of all
+        members may be earlier now.
+        """
+        timer = _new_timer((TimerKind.SESSION, group_id, member_id))
+        return self.timers.restart(timer, now_ms + self._configs.session_timeout_ms(group_id))
 
     def end_session(self, group_id: str, member_id: str) -> None:
         """Expect no heartbeat of the member any more."""

@@ -35,6 +35,9 @@ from barnabas.storage.state.log_state import LogState
 _SPAN = Struct(">qi9xhi30xi")
 """Fields of a batch's header: base offset, batch length, attributes, last offset delta, record count."""
 
+_FIRST_BATCH = Struct(">qi")
+"""Base offset and batch length."""
+
 _NO_HOLE = (-1, -1)
 _NO_HOLES: Iterator[tuple[int, int]] = iter(())
 
@@ -128,7 +131,7 @@ class _Scan(NamedTuple):
 
 
 _new_scan, _new_wanted = maker(_Scan), maker(_Wanted)
-_new_slice, _new_span = maker(BatchSlice), maker(BatchSpan)
+_new_log_slice, _new_slice, _new_span = maker(LogSlice), maker(BatchSlice), maker(BatchSpan)
 
 
 class Reader:
@@ -165,6 +168,9 @@ class Reader:
         Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
         """
         upper_offset = self._bounded(offset, upper_offset)
+        if not with_aborted and self._log.newest.start_offset <= offset < upper_offset:
+            data = self._log.newest.read(offset, upper_offset, upper_offset - offset)
+            return _newest_slice(data, offset, bytes_max, at_least_one)
         found = self._find_data(offset, upper_offset)
         if found is None:
             return LogSlice([], 0, offset)
@@ -458,6 +464,18 @@ def _slice(scan: _Scan, data: bytes) -> BatchSlice:
     """The scanned batches, of which there is one at least."""
     spans = scan.spans
     return _new_slice((spans, memoryview(data)[: spans[-1].end], scan.has_empty))
+
+
+def _newest_slice(data: bytes, offset: int, bytes_max: int, at_least_one: bool) -> LogSlice:
+    """The slice of a log for `offset`, of batches that are in memory."""
+    if not data:
+        return LogSlice([], 0, offset)
+    first_offset, batch_length = _FIRST_BATCH.unpack_from(data)
+    first_bytes = LOG_OVERHEAD + batch_length
+    if bytes_max < first_bytes:
+        bytes_max = first_bytes if at_least_one else 0
+    read = memoryview(data)[:bytes_max]
+    return _new_log_slice(([read] if bytes_max else [], len(read), first_offset, ()))
 
 
 def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ FUNCTIONS = {
     "Produce of one record": 98,
     "ShareAcknowledge": 115,
     "Fetch of one record": 223,
-    "ShareGroupHeartbeat": 106,
+    "ShareGroupHeartbeat": 63,
 }
 """The functions of Python that one request calls, in Python 3.11; later versions call some fewer."""
 GROWTH_MAX = 1.05

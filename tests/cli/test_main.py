@@ -22,6 +22,7 @@ import asyncio, gc, logging, socket, sys, types, warnings
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
+from barnabas.runtime.response_budget import ResponseBudget
 from barnabas.broker.quotas.client_quotas import ClientQuotas, QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.storage.errors import DirectoryLocked
@@ -46,6 +47,7 @@ class Broker:
         windows = QuotaWindows(sample_count=11, window_ms=1000)
         self.deadlines = Deadlines(clock)
         self.long_work = LongWork(RealFileSystem())
+        self.response_budget = ResponseBudget()
         self.quotas = ClientQuotas(windows, windows, clock.monotonic_ms)
         self.connection_quotas = ConnectionQuotas(windows, clock.monotonic_ms)
         self.dynamic_settings = self.idle_logs = self

@@ -11,7 +11,7 @@ from barnabas.coordinator.assignor.assignment import Assignment
 from barnabas.coordinator.consumer.heartbeat import HeartbeatResult as ConsumerHeartbeatResult
 from barnabas.coordinator.share_group.heartbeat import HeartbeatResult as ShareHeartbeatResult
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.protocol.primitive import i32, milliseconds
+from barnabas.protocol.primitive import i32, milliseconds, trusted_i32
 
 ResponseT = TypeVar("ResponseT")
 ResultT = TypeVar("ResultT", ConsumerHeartbeatResult, ShareHeartbeatResult)
@@ -32,7 +32,7 @@ class HeartbeatMessages(Generic[ResponseT, ResultT]):
             throttle_time=milliseconds(0),
             error_code=ErrorCode.none,
             member_id=result.member_id,
-            member_epoch=i32(result.member_epoch),
+            member_epoch=trusted_i32(result.member_epoch),
             heartbeat_interval=milliseconds(result.heartbeat_interval_ms),
             assignment=None if result.assignment is None else self._assignment(result, result.assignment),
         )

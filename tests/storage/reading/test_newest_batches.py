@@ -64,6 +64,25 @@ async def test_reads_from_memory_equal_those_from_the_file(seed: int) -> None:
     assert filesystem.read_count == 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+async def test_plain_reads_from_memory_equal_those_from_the_file(seed: int) -> None:
+    filesystem, chance = MemoryFileSystem(), random.Random(seed)
+    keeping, plain = await keeping_log(filesystem), await open_log(MemoryFileSystem())
+    for log in (keeping, plain):
+        appended(log, seed)
+    filesystem.read_count = 0
+    for offset in range(plain.high_watermark):
+        limits: dict[str, Any] = {
+            "bytes_max": chance.choice([1, 300, 1 << 20]),
+            "upper_offset": chance.choice([None, chance.randint(offset, plain.log_end_offset)]),
+            "at_least_one": chance.random() < 0.5,
+        }
+        slices = [log.read(offset, **limits) for log in (keeping, plain)]
+        from_memory, from_file = ((b"".join(read.buffers), *read[1:]) for read in slices)
+        assert from_memory == from_file
+    assert filesystem.read_count == 0
+
+
 async def test_of_a_log_that_grows_the_newest_batches_stay_in_memory() -> None:
     filesystem = MemoryFileSystem()
     log = await keeping_log(filesystem)
