@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.protocol.record_batch import read_header
+from barnabas.share.leader.record_source import RecordSource
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.log.partition_log import BatchSlice, PartitionLog
+from barnabas.storage.reading.reader import BatchSlice
 
 
-def aborted_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[tuple[int, int]]:
+def aborted_batches(source: RecordSource, read: Sequence[BatchSlice]) -> list[tuple[int, int]]:
     """(base offset, last offset) of each data batch whose transaction was aborted, in the order of the read.
 
     Markers are not included. Raises StorageError.
@@ -17,7 +18,7 @@ def aborted_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[tuple
     aborted: list[tuple[int, int]] = []
     for slice_ in read:
         first_offset, last_offset = slice_.batches[0].base_offset, slice_.batches[-1].last_offset
-        transactions = log.aborted_transactions(first_offset, last_offset + 1)
+        transactions = source.aborted_transactions(first_offset, last_offset + 1)
         if transactions:
             aborted += _batches_of(slice_, transactions)
     return aborted

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from barnabas.runtime.logging import get_logger
 from barnabas.share.leader.batch_keys import InvalidPriority
+from barnabas.share.leader.record_source import RecordSource
 from barnabas.share.leader.unreadable_batches import UnreadableBatch
-from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("share")
 
@@ -17,7 +17,7 @@ class FaultReports:
     that the leader has read.
     """
 
-    def __init__(self, source: PartitionLog, group_id: str) -> None:
+    def __init__(self, source: RecordSource, group_id: str) -> None:
         self._partition_name = source.topic_partition.directory_name
         self._group_id = group_id
         self._reported_offset = -1

@@ -13,6 +13,7 @@ from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batch_keys import InvalidPriority, keys_of_batches
 from barnabas.share.leader.fault_reports import FaultReports
 from barnabas.share.leader.planned_reads import chosen_batches, planned_batches
+from barnabas.share.leader.record_source import RecordSource
 from barnabas.share.leader.record_times import RecordTimes
 from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.timed_reads import TimedRead, batches_before, keys_before
@@ -20,7 +21,6 @@ from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable
 from barnabas.share.partition.acquisition import AcquirePlan, Found
 from barnabas.share.partition.limits import NO_TIMING, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
-from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
 
 
@@ -55,13 +55,13 @@ class GroupReader:
     def __init__(
         self,
         key: SharePartitionKey,
-        source: PartitionLog,
+        source: RecordSource,
         core: SharePartition,
         clock: Clock,
         counts: PartitionCounts,
     ) -> None:
         self.times = RecordTimes(clock, key, source.topic_partition.directory_name, core, counts)
-        self._log = source
+        self._source = source
         self._core = core
         self._counts = counts
         self._faults = FaultReports(source, key.group_id)
@@ -81,14 +81,14 @@ class GroupReader:
         if self.times.gate is not None:
             upper_offset = self.times.bounded(upper_offset, limits)
         if plan.chosen:
-            plan, slices = chosen_batches(self._log, self._core, plan, limits, bytes_max, upper_offset)
+            plan, slices = chosen_batches(self._source, self._core, plan, limits, bytes_max, upper_offset)
         else:
-            slices = planned_batches(self._log, plan, bytes_max, upper_offset)
+            slices = planned_batches(self._source, plan, bytes_max, upper_offset)
         read = GroupRead(plan, slices)
         if read_committed:
-            read.aborted = aborted_batches(self._log, slices)
-        if slices and slices[0].batches[0].base_offset < self._log.opened_end_offset:
-            read.malformed = unreadable_batches(self._log, slices)
+            read.aborted = aborted_batches(self._source, slices)
+        if slices and slices[0].batches[0].base_offset < self._source.opened_end_offset:
+            read.malformed = unreadable_batches(self._source, slices)
         keys = self._core.window.keys
         if keys is not None:
             self._add_keys(read, keys.known_until, limits)

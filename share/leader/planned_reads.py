@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from barnabas.share.leader.record_source import RecordSource
 from barnabas.share.partition.acquisition import UNBOUNDED_OFFSET, AcquirePlan, Demand
 from barnabas.share.partition.limits import AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
-from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.reading.reader import BatchSlice
 
 
 def chosen_batches(
-    log: PartitionLog,
+    source: RecordSource,
     core: SharePartition,
     plan: AcquirePlan,
     limits: ShareLimits,
@@ -24,18 +24,18 @@ def chosen_batches(
     If the bytes do not suffice for all of these records, or a batch is damaged, the plan is another one, for
     as many records as were read: so the most urgent ones are read, and not the first ones.
     """
-    read = planned_batches(log, plan, bytes_max, upper_offset)
+    read = planned_batches(source, plan, bytes_max, upper_offset)
     while plan.chosen:
         count = plan.chosen_count(read[-1].batches[-1].last_offset) if read else 0
         if not count or count == plan.chosen_count():
             break
         plan = core.plan(Demand("", count, bytes_max, 0, AcquireMode.BATCH_OPTIMIZED, limits, 0))
-        read = planned_batches(log, plan, bytes_max, upper_offset)
+        read = planned_batches(source, plan, bytes_max, upper_offset)
     return plan, read
 
 
 def planned_batches(
-    log: PartitionLog, plan: AcquirePlan, bytes_max: int, upper_offset: int
+    source: RecordSource, plan: AcquirePlan, bytes_max: int, upper_offset: int
 ) -> list[BatchSlice]:
     """The batches of the plan's reads below `upper_offset` (exclusive): at most `bytes_max`, or one batch.
     Raises StorageError or ApiError.
@@ -51,12 +51,12 @@ def planned_batches(
         if read_until > first_offset:
             start = read_until
             if last_offset != UNBOUNDED_OFFSET:
-                records_max = log.control_runs.data_count(start, last_offset)
+                records_max = source.control_runs.data_count(start, last_offset)
         while start <= last_offset:
             if bytes_left <= 0 or start >= upper_offset:
                 return slices
             try:
-                found = log.read_batches(
+                found = source.read_batches(
                     start,
                     records_max=records_max,
                     bytes_max=bytes_left,
@@ -74,5 +74,5 @@ def planned_batches(
                 return slices  # New records are the last ones, and the next fetch reads on.
             bytes_left -= sum(span.end - span.start for span in found.batches)
             start = read_until = found.batches[-1].last_offset + 1
-            records_max = log.control_runs.data_count(start, last_offset)
+            records_max = source.control_runs.data_count(start, last_offset)
     return slices

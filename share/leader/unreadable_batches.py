@@ -19,7 +19,8 @@ from barnabas.protocol.compression import LargerThanBound, unpack_stored
 from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
 from barnabas.protocol.record_walk import IS_NATIVE, RecordRules, check_records, faults
 from barnabas.protocol.varint import Buffer, RecordFormatError
-from barnabas.storage.log.partition_log import BatchSlice, PartitionLog
+from barnabas.share.leader.record_source import RecordSource
+from barnabas.storage.reading.reader import BatchSlice
 
 CHECKED_UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024
 """A batch that unpacks to more is not checked: this one takes 2 to 15 ms."""
@@ -37,14 +38,14 @@ class UnreadableBatch(NamedTuple):
     reason: str
 
 
-def unreadable_batches(log: PartitionLog, read: Sequence[BatchSlice]) -> list[UnreadableBatch]:
+def unreadable_batches(source: RecordSource, read: Sequence[BatchSlice]) -> list[UnreadableBatch]:
     """The batches with malformed records of those that were read."""
     found: list[UnreadableBatch] = []
     for slice_ in read:
-        if slice_.batches[0].base_offset >= log.opened_end_offset:
+        if slice_.batches[0].base_offset >= source.opened_end_offset:
             break
         for base_offset, last_offset, start, end, _ in slice_.batches:
-            if base_offset >= log.opened_end_offset:
+            if base_offset >= source.opened_end_offset:
                 break
             reason = _fault(slice_.data[start:end])
             if reason is not None:
