@@ -184,9 +184,10 @@ $(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.js
 	@$(PIP_INSTALL) --editable .
 	@touch $@
 
+# Most modules of the tools are never imported, so bytecode is compiled when one is.
 .venv/installed-tests: pyproject.toml .venv/installed
 	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
-	@$(PIP_INSTALL) --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
+	@$(PIP_INSTALL) --no-compile --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
 	@touch $@ .venv/installed-release
 
 .venv/installed-release: pyproject.toml .venv/installed

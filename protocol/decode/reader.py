@@ -125,7 +125,16 @@ class FlexibleReader(Reader):
         return super().count()
 
     def length(self) -> int:
-        """See `Reader`."""
+        """See `Reader`. Most lengths have one or two bytes."""
+        frame, position = self.frame, self.position
+        length_and_one = frame[position]
+        if length_and_one < 0x80:
+            self.position = position + 1
+            return length_and_one - 1
+        high = frame[position + 1]
+        if high < 0x80:
+            self.position = position + 2
+            return (high << 7 | length_and_one & 0x7F) - 1
         return self.varint() - 1
 
     def string_bytes(self) -> int:

@@ -15,6 +15,7 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
     TRANSACTIONAL_FLAG,
     KeyValue,
     ProducedBatch,
@@ -269,7 +270,7 @@ class ProducedAppend(_LogAppend):
         for batch in self._batches:
             position, header = batch
             last_offset = group.next_offset + header.last_offset_delta
-            end = position + header.size_bytes
+            end = position + LOG_OVERHEAD + header.batch_length
             if group.log_append_time:
                 head = log_append_time_header(
                     self._records, batch, group.next_offset, group.leader_epoch, self._now_ms
