@@ -95,7 +95,7 @@ class PartitionStateStore:
             return append.recorded
         wall_ms = self._wall_ms()
         append = self._open = StateAppend(leader, decision, wall_ms, self._deltas_per_checkpoint)
-        self.log.append_control(append, wall_ms)
+        self.log.append(append, wall_ms)
         recorded = append.recorded
         if not recorded.done:
             self._outstanding[recorded] = None
@@ -121,7 +121,7 @@ class PartitionStateStore:
         """
         wall_ms = self._wall_ms()
         append = ResetAppend(group_id, image, wall_ms, deleted=deleted)
-        self.log.append_control(append, wall_ms)
+        self.log.append(append, wall_ms)
         return append.recorded
 
 

@@ -30,7 +30,7 @@ from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log.appended import Append
 from barnabas.storage.log.appender import Appender
-from barnabas.storage.log.pending_append import ControlAppend, MarkerAppend, ProducedAppend, RecordsAppend
+from barnabas.storage.log.pending_append import MarkerAppend, PendingAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
@@ -59,9 +59,9 @@ class PartitionLog:
         self._state = state
         self._files_lock = asyncio.Lock()
         self._appender = Appender(state)
-        self.append_control: Final[Callable[[ControlAppend, int], None]] = self._appender.submit
-        """Appends share state, at this wall time in ms: the append is planned in the order of the log, after
-        everything before it.
+        self.append: Final[Callable[[PendingAppend, int], None]] = self._appender.submit
+        """Appends what plans itself, at this wall time in ms, in the order of the log.
+        Share state gets the offsets that are next here, and batches of another log keep theirs.
         """
         self._reader = Reader(state)
         self.flusher: Final = Flusher(state, self._files_lock)

@@ -161,7 +161,7 @@ class EncodedControl(ControlAppend):
 def append_control(log: PartitionLog, encode: Encode, now_ms: int = NOW_MS) -> Append:
     """Appends the batches that `encode` makes for the base offset and the leader epoch."""
     pending = EncodedControl(encode)
-    log.append_control(pending, now_ms)
+    log.append(pending, now_ms)
     return pending.appended
 
 
