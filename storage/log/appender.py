@@ -3,7 +3,9 @@
 A write up to `append_inline_bytes_max` happens at once on the loop's thread, which costs less than the
 hand-over to a thread. Larger writes run in a thread, and so do the writes after a slow one. With
 log.flush=always, or if flush.messages requires it, a write is followed by an fsync before its appends are
-complete. An error that is not the peer's fault takes the log offline: a partial write is cut off again if the
+complete, and with a `CommitPoint` they are complete when it says so.
+
+An error that is not the peer's fault takes the log offline: a partial write is cut off again if the
 disk allows it, and a failed fsync is never retried.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.errors import ApiError, without_frames
@@ -29,11 +32,32 @@ _NS_PER_MS = 1_000_000
 logger = get_logger("log")
 
 
+class CommitPoint(Protocol):
+    """Decides which written records count: they are answered and delivered from then on."""
+
+    def written(self, end_offset: int) -> int:
+        """The log ends at this offset now. The end of what counts, both exclusive; `Appender.commit` tells of
+        a later one.
+        """
+        ...
+
+
+class _Held(NamedTuple):
+    """A group that is written and does not count yet; both ends are exclusive."""
+
+    end_offset: int
+    appends: Sequence[PendingAppend]
+    data_end_offset: int
+
+
 class Appender:
     """Writes appends in their order. Used on the loop's thread only."""
 
     __slots__ = (
         "_busy",
+        "_commit_point",
+        "_data_end_offset",
+        "_held",
         "_in_thread",
         "_log",
         "_queue",
@@ -54,6 +78,12 @@ class Appender:
         self._in_thread: asyncio.Task[None] | None = None
         self._refused: StorageError | None = None
         """The error for all further appends, once the log is being closed."""
+        self._data_end_offset = log.high_watermark
+        """The end of the last batch that is not share state, whether it counts or not."""
+        self._commit_point: CommitPoint | None = None
+        """None if what is written counts."""
+        self._held: deque[_Held] = deque()
+        """What is written and does not count yet."""
 
     @property
     def _name(self) -> str:
@@ -131,8 +161,10 @@ class Appender:
             return None
         if group.buffers:
             return group
-        for append in group.appends:
-            self._complete(append)
+        if self._held:  # duplicates of batches that do not count yet
+            self._held.append(_Held(group.next_offset, group.appends, self._data_end_offset))
+        else:
+            self._release(group.appends, self._data_end_offset)
         return None
 
     def _has_room(self, group: AppendGroup, pending: PendingAppend, now_ms: int) -> bool:
@@ -211,15 +243,15 @@ class Appender:
         self._slow = duration_ns > log.storage.append_slow_ms * _NS_PER_MS
         log.slow_write_count += self._slow
         segment = log.segments.active
-        high_watermark = log.high_watermark
+        data_end_offset = self._data_end_offset
         for size_bytes, base_offset, last_offset, max_timestamp_ms, control, data in group.batches:
             if control is None:
                 segment.note_data(last_offset, size_bytes, max_timestamp_ms)
                 if data is not None:
-                    log.newest.add(log.high_watermark, base_offset, last_offset, data)
+                    log.newest.add(data_end_offset, base_offset, last_offset, data)
                 elif log.newest.size_bytes:
                     log.newest.forget()
-                log.high_watermark = last_offset + 1
+                data_end_offset = last_offset + 1
             else:
                 segment.note_control(base_offset, size_bytes, control)
                 log.control_runs.append(base_offset, last_offset)
@@ -237,9 +269,33 @@ class Appender:
         log.recovery_scan_bytes += group.size_bytes
         if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
             log.signal(log.on_flush_due)
-        for append in group.appends:
+        self._data_end_offset = data_end_offset
+        if self._commit_point is None:
+            self._release(group.appends, data_end_offset)
+        else:
+            self._held.append(_Held(group.next_offset, group.appends, data_end_offset))
+            self.commit(self._commit_point.written(group.next_offset))
+
+    def hold_until(self, commit_point: CommitPoint) -> None:
+        """From now on `commit_point` decides when written records count."""
+        self._commit_point = commit_point
+
+    def commit(self, end_offset: int) -> None:
+        """What is written below this offset (exclusive) counts: its appends are complete, and its records are
+        visible.
+        """
+        while self._held and self._held[0].end_offset <= end_offset:
+            _, appends, data_end_offset = self._held.popleft()
+            self._release(appends, data_end_offset)
+
+    def _release(self, appends: Sequence[PendingAppend], data_end_offset: int) -> None:
+        log = self._log
+        has_moved = data_end_offset > log.high_watermark
+        if has_moved:
+            log.high_watermark = data_end_offset
+        for append in appends:
             self._complete(append)
-        if log.high_watermark != high_watermark:
+        if has_moved:
             log.signal(log.on_moved)
 
     def _complete(self, append: PendingAppend) -> None:
@@ -264,11 +320,16 @@ class Appender:
         if not isinstance(cause, OSError | StorageError):
             logger.error("a write failed", log=self._name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
-        waiting = [*group.appends, *(pending for pending, _ in self._queue)]
+        waiting = [*self._take_held(), *group.appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
         for append in waiting:
             self._fail(append, error)
+
+    def _take_held(self) -> list[PendingAppend]:
+        held = [append for group in self._held for append in group.appends]
+        self._held.clear()
+        return held
 
     def _refusal(self, group: AppendGroup, cause: Exception) -> DiskFull | None:
         """The error if the log stays online on a full disk; nothing of the group is left in the file.
@@ -295,9 +356,11 @@ class Appender:
         self._refused = error
 
     def abandon(self, error: StorageError) -> None:
-        """Fails waiting and further appends, because the log is closed; a write under way still finishes."""
+        """Fails waiting appends, those that do not count yet, and further ones, because the log is closed; a
+        write under way still finishes.
+        """
         self.refuse(error)
-        waiting = [pending for pending, _ in self._queue]
+        waiting = [*self._take_held(), *(pending for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
         for append in waiting:

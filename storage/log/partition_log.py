@@ -29,7 +29,7 @@ from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log.appended import Append
-from barnabas.storage.log.appender import Appender
+from barnabas.storage.log.appender import Appender, CommitPoint
 from barnabas.storage.log.pending_append import MarkerAppend, PendingAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
@@ -63,6 +63,10 @@ class PartitionLog:
         """Appends what plans itself, at this wall time in ms, in the order of the log.
         Share state gets the offsets that are next here, and batches of another log keep theirs.
         """
+        self.hold_until: Final[Callable[[CommitPoint], None]] = self._appender.hold_until
+        """Appends are complete, and their records visible, when this object says so, instead of at once."""
+        self.commit: Final[Callable[[int], None]] = self._appender.commit
+        """What is written below an offset (exclusive) counts, for an object of `hold_until`."""
         self._reader = Reader(state)
         self.flusher: Final = Flusher(state, self._files_lock)
         self._cleaning = LogCleaning(
@@ -482,6 +486,7 @@ class PartitionLog:
         if not clean:
             self._appender.abandon(reason)
         await self._appender.drained()
+        self._appender.abandon(reason)  # what is written and does not count yet
         try:
             if clean and state.offline is None:
                 state.segments.active.note_max_timestamp()
