@@ -47,7 +47,7 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
     batches = validate_produced(batch, message_bytes_max=2**31 - 1)
     while log.size_bytes < size_bytes:
         await log.append_produced(batch, batches, _wall_ms())
-        log.append_control(state, _wall_ms())
+        log.append(state, _wall_ms())
         if log.flusher.unflushed_bytes > _FLUSH_BYTES:
             await log.flush()
     await logs.close()

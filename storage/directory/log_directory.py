@@ -43,6 +43,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import remove_segments
 from barnabas.storage.slices import in_slices
+from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition, parse_directory_name
 
@@ -334,20 +335,20 @@ class LogDirectory:
         if not self.filesystem.exists(directory):
             await self._checkpoints.settle_forgotten(key)
             self._unsynced.add(key)
-        log = await PartitionLog.open(
-            self.filesystem,
-            directory,
-            key,
-            topic_id,
-            config,
-            leader_epoch=leader_epoch,
-            moment=self._moment(),
+        place = LogPlace(
+            filesystem=self.filesystem,
+            directory=directory,
+            topic_partition=key,
+            topic_id=topic_id,
+            config=config,
             storage=self.storage,
             shared=self._shared,
             recovery_point=self._checkpoints.recovery_point(key),
             log_start_offset=self._checkpoints.log_start_offset(key),
             gaps_until=self._checkpoints.gaps_until(key),
-            on_flush_due=self._flush_due.set,
+        )
+        log = await PartitionLog.open(
+            place, leader_epoch=leader_epoch, moment=self._moment(), on_flush_due=self._flush_due.set
         )
         await self._settle_name(key, log)
         return log

@@ -237,7 +237,7 @@ class Flusher:
         """Makes the records of these segments durable; no other segment has records that are not."""
         log = self._log
         end_offset, unflushed_bytes = log.log_end_offset, log.unflushed_bytes
-        with measured_ms(log.flush_ms):
+        with measured_ms(log.shared.flush_ms):
             await log.filesystem.run(self._sync_records, work, directory_changed=directory_changed)
         self._directory_synced = True
         log.durable_offset = max(log.durable_offset, end_offset)

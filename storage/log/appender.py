@@ -205,7 +205,7 @@ class Appender:
             files = [segment.file for segment in segments]
             if sync:
                 new_directory = self._synced_segment is not segments[-1]
-                with measured_ms(log.flush_ms):
+                with measured_ms(log.shared.flush_ms):
                     duration_ns = await log.filesystem.run(
                         self._write_and_sync, group, files, new_directory=new_directory
                     )

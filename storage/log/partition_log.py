@@ -21,17 +21,15 @@ from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
 from barnabas.storage.errors import LogClosed, StorageError
-from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log.appended import Append
 from barnabas.storage.log.appender import Appender, CommitPoint
 from barnabas.storage.log.pending_append import MarkerAppend, PendingAppend, ProducedAppend, RecordsAppend
-from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.reading.range_reader import RangeReader
@@ -45,8 +43,6 @@ from barnabas.storage.retention.segment_removal import SegmentRemoval
 from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
-from barnabas.storage.state.newest_batches import NewestBatches
-from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
 __all__ = ["BatchSlice", "BatchSpan", "LogSlice", "PartitionLog", "ShareIndexEntry"]
@@ -90,48 +86,19 @@ class PartitionLog:
     @classmethod
     async def open(
         cls,
-        filesystem: FileSystem,
-        directory: str,
-        topic_partition: TopicPartition,
-        topic_id: UUID,
-        config: LogConfig,
+        place: LogPlace,
         *,
         leader_epoch: int,
         moment: Moment,
-        storage: StorageConfig | None = None,
-        shared: SharedParts | None = None,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        gaps_until: int = 0,
         on_flush_due: Callable[[], None] | None = None,
     ) -> PartitionLog:
-        """Opens the log in `directory` through recovery, or creates it.
+        """Opens the log in `place` through recovery, or creates it.
 
         If the settings promise that all visible records are durable, records that an earlier process left
         written but not durable are synced first. Raises OSError; StorageError; InconsistentTopicId if the
         directory holds another topic's log; and RecordFormatError if the tail holds share state of a version
         that cannot be read.
         """
-        storage = storage or StorageConfig()
-        shared = shared or SharedParts.make(filesystem, directory, storage.open_files_max)
-        place = LogPlace(
-            filesystem=filesystem,
-            directory=directory,
-            topic_partition=topic_partition,
-            topic_id=topic_id,
-            config=config,
-            storage=storage,
-            open_files=shared.open_files,
-            full_disk=shared.full_disk,
-            offline_logs=shared.offline_logs,
-            key_buckets=LogKeyBuckets(shared.key_buckets),
-            damaged_indexes=shared.damaged_indexes,
-            flush_ms=shared.flush_ms,
-            newest=NewestBatches(shared.kept_batches),
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            gaps_until=gaps_until,
-        )
         state = await load_log(place, leader_epoch=leader_epoch, moment=moment)
         if on_flush_due is not None:
             state.on_flush_due = on_flush_due

@@ -17,7 +17,7 @@ async def write_hint(log: LogState, name: str, data: bytes, failure: str) -> boo
     try:
         await log.filesystem.run(replace_undurably, log.filesystem, f"{log.directory}/{name}", data)
     except OSError as error:
-        if not log.full_disk.met(error):
+        if not log.shared.full_disk.met(error):
             logger.warning(failure, log=log.topic_partition.directory_name, reason=str(error))
         return False
     return True

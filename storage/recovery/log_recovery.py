@@ -70,7 +70,8 @@ def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
     epochs = read_leader_epochs(place, names)
     with closing(OpenFiles(_OPEN_FILES_MAX)) as in_thread:
         stored, checksums = read_index_checksums(place)
-        segments, tail = load_segments(replace(place, open_files=in_thread), names, checksums, moment.wall_ms)
+        counted_here = replace(place, shared=place.shared._replace(open_files=in_thread))
+        segments, tail = load_segments(counted_here, names, checksums, moment.wall_ms)
         state = _assemble(place, segments, epochs, tail, leader_epoch)
         state.index_checksums = stored
         snapshots = offsets_of(names, SNAPSHOT_SUFFIX)
@@ -107,13 +108,8 @@ def _assemble(
         topic_id=place.topic_id,
         config=place.config,
         storage=place.storage,
-        open_files=place.open_files,
-        full_disk=place.full_disk,
-        offline_logs=place.offline_logs,
-        key_buckets=place.key_buckets,
-        damaged_indexes=place.damaged_indexes,
-        flush_ms=place.flush_ms,
-        newest=place.newest,
+        shared=place.shared,
+        gaps_until=place.gaps_until,
         leader_epoch=leader_epoch,
         segments=segments,
         producers=ProducerState(),

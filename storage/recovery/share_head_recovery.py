@@ -57,7 +57,7 @@ def load_share_heads(
     except _NotBelieved as reason:
         heads = _rebuild(segments)
         heads.changed = data is not None or bool(heads.live())
-        if heads.changed and not place.full_disk.is_full:
+        if heads.changed and not place.shared.full_disk.is_full:
             name = place.topic_partition.directory_name
             # A log that was not closed cleanly has no snapshot yet; a wrong one is worth a warning.
             write = logger.info if data is None else logger.warning

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from barnabas.runtime.logging import get_logger
-from barnabas.runtime.metrics import Histogram
 from barnabas.storage.errors import InconsistentTopicId
-from barnabas.storage.files.full_disk import FullDisk
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
@@ -25,12 +23,10 @@ from barnabas.storage.format.partition_metadata import (
     encode_id,
     encode_partition_metadata,
 )
-from barnabas.storage.key_buckets import LogKeyBuckets
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.segment import DELETED_SUFFIX, LOG_SUFFIX, OFFSET_DIGITS, SEGMENT_SUFFIXES
 from barnabas.storage.segments.swap import complete_swaps
-from barnabas.storage.state.newest_batches import NewestBatches
-from barnabas.storage.state.offline_logs import OfflineLogs
+from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
@@ -40,11 +36,11 @@ _LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 logger = get_logger("recovery")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class LogPlace:
-    """A log to open, with its offsets in the checkpoint files (exclusive).
+    """A log to open: its directory, its settings, and what all logs of the data directory share.
 
-    Below `gaps_until`, and below the recovery point, segments need not follow each other.
+    The offsets are those in the checkpoint files, and exclusive.
     """
 
     filesystem: FileSystem
@@ -53,16 +49,21 @@ class LogPlace:
     topic_id: UUID
     config: LogConfig
     storage: StorageConfig
-    open_files: OpenFiles
-    full_disk: FullDisk
-    offline_logs: OfflineLogs
-    key_buckets: LogKeyBuckets
-    damaged_indexes: set[str]
-    flush_ms: Histogram
-    newest: NewestBatches
-    recovery_point: int
-    log_start_offset: int
-    gaps_until: int
+    shared: SharedParts
+    recovery_point: int = 0
+    """Everything below survives a loss of power, indexes and producer state included. Recovery scans the
+    rest."""
+    log_start_offset: int = 0
+    gaps_until: int = 0
+    """Below it, and below the recovery point, segments need not follow each other."""
+
+    @property
+    def open_files(self) -> OpenFiles:
+        return self.shared.open_files
+
+    @property
+    def damaged_indexes(self) -> set[str]:
+        return self.shared.damaged_indexes
 
 
 def prepare_directory(place: LogPlace) -> list[str]:

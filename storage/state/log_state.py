@@ -8,26 +8,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.logging import get_logger
-from barnabas.runtime.metrics import Histogram
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError
-from barnabas.storage.files.full_disk import FullDisk
-from barnabas.storage.files.open_files import OpenFiles
-from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.key_buckets import LogKeyBuckets
-from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
+from barnabas.storage.log_config import FlushPolicy
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.newest_batches import NewestBatches
-from barnabas.storage.state.offline_logs import OfflineLogs
-from barnabas.storage.topic_partition import TopicPartition
 
 SNAPSHOT_SUFFIX = ".snapshot"
 
@@ -44,23 +38,9 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class LogState:
-    """The parts of one log. Offsets named end, watermark or point are exclusive."""
+class LogState(LogPlace):
+    """The parts of one open log. Offsets named end, watermark or point are exclusive."""
 
-    filesystem: FileSystem
-    directory: str
-    topic_partition: TopicPartition
-    topic_id: UUID
-    config: LogConfig
-    storage: StorageConfig
-    open_files: OpenFiles
-    full_disk: FullDisk
-    offline_logs: OfflineLogs
-    key_buckets: LogKeyBuckets
-    damaged_indexes: set[str]
-    flush_ms: Histogram
-    """See `SharedParts`."""
-    newest: NewestBatches
     leader_epoch: int
 
     segments: Segments
@@ -68,12 +48,10 @@ class LogState:
     leader_epochs: LeaderEpochs
     control_runs: ControlRuns
     share_heads: ShareHeads
-    log_start_offset: int
     log_end_offset: int
     high_watermark: int
-    recovery_point: int
-    """Everything below survives a loss of power, indexes and producer state included. Recovery scans the
-    rest."""
+    key_buckets: LogKeyBuckets = field(init=False)
+    newest: NewestBatches = field(init=False)
 
     durable_offset: int = field(init=False)
     """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
@@ -105,6 +83,8 @@ class LogState:
 
     def __post_init__(self) -> None:
         self.durable_offset = self.recovery_point
+        self.key_buckets = LogKeyBuckets(self.shared.key_buckets)
+        self.newest = NewestBatches(self.shared.kept_batches)
 
     @property
     def unsafe_offsets_max(self) -> int:
@@ -123,12 +103,12 @@ class LogState:
 
         Returns the error to raise, or to fail an append with.
         """
-        self.full_disk.met(cause)
+        self.shared.full_disk.met(cause)
         if self.offline is None:
             offline = LogOffline(f"{self.topic_partition.directory_name}: {cause}")
             offline.__cause__ = cause
             self.offline = without_frames(offline)
-            self.offline_logs.add(self.topic_partition)
+            self.shared.offline_logs.add(self.topic_partition)
         return without_frames(self.offline)
 
     def refusal_if_full(self, cause: Exception) -> DiskFull | None:
@@ -137,7 +117,7 @@ class LogState:
 
         Nothing of the failed write may be left when it is raised.
         """
-        self.full_disk.met(cause)
+        self.shared.full_disk.met(cause)
         is_full = isinstance(cause, OSError) and cause.errno in _NO_ROOM
         if is_full and self.config.outlives_full_disk and self.offline is None:
             return DiskFull(f"{self.topic_partition.directory_name}: {cause}")

@@ -33,6 +33,7 @@ from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.control_batch import ControlBatch
+from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.newest_batches import KeptBatches
 from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
@@ -54,11 +55,23 @@ async def open_log(
     """The log under test, by default at leader epoch 0, and without its newest batches in memory: its file is
     read.
     """
-    storage = options.get("storage") or StorageConfig()
-    shared = SharedParts.make(filesystem, DIRECTORY, storage.open_files_max)
-    shared = shared._replace(kept_batches=KeptBatches(0))
-    options = {"leader_epoch": 0, "moment": MOMENT, "shared": shared, **options}
-    return await PartitionLog.open(filesystem, DIRECTORY, KEY, TOPIC_ID, config or LogConfig(), **options)
+    opening: dict[str, Any] = {"leader_epoch": 0, "moment": MOMENT}
+    opening |= {name: options.pop(name) for name in (*opening, "on_flush_due") if name in options}
+    return await PartitionLog.open(place_of(filesystem, config=config, **options), **opening)
+
+
+def place_of(filesystem: FileSystem, *, config: LogConfig | None = None, **options: Any) -> LogPlace:
+    """The place of the log under test."""
+    storage = options.setdefault("storage", StorageConfig())
+    shared = SharedParts.make(filesystem, options.get("directory", DIRECTORY), storage.open_files_max)
+    place: dict[str, Any] = {
+        "directory": DIRECTORY,
+        "topic_partition": KEY,
+        "topic_id": TOPIC_ID,
+        "config": config or LogConfig(),
+        "shared": shared._replace(kept_batches=KeptBatches(0)),
+    }
+    return LogPlace(filesystem=filesystem, **{**place, **options})
 
 
 def small_storage(**settings: Any) -> StorageConfig:

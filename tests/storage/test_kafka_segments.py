@@ -16,9 +16,15 @@ from barnabas.protocol.record_batch import Compression, iterate_headers
 from barnabas.runtime.moment import Moment
 from barnabas.storage.format.partition_metadata import decode_partition_metadata
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.log_config import LogConfig
 from barnabas.storage.topic_partition import TopicPartition
-from tests.storage.log_building import NOW_MS, append, max_timestamp, offset_for_timestamp, values_read
+from tests.storage.log_building import (
+    NOW_MS,
+    append,
+    max_timestamp,
+    offset_for_timestamp,
+    open_log,
+    values_read,
+)
 from tests.storage.steady_filesystem import SteadyFileSystem
 
 RECORDED = Path(__file__).parent / "vectors" / "kafka_4_3_1" / "recorded-0"
@@ -43,12 +49,11 @@ VALUES = [
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PartitionLog]:
     """The log, opened without a recovery point, and opened as after a clean shutdown."""
     path = shutil.copytree(RECORDED, tmp_path / "recorded-0")
-    log = await PartitionLog.open(
+    log = await open_log(
         SteadyFileSystem(),
-        str(path),
-        TopicPartition("recorded", 0),
-        decode_partition_metadata((path / "partition.metadata").read_bytes()),
-        LogConfig(),
+        directory=str(path),
+        topic_partition=TopicPartition("recorded", 0),
+        topic_id=decode_partition_metadata((path / "partition.metadata").read_bytes()),
         leader_epoch=1,
         moment=Moment(0, NOW_MS),
         recovery_point=request.param,

@@ -21,21 +21,18 @@ from tests.storage.cleaner.dirty_logs import (
     roll,
 )
 from tests.storage.log_building import (
-    KEY,
-    MOMENT,
     NOW_MS,
-    TOPIC_ID,
     append,
     append_checkpoint,
     append_deltas,
+    open_log,
     small_storage,
 )
 from tests.storage.steady_filesystem import SteadyFileSystem
 
 
 async def open_real(path: Path, config: LogConfig, **options: Any) -> PartitionLog:
-    options = {"leader_epoch": 0, "moment": MOMENT, **options}
-    return await PartitionLog.open(SteadyFileSystem(), f"{path}/orders-0", KEY, TOPIC_ID, config, **options)
+    return await open_log(SteadyFileSystem(), config=config, directory=f"{path}/orders-0", **options)
 
 
 def cleaned_files(log: PartitionLog) -> list[str]:

@@ -7,12 +7,8 @@ import errno
 import pytest
 
 from barnabas.protocol.control_record import ControlType
-from barnabas.runtime.metrics import MS_BOUNDS, Histogram
-from barnabas.storage.files.full_disk import FullDisk
-from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.share_index import group_hash
-from barnabas.storage.key_buckets import KeyBuckets, LogKeyBuckets
-from barnabas.storage.log_config import LogConfig, StorageConfig
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.reading.share_lookup import (
     holds_share_state_below,
     is_checkpoint_of,
@@ -22,19 +18,14 @@ from barnabas.storage.reading.share_lookup import (
 )
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.segments.segments import Segments
-from barnabas.storage.state.log_files import LogPlace
-from barnabas.storage.state.newest_batches import KeptBatches, NewestBatches
-from barnabas.storage.state.offline_logs import OfflineLogs
 from tests.storage.log_building import (
     COLLIDING,
-    DIRECTORY,
-    KEY,
     MOMENT,
-    TOPIC_ID,
     append,
     append_checkpoint,
     append_deltas,
     open_log,
+    place_of,
 )
 from tests.storage.memory_filesystem import MemoryFileSystem
 
@@ -60,24 +51,7 @@ async def closed_segments(filesystem: MemoryFileSystem, *, segment_bytes: int = 
 
 
 async def segments_of(filesystem: MemoryFileSystem, config: LogConfig, recovery_point: int) -> Segments:
-    place = LogPlace(
-        filesystem=filesystem,
-        directory=DIRECTORY,
-        topic_partition=KEY,
-        topic_id=TOPIC_ID,
-        config=config,
-        storage=StorageConfig(),
-        open_files=OpenFiles(8),
-        damaged_indexes=set(),
-        full_disk=FullDisk(filesystem, DIRECTORY),
-        offline_logs=OfflineLogs(),
-        key_buckets=LogKeyBuckets(KeyBuckets()),
-        flush_ms=Histogram(MS_BOUNDS),
-        newest=NewestBatches(KeptBatches(0)),
-        recovery_point=recovery_point,
-        log_start_offset=0,
-        gaps_until=0,
-    )
+    place = place_of(filesystem, config=config, recovery_point=recovery_point)
     return (await load_log(place, leader_epoch=0, moment=MOMENT)).segments
 
 

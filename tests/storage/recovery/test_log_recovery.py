@@ -2,6 +2,7 @@
 
 import errno
 from random import Random
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,11 +16,9 @@ from barnabas.storage.errors import InconsistentTopicId, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import find_duplicate
-from barnabas.storage.topic_partition import TopicPartition
 from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,
-    TOPIC_ID,
     append,
     append_control,
     append_deltas,
@@ -343,15 +342,7 @@ async def test_another_topics_directory_is_refused() -> None:
     log = await open_log(filesystem)
     await log.close()
     with pytest.raises(InconsistentTopicId):
-        await PartitionLog.open(
-            filesystem,
-            DIRECTORY,
-            TopicPartition("orders", 0),
-            type(TOPIC_ID)(int=8),
-            LogConfig(),
-            leader_epoch=0,
-            moment=Moment(0, 0),
-        )
+        await open_log(filesystem, topic_id=UUID(int=8))
 
 
 async def test_damaged_partition_metadata_is_written_again() -> None:
