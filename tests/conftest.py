@@ -14,6 +14,8 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
+from barnabas.storage.log import pending_append
+
 pytest_plugins = ("tests.flaky",)
 
 MARKERS = {
@@ -263,3 +265,9 @@ def log_lines() -> Iterator[list[EventDict]]:
     """The lines that the broker's code logs during the test, as dictionaries."""
     with capture_logs() as lines:
         yield lines
+
+
+@pytest.fixture
+def records_only_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs keep no batches in memory, so that reads find what a test has done to the files."""
+    monkeypatch.setattr(pending_append, "BATCH_BYTES_MAX", 0)

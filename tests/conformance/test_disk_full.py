@@ -14,7 +14,6 @@ import pytest
 
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
-from barnabas.storage.log import pending_append
 from barnabas.storage.log.partition_log import PartitionLog
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.harness import Lab, batch, open_lab, produce_fields, settle
@@ -170,8 +169,8 @@ async def test_a_write_that_was_cut_short_leaves_nothing_of_the_record(
         assert [offset for offset, _ in await disk.records(0)] == [*range(10), 11]
 
 
-async def test_a_page_that_cannot_be_read_fails_that_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_append, "BATCH_BYTES_MAX", 0)  # No record is kept in memory.
+@pytest.mark.usefixtures("records_only_in_files")
+async def test_a_page_that_cannot_be_read_fails_that_read_alone() -> None:
     async with open_lab() as lab:
         disk = await disk_of(lab)
         with disk.failing("read", FIRST_SEGMENT, errno.EIO):

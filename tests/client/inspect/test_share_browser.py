@@ -139,6 +139,7 @@ async def test_pages_are_joined(world: World, monkeypatch: pytest.MonkeyPatch) -
         assert len(await ranges(look)) == 9
 
 
+@pytest.mark.usefixtures("records_only_in_files")
 @virtually
 async def test_a_damaged_batch_is_shown_as_unreadable(world: World) -> None:
     await topic_of(world, "a")

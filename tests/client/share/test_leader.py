@@ -12,7 +12,6 @@ import pytest
 from barnabas.client import AcknowledgeError, Outcome, ShareConsumer, ShareRecord, TopicPartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.record_batch import HEADER_BYTES
-from barnabas.storage.log import pending_append
 from tests.client.virtual_world import (
     ADDRESS,
     GROUP,
@@ -146,15 +145,14 @@ async def test_a_member_unknown_to_the_broker_joins_again(world: World) -> None:
 
 
 @pytest.mark.parametrize(("unreadable", "lag"), [("reject", 0), ("release", 3)])
+@pytest.mark.usefixtures("records_only_in_files")
 @virtually
 async def test_a_corrupt_batch_is_logged_in_one_line(
     world: World,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
     unreadable: str,
     lag: int,
 ) -> None:
-    monkeypatch.setattr(pending_append, "BATCH_BYTES_MAX", 0)  # No record is kept in memory.
     await world.topic(TOPIC)
     await world.group(delivery_count_limit=10)
     await world.write(TOPIC, "bad", "bad", "bad")

@@ -103,6 +103,7 @@ async def test_a_node_does_not_follow_itself(lab: Lab) -> None:
     assert partition_of(response).error_code is ErrorCode.unknown_topic_id
 
 
+@pytest.mark.usefixtures("records_only_in_files")
 async def test_a_log_that_cannot_be_read_is_a_storage_error() -> None:
     async with open_lab() as lab:
         lab.filesystem.read_error = 5
