@@ -12,15 +12,15 @@ from barnabas.runtime.clock import Clock
 from barnabas.share.leader.aborted_batches import aborted_batches
 from barnabas.share.leader.batch_keys import InvalidPriority, keys_of_batches
 from barnabas.share.leader.fault_reports import FaultReports
-from barnabas.share.leader.planned_reads import chosen_batches, planned_batches
 from barnabas.share.leader.record_source import RecordSource
 from barnabas.share.leader.record_times import RecordTimes
 from barnabas.share.leader.share_counts import PartitionCounts
 from barnabas.share.leader.timed_reads import TimedRead, batches_before, keys_before
 from barnabas.share.leader.unreadable_batches import UnreadableBatch, unreadable_batches
-from barnabas.share.partition.acquisition import AcquirePlan, Found
-from barnabas.share.partition.limits import NO_TIMING, ShareLimits
+from barnabas.share.partition.acquisition import UNBOUNDED_OFFSET, AcquirePlan, Demand, Found
+from barnabas.share.partition.limits import NO_TIMING, AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
+from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.reading.reader import BatchSlice
 
 
@@ -39,7 +39,7 @@ class GroupRead(Found):
         self.spans = spans
         """The batches, with their places in the slices."""
         self.plan = plan
-        """The plan that was read; see `chosen_batches`."""
+        """The plan that was read; see `_chosen_batches`."""
         self.slices = slices
         self.malformed: list[UnreadableBatch] = []
         self.invalid_priorities: Sequence[InvalidPriority] = ()
@@ -81,9 +81,9 @@ class GroupReader:
         if self.times.gate is not None:
             upper_offset = self.times.bounded(upper_offset, limits)
         if plan.chosen:
-            plan, slices = chosen_batches(self._source, self._core, plan, limits, bytes_max, upper_offset)
+            plan, slices = _chosen_batches(self._source, self._core, plan, limits, bytes_max, upper_offset)
         else:
-            slices = planned_batches(self._source, plan, bytes_max, upper_offset)
+            slices = _planned_batches(self._source, plan, bytes_max, upper_offset)
         read = GroupRead(plan, slices)
         if read_committed:
             read.aborted = aborted_batches(self._source, slices)
@@ -121,3 +121,71 @@ class GroupReader:
             read.invalid_priorities = [
                 priority for priority in read.invalid_priorities if priority.offset < gate.offset
             ]
+
+
+def _chosen_batches(
+    source: RecordSource,
+    core: SharePartition,
+    plan: AcquirePlan,
+    limits: ShareLimits,
+    bytes_max: int,
+    upper_offset: int,
+) -> tuple[AcquirePlan, list[BatchSlice]]:
+    """The plan and its batches, for a plan of records that priorities have chosen. Raises StorageError or
+    ApiError.
+
+    If the bytes do not suffice for all of these records, or a batch is damaged, the plan is another one, for
+    as many records as were read: so the most urgent ones are read, and not the first ones.
+    """
+    read = _planned_batches(source, plan, bytes_max, upper_offset)
+    while plan.chosen:
+        count = plan.chosen_count(read[-1].batches[-1].last_offset) if read else 0
+        if not count or count == plan.chosen_count():
+            break
+        plan = core.plan(Demand("", count, bytes_max, 0, AcquireMode.BATCH_OPTIMIZED, limits, 0))
+        read = _planned_batches(source, plan, bytes_max, upper_offset)
+    return plan, read
+
+
+def _planned_batches(
+    source: RecordSource, plan: AcquirePlan, bytes_max: int, upper_offset: int
+) -> list[BatchSlice]:
+    """The batches of the plan's reads below `upper_offset` (exclusive): at most `bytes_max`, or one batch.
+    Raises StorageError or ApiError.
+
+    A read of available records goes on in the next segment. No read follows one that stays incomplete: it
+    would bring records without those before them.
+    """
+    slices: list[BatchSlice] = []
+    bytes_left = bytes_max
+    read_until = -1
+    for first_offset, planned_count, last_offset in plan.reads:
+        start, records_max = first_offset, planned_count
+        if read_until > first_offset:
+            start = read_until
+            if last_offset != UNBOUNDED_OFFSET:
+                records_max = source.control_runs.data_count(start, last_offset)
+        while start <= last_offset:
+            if bytes_left <= 0 or start >= upper_offset:
+                return slices
+            try:
+                found = source.read_batches(
+                    start,
+                    records_max=records_max,
+                    bytes_max=bytes_left,
+                    upper_offset=upper_offset,
+                    at_least_one=not slices,
+                )
+            except CorruptBatch:
+                if not slices:
+                    raise
+                return slices
+            if not found.batches:
+                return slices
+            slices.append(found)
+            if last_offset == UNBOUNDED_OFFSET:
+                return slices  # New records are the last ones, and the next fetch reads on.
+            bytes_left -= sum(span.end - span.start for span in found.batches)
+            start = read_until = found.batches[-1].last_offset + 1
+            records_max = source.control_runs.data_count(start, last_offset)
+    return slices

@@ -22,11 +22,10 @@ from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import Purgatory
 from barnabas.share.leader.backlog import Backlog
-from barnabas.share.leader.delivery import make_handout
 from barnabas.share.leader.delivery_limit_reports import DeliveryLimitReports
 from barnabas.share.leader.group_reader import GroupReader
 from barnabas.share.leader.group_start import GroupStart
-from barnabas.share.leader.handout import NOTHING, Handout
+from barnabas.share.leader.handout import NOTHING, Handout, make_handout
 from barnabas.share.leader.leader_transactions import LeaderTransactions
 from barnabas.share.leader.look_ahead import look_ahead
 from barnabas.share.leader.read_again import read_again

@@ -294,16 +294,13 @@ class Appender:
         if has_moved:
             log.high_watermark = data_end_offset
         for append in appends:
-            self._complete(append)
+            try:
+                append.written(log.log_start_offset)
+            except Exception as error:
+                # A defect of the owner. The other appends of the group must still be completed.
+                logger.error("the owner of a written append failed", log=self._name, exc_info=error)
         if has_moved:
             log.signal(log.on_moved)
-
-    def _complete(self, append: PendingAppend) -> None:
-        try:
-            append.written(self._log.log_start_offset)
-        except Exception as error:
-            # A defect of the owner. The other appends of the group must still be completed.
-            logger.error("the owner of a written append failed", log=self._name, exc_info=error)
 
     def _fail(self, append: PendingAppend, error: Exception) -> None:
         try:
