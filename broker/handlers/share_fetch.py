@@ -388,6 +388,9 @@ class _Answer:
 
     def _watch(self, operation: ShareFetchOperation) -> Reply:
         """Looks again when a partition changes, and for the last time at the end of the wait."""
+        if self._request.max_wait_ms <= 0:
+            operation.on_expire()
+            return operation
         deadline_ms = self._broker.clock.monotonic_ms() + self._request.max_wait_ms
         self._broker.purgatory.watch(operation, self._wake_keys(), deadline_ms)
         return operation

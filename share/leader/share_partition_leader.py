@@ -282,7 +282,10 @@ class SharePartitionLeader:
             self.core.follow_wall_clock(ahead_ms(self._services.clock))
         decision = self.core.decide_acknowledge(member_id, batches, limits, now_ms, delays)
         if decision.changes:
-            return self._record_and_settle(decision, now_ms)
+            recorded = self._record_and_settle(decision, now_ms)
+            if len(decision.acknowledged) > 1:  # one of them may be a renewal that shortens a lock
+                self._schedule_deadline()
+            return recorded
         self._count(decision)
         self._schedule_deadline()
         return NOTHING_TO_RECORD

@@ -73,9 +73,11 @@ def acknowledge_all(
             try:
                 leader = partition.leader
                 if leader is None or leader.closed:
-                    leader = partition.leader = share_partitions.get(partition.key)
+                    leader = share_partitions.get(partition.key)
                     if leader is None:
                         raise leadership_error(partition.partition)
+                    if leader.core.is_initialised:  # else a fetch still has to find its start
+                        partition.leader = leader
                 leader.used = True
                 validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
                 if acknowledge is None:

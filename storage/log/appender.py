@@ -48,6 +48,8 @@ class _Held(NamedTuple):
     end_offset: int
     appends: Sequence[PendingAppend]
     data_end_offset: int
+    first_unstable_offset: int | None
+    """See `LogState`; after this group."""
 
 
 class Appender:
@@ -56,9 +58,12 @@ class Appender:
     __slots__ = (
         "_busy",
         "_commit_point",
+        "_committed_offset",
         "_data_end_offset",
+        "_first_unstable_offset",
         "_held",
         "_in_thread",
+        "_is_committing",
         "_log",
         "_queue",
         "_queue_bytes",
@@ -80,10 +85,15 @@ class Appender:
         """The error for all further appends, once the log is being closed."""
         self._data_end_offset = log.high_watermark
         """The end of the last batch that is not share state, whether it counts or not."""
+        self._first_unstable_offset = log.first_unstable_offset
+        """That after all that is written."""
         self._commit_point: CommitPoint | None = None
         """None if what is written counts."""
         self._held: deque[_Held] = deque()
-        """What is written and does not count yet."""
+        """What is written and does not count yet. It fails when the log goes offline."""
+        self._committed_offset = 0
+        self._is_committing = False
+        log.on_offline = self._went_offline
 
     @property
     def _name(self) -> str:
@@ -162,7 +172,7 @@ class Appender:
         if group.buffers:
             return group
         if self._held:  # duplicates of batches that do not count yet
-            self._held.append(_Held(group.next_offset, group.appends, self._data_end_offset))
+            self._hold(group)
         else:
             self._release(group.appends, self._data_end_offset)
         return None
@@ -262,7 +272,7 @@ class Appender:
         if group.steps:
             for aborted in log.producers.take_steps(group.steps):
                 segment.note_aborted(aborted)
-            log.update_first_unstable_offset()
+            self._first_unstable_offset = log.unstable_of_producers()
         log.log_end_offset = group.next_offset
         before_bytes = log.unflushed_bytes
         log.unflushed_bytes += group.size_bytes
@@ -271,22 +281,39 @@ class Appender:
             log.signal(log.on_flush_due)
         self._data_end_offset = data_end_offset
         if self._commit_point is None:
+            log.first_unstable_offset = self._first_unstable_offset
             self._release(group.appends, data_end_offset)
         else:
-            self._held.append(_Held(group.next_offset, group.appends, data_end_offset))
-            self.commit(self._commit_point.written(group.next_offset))
+            committed_offset = self._commit_point.written(group.next_offset)
+            self._hold(group)
+            self.commit(committed_offset)
 
     def hold_until(self, commit_point: CommitPoint) -> None:
         """From now on `commit_point` decides when written records count."""
         self._commit_point = commit_point
 
+    def _hold(self, group: AppendGroup) -> None:
+        held = _Held(group.next_offset, group.appends, self._data_end_offset, self._first_unstable_offset)
+        self._held.append(held)
+        self._log.is_holding = True
+
     def commit(self, end_offset: int) -> None:
         """What is written below this offset (exclusive) counts: its appends are complete, and its records are
         visible.
+
+        A listener of these may append, or commit more: that follows when the appends before it are complete.
         """
-        while self._held and self._held[0].end_offset <= end_offset:
-            _, appends, data_end_offset = self._held.popleft()
-            self._release(appends, data_end_offset)
+        self._committed_offset = max(end_offset, self._committed_offset)
+        if self._is_committing:
+            return
+        self._is_committing = True
+        try:
+            while self._held and self._held[0].end_offset <= self._committed_offset:
+                _, appends, data_end_offset, self._log.first_unstable_offset = self._held.popleft()
+                self._log.is_holding = bool(self._held)
+                self._release(appends, data_end_offset)
+        finally:
+            self._is_committing = False
 
     def _release(self, appends: Sequence[PendingAppend], data_end_offset: int) -> None:
         log = self._log
@@ -317,11 +344,16 @@ class Appender:
         if not isinstance(cause, OSError | StorageError):
             logger.error("a write failed", log=self._name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
-        waiting = [*self._take_held(), *group.appends, *(pending for pending, _ in self._queue)]
+        waiting = [*group.appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
         for append in waiting:
             self._fail(append, error)
+
+    def _went_offline(self) -> None:
+        assert self._log.offline is not None
+        for append in self._take_held():
+            self._fail(append, without_frames(self._log.offline))
 
     def _take_held(self) -> list[PendingAppend]:
         held = [append for group in self._held for append in group.appends]

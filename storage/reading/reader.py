@@ -54,7 +54,7 @@ _RECORD_BYTES_WEIGHT = 0.25
 
 
 class LogSlice(NamedTuple):
-    """The records for a Fetch: pieces of a segment in order, from the batch with the requested offset on.
+    """The records for a Fetch: pieces of the log in order, from the batch with the requested offset on.
 
     The last batch may be cut short. `first_offset` is the first batch's base offset, or the requested offset
     if nothing was read. `aborted` are (producer id, first offset) of aborted transactions, for readers of
@@ -165,7 +165,8 @@ class Reader:
     ) -> LogSlice:
         """The log from `offset` on and below `upper_offset` (exclusive; the high watermark if None).
 
-        Ends with the segment. `at_least_one` allows the first batch more than `bytes_max`.
+        Ends with the segment, unless it is read from memory. `at_least_one` allows the first batch more than
+        `bytes_max`.
         """
         upper_offset = self._bounded(offset, upper_offset)
         if not with_aborted and self._log.newest.start_offset <= offset < upper_offset:

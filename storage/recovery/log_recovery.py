@@ -78,7 +78,7 @@ def _load(place: LogPlace, leader_epoch: int, moment: Moment) -> LogState:
         replayed = load_producers(state, snapshots, tail, durable_until=place.recovery_point)
         load_transaction_indexes(state, names, replayed)
         settle_snapshots(state, replayed, moment)
-        state.update_first_unstable_offset()
+        state.first_unstable_offset = state.unstable_of_producers()
         state.control_runs.loading = Reads(state)
         for segment in segments:
             segment.hand_over(place.open_files)

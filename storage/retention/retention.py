@@ -20,6 +20,9 @@ def expired_count(log: LogState, now_ms: int) -> int:
     count = 0
     for segment in log.segments:
         following = log.segments.after(segment)
+        end_offset = log.log_end_offset if following is None else following.base_offset
+        if log.is_holding and end_offset > log.high_watermark:
+            break  # it has batches that do not count yet
         is_below_start = following is not None and following.base_offset <= log.log_start_offset
         if not is_below_start and not log.config.delete_enabled:
             break

@@ -67,6 +67,8 @@ class LogState(LogPlace):
     first_unstable_offset: int | None = None
     """The last stable offset while a transaction is open, else None: the end of the last batch before the
     oldest open transaction that is not share state."""
+    is_holding: bool = False
+    """Whether the last batches do not count yet, see `CommitPoint`."""
     leader_epochs_changed: bool = False
     directory_changed: bool = False
     """Whether files were created, or removed again, since the directory was last synced."""
@@ -78,6 +80,8 @@ class LogState(LogPlace):
     """The content of the file with the checksums of the index files; None without one."""
     on_moved: Callable[[], None] = _nothing
     """Called after the high watermark or the log start moved."""
+    on_offline: Callable[[], None] = _nothing
+    """Called when the log has gone offline."""
     on_flush_due: Callable[[], None] = _nothing
     """Called when the log should be flushed before the interval is over."""
 
@@ -109,6 +113,7 @@ class LogState(LogPlace):
             offline.__cause__ = cause
             self.offline = without_frames(offline)
             self.shared.offline_logs.add(self.topic_partition)
+            self.signal(self.on_offline)
         return without_frames(self.offline)
 
     def refusal_if_full(self, cause: Exception) -> DiskFull | None:
@@ -150,18 +155,18 @@ class LogState(LogPlace):
     def last_stable_offset(self) -> int:
         """All transactions below it have ended; the high watermark if none is open."""
         unstable = self.first_unstable_offset
-        return self.high_watermark if unstable is None else max(unstable, self.log_start_offset)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
-    def update_first_unstable_offset(self) -> None:
-        """Derives it from the open transactions.
+    def unstable_of_producers(self) -> int | None:
+        """The `first_unstable_offset` that follows from the open transactions.
 
         While the log is opened this may read older share indexes, and raise their errors. Transactions that
         begin later need no index, because their offsets are above all runs that are not loaded.
         """
         first_offset = self.producers.open_transactions.first_offset
-        self.first_unstable_offset = (
-            None if first_offset is None else self.control_runs.previous_data_offset(first_offset - 1) + 1
-        )
+        return None if first_offset is None else self.control_runs.previous_data_offset(first_offset - 1) + 1
 
     def snapshot_path(self, offset: int) -> str:
         """The path of the producer snapshot of all records below `offset`."""

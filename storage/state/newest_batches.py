@@ -14,6 +14,8 @@ BATCH_BYTES_MAX: Final = 16 * 1024
 """A larger batch is not kept: reading it costs little beside its size."""
 LOG_BYTES_MAX: Final = 64 * 1024
 ALL_BYTES_MAX: Final = 16 * 1024 * 1024
+OBJECT_BYTES: Final = 112
+"""The memory that a kept batch takes beside its content; it counts towards both bounds."""
 
 _NOWHERE: Final = 1 << 63
 """An offset above all others."""
@@ -65,8 +67,9 @@ class NewestBatches:
         self._batches.append(data)
         self._base_offsets.append(base_offset)
         self._last_offsets.append(last_offset)
-        self.size_bytes += len(data)
-        self._kept.bytes_left -= len(data)
+        size_bytes = len(data) + OBJECT_BYTES
+        self.size_bytes += size_bytes
+        self._kept.bytes_left -= size_bytes
         if self.size_bytes > LOG_BYTES_MAX:
             self._forget_oldest()
         self._kept.appended_to(self)
@@ -95,7 +98,7 @@ class NewestBatches:
         """Keeps the newer half."""
         count, size_bytes = 0, 0
         while self.size_bytes - size_bytes > LOG_BYTES_MAX // 2:
-            size_bytes += len(self._batches[count])
+            size_bytes += len(self._batches[count]) + OBJECT_BYTES
             count += 1
         self.start_offset = self._last_offsets[count - 1] + 1
         self.size_bytes -= size_bytes

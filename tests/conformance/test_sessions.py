@@ -229,6 +229,20 @@ class TestPartitionsOfASession:
         assert got.partitions[unknown].error == ErrorCode.unknown_topic_id
         assert got.partitions[stage.partition].acquired == [(0, 0, 1)]
 
+    @pytest.mark.parametrize("in_a_fetch", [True, False])
+    async def test_an_acknowledgement_before_the_start_does_not_end_the_search_for_it(
+        self, lab: Lab, in_a_fetch: bool
+    ) -> None:
+        await lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")
+        partition = TopicIdPartition(await lab.create_topic(), 0)
+        member = ShareMember(lab.client(), [partition])
+        await member.join("t")
+        await member.fetch()  # starts the search for the group's start offset
+        acknowledge = member.fetch if in_a_fetch else member.acknowledge
+        await acknowledge([(0, 0, ACCEPT)])  # refused: there is no such record
+        await lab.produce(partition.topic_id, 3)
+        assert await member.take() == [(0, 2, 1)]
+
     async def test_a_partition_is_answered_once_more_after_its_error(self, lab: Lab) -> None:
         await lab.configure_group(GROUP, auto_offset_reset="by_duration:PT1H")
         partition = TopicIdPartition(await lab.create_topic(), 0)

@@ -27,7 +27,7 @@ from barnabas.share.partition.limits import AcquireMode, RetryBackoff, ShareLimi
 from tests.share.leader.leading import LOCK_MS, RELEASE, acknowledge, acknowledge_batches, leading
 from tests.storage.log_building import append_deltas, headers_of
 
-RENEW = 4
+ACCEPT, RENEW = 1, 4
 
 
 async def test_whole_batches_are_handed_out_with_their_acquired_ranges() -> None:
@@ -83,6 +83,18 @@ async def test_scattered_records_come_back_with_each_batch_once() -> None:
     bases = [header.base_offset for header in headers_of(handout.buffers)]
     assert bases == sorted(set(bases))
     assert {3, 50, 51, 99} <= set(bases) < set(range(100))
+
+
+async def test_a_lock_that_is_renewed_beside_an_accepted_record_ends_in_time() -> None:
+    stage = await leading()
+    stage.produce(2)
+    leader = stage.lead()
+    stage.fetch(leader)
+    limits = leader.limits()._replace(lock_duration_ms=LOCK_MS // 2)
+    now_ms = stage.clock.monotonic_ms()
+    leader.acknowledge("member", [AckBatch(0, 0, (ACCEPT,)), AckBatch(1, 1, (RENEW,))], limits, now_ms)
+    stage.timers.advance(LOCK_MS // 2)
+    assert stage.fetch(leader, member_id="other").acquired == [(1, 1, 2)]
 
 
 async def test_an_acknowledgement_that_needs_no_record_is_complete_at_once() -> None:

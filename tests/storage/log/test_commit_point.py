@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 
-from barnabas.storage.errors import LogClosed, StorageError
+import pytest
+
+from barnabas.storage.errors import DiskFull, LogClosed, StorageError
 from barnabas.storage.log.partition_log import PartitionLog
-from tests.storage.log_building import append, append_deltas, open_log, sequenced
+from barnabas.storage.log_config import LogConfig
+from tests.storage.log_building import NOW_MS, append, append_deltas, open_log, recorder, sequenced
 from tests.storage.memory_filesystem import MemoryFileSystem
+from tests.storage.transactions import Producer
 
 
 class Copies:
@@ -78,6 +82,83 @@ async def test_what_does_not_count_yet_fails_if_the_log_goes_offline() -> None:
     assert isinstance(held.error, StorageError)
     assert isinstance(lost.error, StorageError)
     assert log.offline is not None
+
+
+async def test_what_does_not_count_yet_fails_with_a_sync_too() -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem)
+    copies, held = Copies(log), append(log)
+    filesystem.sync_error = errno.EIO
+    with pytest.raises(StorageError):
+        await log.flush()
+    copies.copied_up_to(1)
+    assert isinstance(held.error, StorageError)
+    assert log.high_watermark == 0
+
+
+async def test_what_is_written_still_counts_after_a_full_disk() -> None:
+    filesystem = MemoryFileSystem()
+    log = await open_log(filesystem, config=LogConfig(outlives_full_disk=True))
+    copies, held = Copies(log), append(log)
+    filesystem.write_error = errno.ENOSPC
+    assert isinstance(append(log).error, DiskFull)
+    copies.copied_up_to(1)
+    assert held.result().base_offset == 0
+
+
+async def test_transactions_end_when_their_markers_count() -> None:
+    log = await open_log(MemoryFileSystem())
+    copies = Copies(log)
+    producer = Producer(log, 9)
+    producer.send()
+    producer.commit()
+    append(log)
+    stable: list[tuple[int, int]] = []
+    for end_offset in range(4):
+        copies.copied_up_to(end_offset)
+        stable.append((log.high_watermark, log.last_stable_offset))
+    assert stable == [(0, 0), (1, 0), (2, 2), (3, 3)]
+
+
+async def test_retention_leaves_what_does_not_count_yet() -> None:
+    log = await open_log(MemoryFileSystem(), config=LogConfig(segment_bytes=100, retention_bytes=0))
+    copies = Copies(log)
+    for _ in range(4):
+        append(log)
+    copies.copied_up_to(2)
+    assert await log.enforce_retention(NOW_MS) == 2
+    assert (log.log_start_offset, log.high_watermark) == (2, 2)
+    copies.copied_up_to(4)
+    assert await log.enforce_retention(NOW_MS) > 0
+    assert log.log_start_offset == 4
+
+
+async def test_appends_are_complete_in_the_order_of_the_log() -> None:
+    """Also if the owner of one appends when it is complete."""
+    log = await open_log(MemoryFileSystem())
+    copies, order = Copies(log), list[str]()
+
+    def append_more(_: object) -> None:
+        order.append("first")
+        copies.copied_up_to(3)
+        append(log).when_done(recorder(order, "third"))
+
+    append(log).when_done(append_more)
+    append(log).when_done(recorder(order, "second"))
+    copies.copied_up_to(1)
+    assert order == ["first", "second", "third"]
+
+
+async def test_a_defect_of_the_commit_point_takes_the_log_offline() -> None:
+    class Defect:
+        def written(self, end_offset: int) -> int:
+            raise ValueError(end_offset)
+
+    log = await open_log(MemoryFileSystem())
+    log.hold_until(Defect())
+    assert isinstance(append(log).error, StorageError)
+    assert log.offline is not None
+    assert log.high_watermark == 0
 
 
 async def test_a_copy_that_is_always_there_changes_nothing() -> None:

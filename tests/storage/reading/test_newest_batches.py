@@ -13,6 +13,7 @@ from barnabas.storage.reading.reader import BatchSlice
 from barnabas.storage.state.newest_batches import (
     BATCH_BYTES_MAX,
     LOG_BYTES_MAX,
+    OBJECT_BYTES,
     KeptBatches,
     NewestBatches,
 )
@@ -125,8 +126,8 @@ def test_the_memory_of_all_logs_is_bounded() -> None:
     kept = KeptBatches(bytes_max=3_000)
     logs = [NewestBatches(kept) for _ in range(3)]
     for log in logs:
-        log.add(0, 0, 0, bytes(1_000))
-    logs[0].add(1, 1, 1, bytes(500))
+        log.add(0, 0, 0, bytes(1_000 - OBJECT_BYTES))
+    logs[0].add(1, 1, 1, bytes(500 - OBJECT_BYTES))
     assert [log.size_bytes for log in logs] == [1_500, 0, 1_000], "the second was appended to least recently"
     assert kept.bytes_left == 500
     assert logs[1].start_offset > 1 << 62
