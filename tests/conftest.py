@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture.providers import HypothesisProvider
+from hypothesis.internal.constants_ast import Constants
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
@@ -130,6 +132,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell ignores SIGINT for a command behind `&`, and so would the programs that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--hypothesis-profile") != "explore":
+        # Hypothesis also draws constants of the modules that are loaded at the time: each change of the code,
+        # and each order of the tests, would bring other examples.
+        HypothesisProvider._local_constants = Constants()  # type: ignore[assignment]
     # kafka-python reads its own resources in a way that Python 3.11 deprecates and 3.13 allows again.
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
