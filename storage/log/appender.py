@@ -344,7 +344,11 @@ class Appender:
         if not isinstance(cause, OSError | StorageError):
             logger.error("a write failed", log=self._name, exc_info=cause)
         error = self._refusal(group, cause) or self._log.go_offline(cause)
-        waiting = [*group.appends, *(pending for pending, _ in self._queue)]
+        self._fail_with_queue(group.appends, error)
+
+    def _fail_with_queue(self, appends: Sequence[PendingAppend], error: Exception) -> None:
+        """Fails these appends, and then all that are in the queue."""
+        waiting = [*appends, *(pending for pending, _ in self._queue)]
         self._queue.clear()
         self._queue_bytes = 0
         for append in waiting:
@@ -389,8 +393,4 @@ class Appender:
         write under way still finishes.
         """
         self.refuse(error)
-        waiting = [*self._take_held(), *(pending for pending, _ in self._queue)]
-        self._queue.clear()
-        self._queue_bytes = 0
-        for append in waiting:
-            self._fail(append, error)
+        self._fail_with_queue(self._take_held(), error)
