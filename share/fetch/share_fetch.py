@@ -238,7 +238,7 @@ class ShareFetch:
     def end_plan(self, look: Look) -> None:
         """All partitions are planned that the look needs."""
         if look.has_begun_all and look.has_looked_at_all and not self._session.has_begun_all:
-            self._session.note_begun(len(self.partitions))
+            self._session.note_begun(self.partitions)
         self._has_looked = True
 
     def plan(self, look: Look, partition: SessionPartition) -> Planned | None:

@@ -145,8 +145,10 @@ class KeyedOrder(RecordOrder):
             acquisition.finish(has_looked_on=has_looked_on)
             acquisition.more_may_follow = not has_looked_on
             return acquisition
-        records_max = plan.chosen_count() if plan.chosen else demand.records_max
-        self._take(acquisition, window, self.select(window, demand, records_max, spans).parts)
+        if plan.chosen:
+            spans = _overlaps(plan.chosen, spans)
+        if spans:
+            self._take(acquisition, window, self.select(window, demand, demand.records_max, spans).parts)
         acquisition.finish(has_looked_on=has_looked_on)
         return acquisition
 
@@ -433,12 +435,21 @@ def _parts_alone(window: Window, alone: Span, spans: Sequence[Span]) -> Iterator
     runs = list(window.runs_between(*alone))
     if any(_keeps_others_back(run) for _, run in runs):
         return
-    inside = [(max(first, alone[0]), min(last, alone[1])) for first, last in spans]
-    inside = [(first, last) for first, last in inside if first <= last]
+    inside = _overlaps(spans, (alone,))
     for batch in dict.fromkeys(batch for batch, _ in runs):
         parts = available_parts(window.control_runs, batch, inside)
         if parts:
             yield parts
+
+
+def _overlaps(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
+    """The offsets that both have; both ends of each range are inclusive."""
+    return [
+        (max(first, other_first), min(last, other_last))
+        for first, last in spans
+        for other_first, other_last in others
+        if first <= other_last and other_first <= last
+    ]
 
 
 def _keeps_others_back(run: Run) -> bool:

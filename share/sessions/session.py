@@ -7,7 +7,7 @@ the records that the member holds; the caller that ends a session releases them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -140,9 +140,11 @@ class ShareSession:
         """Whether the partition has not been forgotten."""
         return self.by_place.get(partition.place) is partition
 
-    def note_begun(self, partition_count: int) -> None:
-        """The group has a start offset in these partitions, which are all of an earlier request at least."""
-        self.has_begun_all = partition_count == len(self.by_place)
+    def note_begun(self, partitions: Collection[SessionPartition]) -> None:
+        """The group has a start offset in these partitions, which were all of this session at a request that
+        may have waited since.
+        """
+        self.has_begun_all = len(partitions) == len(self.by_place) and all(map(self.has, partitions))
 
     def partitions_in_turn(self, share_session_epoch: int) -> list[SessionPartition]:
         """The order in which a fetch of this epoch serves the partitions, so that each is first at times.

@@ -10,7 +10,7 @@ from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import PriorityLimits
 from tests.share.partition.core import Acquisition
-from tests.share.partition.leader import LIMITS, RECORD_LIMIT, Leader
+from tests.share.partition.leader import LIMITS, RECORD_LIMIT, RELEASE, Leader
 
 PRIORITISED = LIMITS._replace(priority=PriorityLimits("priority"))
 URGENT = (0, 1, 2, 40)
@@ -80,3 +80,15 @@ def test_records_are_chosen_when_it_is_recorded_that_those_before_them_have_expi
     assert looked.gaps is not None
     leader.record(looked.gaps)
     assert acquire(leader, 1, [batch], *keys, timed=()).acquired == [(40, 40, 1)]
+
+
+def test_a_record_that_was_chosen_to_go_alone_goes_although_another_one_is_more_urgent() -> None:
+    """Record 38 is before its last delivery, so it is chosen from its batch before the urgent 40."""
+    batch = [(38, 41)]
+    leader = Leader(38, limits=PRIORITISED._replace(delivery_count_max=3))
+    assert acquire(leader, 4, batch).acquired == [(38, 41, 1)]
+    leader.acknowledge(38, 38, RELEASE)
+    assert acquire(leader, 4, batch).acquired == [(38, 38, 2)]
+    leader.acknowledge(38, 38, RELEASE)
+    leader.acknowledge(40, 40, RELEASE)
+    assert acquire(leader, 2, batch).acquired == [(38, 38, 3)]

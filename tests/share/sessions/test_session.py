@@ -51,7 +51,7 @@ def test_the_order_turns_with_the_epoch(share_session_epoch: int, order: list[To
 
 def test_a_session_whose_group_has_begun_everywhere_keeps_its_order() -> None:
     session = session_of(P0, P1, P2)
-    session.note_begun(3)
+    session.note_begun(list(session))
     served: list[TopicIdPartition] = []
     for epoch in range(1, 8):
         first = session.partitions_in_turn(epoch)[0]
@@ -62,7 +62,7 @@ def test_a_session_whose_group_has_begun_everywhere_keeps_its_order() -> None:
 
 def test_a_partition_with_an_error_keeps_no_other_waiting() -> None:
     session = session_of(P0, P1, P2)
-    session.note_begun(3)
+    session.note_begun(list(session))
     session.must_answer(in_session(session, P0), has_records=False, has_error=True)
     assert partitions_of(session.partitions_in_turn(1)) == [P1, P2, P0]
 
@@ -135,11 +135,15 @@ def test_a_partition_outside_of_the_session_is_named_if_it_has_records_or_an_err
 
 def test_a_new_partition_has_to_begin_and_a_partition_that_is_named_again_has_not() -> None:
     session = session_of(P0, P1)
-    before = session.has_begun_all
-    session.note_begun(2)
+    before, old = session.has_begun_all, list(session)
+    session.note_begun(old)
     update(session, [P1], [])
     named_again = session.has_begun_all
     update(session, [P2], [])
     assert (before, named_again, session.has_begun_all) == (False, True, False)
-    session.note_begun(2)
+    session.note_begun(old)
+    assert not session.has_begun_all, "a request that has waited knows the old ones only"
+    session.note_begun(list(session))
+    update(session, [P2], [P0])
+    session.note_begun(old)
     assert not session.has_begun_all
