@@ -68,7 +68,7 @@ class PartitionLogs:
     def find(self, partition: TopicIdPartition) -> PartitionLog | None:
         """The log if it is open and serves."""
         opened = self._logs.get(partition.place)
-        return opened if opened is not None and opened.offline is None else None
+        return opened if opened is not None and opened.state.offline is None else None
 
     def closed_of(self, partitions: Iterable[TopicIdPartition]) -> list[TopicIdPartition]:
         """Those whose log is not open, or does not serve."""
@@ -77,7 +77,7 @@ class PartitionLogs:
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
         """The log of a topic's partition, if it is open and serves."""
         opened = self._logs.get((topic.topic_id.int, index))
-        return opened if opened is not None and opened.offline is None else None
+        return opened if opened is not None and opened.state.offline is None else None
 
     def was_replaced(self, partition: TopicIdPartition) -> bool:
         """Whether the partition's log was reopened after it went offline."""

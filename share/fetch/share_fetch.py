@@ -193,7 +193,7 @@ class ShareFetch:
         absent: list[TopicIdPartition] = []
         for partition in self.partitions:
             leader = partition.leader
-            if leader is None or leader.closed or leader.log.offline is not None:
+            if leader is None or leader.closed or leader.log.state.offline is not None:
                 absent.append(partition.partition)
         return absent
 
@@ -246,7 +246,7 @@ class ShareFetch:
         response.
         """
         leader = partition.leader
-        if leader is None or leader.closed or leader.log.offline is not None:
+        if leader is None or leader.closed or leader.log.state.offline is not None:
             leader = self._find_leader(look, partition)
             if leader is None:
                 look.has_begun_all = False

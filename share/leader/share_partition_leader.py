@@ -185,7 +185,8 @@ class SharePartitionLeader:
     def upper_offset(self, *, read_committed: bool) -> int:
         """The exclusive end of the records that a fetch may read now: those at the end may not be due."""
         if self.reader.times.gate is None:
-            return self.log.last_stable_offset if read_committed else self.log.high_watermark
+            state = self.log.state
+            return state.last_stable_offset if read_committed else state.high_watermark
         return self.reader.times.bounded(self.readable_end(read_committed=read_committed), self.limits())
 
     def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:

@@ -150,7 +150,9 @@ class Appender:
             self._busy = self._in_thread is not None
 
     def _plan(self) -> AppendGroup | None:
-        """Takes the appends of one write from the queue; None if there is nothing to write."""
+        """Takes the appends of one write from the queue; None if there is nothing to write. The first one
+        always goes, if necessary into a new segment.
+        """
         log = self._log
         group = AppendGroup(
             log.log_end_offset,
@@ -159,8 +161,19 @@ class Appender:
             log_append_time=log.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME,
         )
         try:
-            while self._queue and self._has_room(group, *self._queue[0]):
-                pending, _ = self._queue.popleft()
+            while self._queue:
+                pending, now_ms = self._queue[0]
+                size_bytes = group.size_bytes + pending.size_bytes
+                last_offset = group.next_offset + pending.offset_count - 1
+                if group.buffers and size_bytes > log.storage.append_group_bytes_max:
+                    break
+                if not log.segments.active.takes(
+                    size_bytes, last_offset, now_ms, pending.timestamp_ms, log.config
+                ):
+                    if group.buffers:
+                        break
+                    log.roll(now_ms)
+                self._queue.popleft()
                 self._queue_bytes -= pending.size_bytes
                 try:
                     pending.plan(group)
@@ -176,20 +189,6 @@ class Appender:
         else:
             self._release(group.appends, self._data_end_offset)
         return None
-
-    def _has_room(self, group: AppendGroup, pending: PendingAppend, now_ms: int) -> bool:
-        """Whether the append may join the group. The first one always may, if necessary in a new segment."""
-        log = self._log
-        size_bytes = group.size_bytes + pending.size_bytes
-        if group.buffers and size_bytes > log.storage.append_group_bytes_max:
-            return False
-        last_offset = group.next_offset + pending.offset_count - 1
-        if log.segments.active.takes(size_bytes, last_offset, now_ms, pending.timestamp_ms, log.config):
-            return True
-        if group.buffers:
-            return False
-        log.roll(now_ms)
-        return True
 
     def _not_encoded(self, pending: PendingAppend, error: Exception) -> None:
         if not isinstance(error, ApiError | StorageError):

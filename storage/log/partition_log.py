@@ -16,7 +16,7 @@ from uuid import UUID
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
-from barnabas.protocol.varint import Buffer, RecordFormatError
+from barnabas.protocol.varint import Buffer
 from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
@@ -33,7 +33,6 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.reading.range_reader import RangeReader
-from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
 from barnabas.storage.reading.share_record_reader import ShareRecordReader
 from barnabas.storage.reading.transaction_lookup import aborted_between
@@ -52,7 +51,8 @@ class PartitionLog:
     """An open log. Times are wall time in ms; offsets called end, watermark or start behave as in Kafka."""
 
     def __init__(self, state: LogState) -> None:
-        self._state = state
+        self.state: Final = state
+        """What its parts share; to be read only. The properties below are the same for callers in no hurry."""
         self._files_lock = asyncio.Lock()
         self._appender = Appender(state)
         self.append: Final[Callable[[PendingAppend, int], None]] = self._appender.submit
@@ -64,13 +64,14 @@ class PartitionLog:
         self.commit: Final[Callable[[int], None]] = self._appender.commit
         """What is written below an offset (exclusive) counts, for an object of `hold_until`."""
         self._reader = Reader(state)
+        self.read_batches: Final = self._reader.read_batches
+        """The batches for a share group; see `Reader.read_batches`."""
         self.flusher: Final = Flusher(state, self._files_lock)
         self._cleaning = LogCleaning(
             state, self._files_lock, flush=self.flush, on_swapped=self._reader.forget_positions
         )
-        self._reads = Reads(state)
-        self.key_ranges: Final = RangeReader(state, self._reader, self._reads)
-        self.share_records: Final = ShareRecordReader(state, self._reader.verification, self._reads)
+        self.key_ranges: Final = RangeReader(state, self._reader, self._reader.reads)
+        self.share_records: Final = ShareRecordReader(state, self._reader.verification, self._reader.reads)
         self._removal = SegmentRemoval(
             state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
         )
@@ -110,66 +111,66 @@ class PartitionLog:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return self._state.topic_partition
+        return self.state.topic_partition
 
     @property
     def topic_id(self) -> UUID:
-        return self._state.topic_id
+        return self.state.topic_id
 
     @property
     def directory(self) -> str:
-        return self._state.directory
+        return self.state.directory
 
     @property
     def config(self) -> LogConfig:
-        return self._state.config
+        return self.state.config
 
     @config.setter
     def config(self, config: LogConfig) -> None:
         """Altered topic configs take effect at the next append, roll or retention check."""
-        self._state.config = config
+        self.state.follow(config)
 
     @property
     def log_start_offset(self) -> int:
-        return self._state.log_start_offset
+        return self.state.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
         """The end of the last batch of any kind (exclusive). Followers see it, clients do not."""
-        return self._state.log_end_offset
+        return self.state.log_end_offset
 
     @property
     def high_watermark(self) -> int:
         """The end of the last batch that is not share state (exclusive), at least the log start."""
-        return self._state.high_watermark
+        return self.state.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
         """All transactions below it have ended; the high watermark if none is open."""
-        return self._state.last_stable_offset
+        return self.state.last_stable_offset
 
     @property
     def recovery_point(self) -> int:
         """Everything below survives a loss of power, indexes and producer state included."""
-        return self._state.recovery_point
+        return self.state.recovery_point
 
     @property
     def durable_offset(self) -> int:
         """All batches below survive a loss of power."""
-        return self._state.durable_offset
+        return self.state.durable_offset
 
     @property
     def leader_epoch(self) -> int:
-        return self._state.leader_epoch
+        return self.state.leader_epoch
 
     @leader_epoch.setter
     def leader_epoch(self, leader_epoch: int) -> None:
-        self._state.begin_leader_epoch(leader_epoch)
+        self.state.begin_leader_epoch(leader_epoch)
 
     @property
     def control_runs(self) -> ControlRuns:
         """The runs of share state, which are holes in the offsets that clients see."""
-        return self._state.control_runs
+        return self.state.control_runs
 
     @property
     def corrupt_batch_count(self) -> int:
@@ -178,20 +179,20 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        return self._state.segments.size_bytes
+        return self.state.segments.size_bytes
 
     @property
     def segment_count(self) -> int:
-        return len(self._state.segments)
+        return len(self.state.segments)
 
     @property
     def slow_write_count(self) -> int:
-        return self._state.slow_write_count
+        return self.state.slow_write_count
 
     @property
     def offline(self) -> StorageError | None:
         """The error that took the log offline; None while it serves. An offline log must be opened again."""
-        return self._state.offline
+        return self.state.offline
 
     def append_produced(
         self,
@@ -251,21 +252,21 @@ class PartitionLog:
 
     def producer(self, producer_id: int) -> ProducerEntry | None:
         """The producer's entry; None for an unknown producer."""
-        return self._state.producers.get(producer_id)
+        return self.state.producers.get(producer_id)
 
     def open_transactions(self) -> Sequence[tuple[int, int]]:
         """(producer id, first offset) of each open transaction, the oldest first."""
-        return self._state.producers.open_transactions.all()
+        return self.state.producers.open_transactions.all()
 
     def active_producers(self) -> Sequence[ProducerSnapshotEntry]:
         """The entries of all known producers, for the search for hanging transactions (KIP-664)."""
-        return self._state.producers.to_snapshot()
+        return self.state.producers.to_snapshot()
 
     def aborted_transactions(self, first_offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
         """The aborted transactions that overlap [first_offset, upper_offset), by marker. StorageError."""
-        self._state.check_online()
-        with self._reads:
-            return aborted_between(self._state.segments, first_offset, upper_offset)
+        self.state.check_online()
+        with self._reader.reads:
+            return aborted_between(self.state.segments, first_offset, upper_offset)
 
     def read(
         self,
@@ -277,7 +278,7 @@ class PartitionLog:
         with_aborted: bool = False,
     ) -> LogSlice:
         """The slice for a plain Fetch at `offset`; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
-        with self._reads:
+        with self._reader.reads:
             return self._reader.read(
                 offset,
                 bytes_max=bytes_max,
@@ -286,42 +287,21 @@ class PartitionLog:
                 with_aborted=with_aborted,
             )
 
-    def read_batches(
-        self,
-        offset: int,
-        *,
-        records_max: int,
-        bytes_max: int,
-        upper_offset: int | None = None,
-        at_least_one: bool = True,
-    ) -> BatchSlice:
-        """The batches for a share group at `offset`; see `Reader.read_batches`. Raises as `read` does."""
-        try:
-            return self._reader.read_batches(
-                offset,
-                records_max=records_max,
-                bytes_max=bytes_max,
-                upper_offset=upper_offset,
-                at_least_one=at_least_one,
-            )
-        except (OSError, RecordFormatError) as error:
-            raise self._reads.error_of(error) from error
-
     def offset_behind_damage(self, offset: int) -> int:
         """The offset where to go on after `read` or `read_batches` has raised CorruptBatch at `offset`; more
         damage may follow. Raises StorageError.
         """
-        with self._reads:
+        with self._reader.reads:
             return self._reader.verification.offset_behind_damage(offset)
 
     def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
         """The bytes that a Fetch at `offset` could get, counted up to `enough`. Raises as `read` does."""
-        with self._reads:
+        with self._reader.reads:
             return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
 
     def timestamp_at(self, offset: int) -> int | None:
         """The time of the batch at `offset` in ms; see `Reader.timestamp_at`. Raises as `read` does."""
-        with self._reads:
+        with self._reader.reads:
             return self._reader.timestamp_at(offset)
 
     async def offset_for_timestamp(self, timestamp_ms: int, work: StepwiseWork) -> TimedOffset | None:
@@ -329,32 +309,32 @@ class PartitionLog:
 
         `work` runs the long parts. Raises StorageError, also if the log is closed meanwhile.
         """
-        self._state.check_online()
-        with self._reads:
-            return await OffsetLookup(self._state, self._reader, work).first_from(timestamp_ms)
+        self.state.check_online()
+        with self._reader.reads:
+            return await OffsetLookup(self.state, self._reader, work).first_from(timestamp_ms)
 
     async def max_timestamp(self, work: StepwiseWork) -> TimedOffset | None:
         """(timestamp, offset) of the record with the largest timestamp; None without any.
 
         See `offset_for_timestamp`.
         """
-        self._state.check_online()
-        with self._reads:
-            return await OffsetLookup(self._state, self._reader, work).latest()
+        self.state.check_online()
+        with self._reader.reads:
+            return await OffsetLookup(self.state, self._reader, work).latest()
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(leader epoch, end offset) of the newest epoch up to `leader_epoch`; (-1, -1) if unknown."""
-        found, end_offset = self._state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
+        found, end_offset = self.state.leader_epochs.end_offset_for(leader_epoch, self.high_watermark)
         return found, min(end_offset, self.high_watermark)
 
     @property
     def latest_leader_epoch(self) -> int:
         """The epoch of the last record of any kind; -1 without any, or if it is unknown."""
-        return self._state.leader_epochs.epoch_at(self.log_end_offset - 1)
+        return self.state.leader_epochs.epoch_at(self.log_end_offset - 1)
 
     def leader_epoch_at(self, offset: int) -> int:
         """The epoch of the record at `offset`; -1 if it is unknown."""
-        return self._state.leader_epochs.epoch_at(offset)
+        return self.state.leader_epochs.epoch_at(offset)
 
     def delete_records(self, before_offset: int) -> int:
         """Moves the log start up to `before_offset` (exclusive; -1 for the high watermark) and returns it.
@@ -364,12 +344,12 @@ class PartitionLog:
         """
         offset = self.start_after_deletion(before_offset)
         if offset > self.log_start_offset:
-            self._state.move_log_start(offset)
+            self.state.move_log_start(offset)
         return offset
 
     def start_after_deletion(self, before_offset: int) -> int:
         """The result of `delete_records`, without moving the log start. Raises the same errors."""
-        return self._state.start_after_deletion(before_offset)
+        return self.state.start_after_deletion(before_offset)
 
     async def enforce_retention(self, now_ms: int) -> int:
         """Removes the segments below the log start, too old or beyond retention.bytes; returns their number.
@@ -388,7 +368,7 @@ class PartitionLog:
         try:
             return await self._cleaning.plan(cleaned_offset, now_ms)
         except IndexDamaged as error:
-            raise self._state.go_offline(error) from error
+            raise self.state.go_offline(error) from error
 
     async def clean(self, plan: CleaningPlan, now_ms: int) -> CleanedLog | None:
         """Cleans the log by the plan, in slices in threads; None if the log was closed or changed meanwhile.
@@ -399,7 +379,7 @@ class PartitionLog:
         try:
             return await self._cleaning.clean(plan, now_ms)
         except IndexDamaged as error:
-            raise self._state.go_offline(error) from error
+            raise self.state.go_offline(error) from error
 
     def stop_cleaning(self) -> None:
         """Ends a cleaning at its next slice. No other one begins until the log is opened again."""
@@ -407,16 +387,16 @@ class PartitionLog:
 
     def renew_checkpoints_below(self, offset: int) -> None:
         """Asks the share groups whose newest checkpoints lie below `offset` to write new ones."""
-        live = self._state.share_heads.live()
+        live = self.state.share_heads.live()
         self._tell_pinned(frozenset(group_id for group_id, head in live.items() if head < offset))
 
     def expire_producers(self, now_ms: int) -> None:
         """Forgets producers that have been idle for producer.id.expiration.ms; `now_ms` is monotonic."""
-        self._state.producers.expire(now_ms, self._state.storage.producer_id_expiration_ms)
+        self.state.producers.expire(now_ms, self.state.storage.producer_id_expiration_ms)
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Begins a new segment if the active one's first record is older than segment.ms; StorageError."""
-        state = self._state
+        state = self.state
         state.check_online()
         active = state.segments.active
         if active.waited_ms(now_ms, now_ms) <= state.config.roll_ms(active.log_path):
@@ -445,7 +425,7 @@ class PartitionLog:
         A clean close flushes first, so that the next open has nothing to recover. Raises StorageError if that
         fails; the files are closed in every case.
         """
-        state = self._state
+        state = self.state
         reason = LogClosed(f"{self.topic_partition.directory_name} is closed.")
         self._appender.refuse(reason)
         self._cleaning.stop()
@@ -468,7 +448,7 @@ class PartitionLog:
             await self._removal.close()
 
     def _roll(self, now_ms: int) -> bool:
-        state = self._state
+        state = self.state
         try:
             return self._appender.roll(now_ms)
         except OSError as error:

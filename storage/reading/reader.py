@@ -25,21 +25,20 @@ from barnabas.protocol.record_batch import (
     BatchHeader,
 )
 from barnabas.protocol.tuples import maker
+from barnabas.protocol.varint import RecordFormatError
 from barnabas.storage.errors import CorruptBatch
+from barnabas.storage.reading.read_errors import Reads
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import Verification
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.share.share_state import may_be_share_state
 from barnabas.storage.state.log_state import LogState
+from barnabas.storage.state.newest_batches import NewestBatch
 
 _SPAN = Struct(">qi9xhi30xi")
 """Fields of a batch's header: base offset, batch length, attributes, last offset delta, record count."""
 
-_FIRST_BATCH = Struct(">qi")
-"""Base offset and batch length."""
-
 _NO_HOLE = (-1, -1)
-_NO_HOLES: Iterator[tuple[int, int]] = iter(())
 
 _HINT_COUNT_MAX = 64
 _WALK_BYTES = 16 * 1024
@@ -137,10 +136,12 @@ _new_log_slice, _new_slice, _new_span = maker(LogSlice), maker(BatchSlice), make
 class Reader:
     """Reads one log. Used on the loop's thread only."""
 
-    __slots__ = ("_hints", "_log", "_record_bytes", "verification")
+    __slots__ = ("_hints", "_log", "_record_bytes", "reads", "verification")
 
     def __init__(self, log: LogState) -> None:
         self.verification = Verification(log)
+        self.reads = Reads(log)
+        """Gives the errors of reads the form that callers expect."""
         self._log = log
         self._hints: OrderedDict[int, tuple[Segment, int]] = OrderedDict()
         """The segment and position of the batch at an offset, so that a continuing reader needs no search."""
@@ -170,8 +171,8 @@ class Reader:
         """
         upper_offset = self._bounded(offset, upper_offset)
         if not with_aborted and self._log.newest.start_offset <= offset < upper_offset:
-            data = self._log.newest.read(offset, upper_offset, upper_offset - offset)
-            return _newest_slice(data, offset, bytes_max, at_least_one)
+            found = self._log.newest.read(offset, upper_offset, upper_offset - offset)
+            return _newest_slice(found, offset, bytes_max, at_least_one)
         found = self._find_data(offset, upper_offset)
         if found is None:
             return LogSlice([], 0, offset)
@@ -249,23 +250,31 @@ class Reader:
         *,
         records_max: int,
         bytes_max: int,
-        upper_offset: int | None,
+        upper_offset: int | None = None,
         at_least_one: bool = True,
     ) -> BatchSlice:
         """The batches with `records_max` data offsets from `offset` on.
 
         Fewer at the end of a segment and when `bytes_max` is reached; `at_least_one` allows the first batch
-        more than that. All are below `upper_offset` (exclusive; the high watermark if None).
+        more than that. All are below `upper_offset` (exclusive; the high watermark if None). Raises
+        OFFSET_OUT_OF_RANGE, StorageError.
         """
         upper_offset = self._bounded(offset, upper_offset)
         if offset >= upper_offset:
             return _NOTHING
-        wanted = _new_wanted((offset, upper_offset, records_max, bytes_max, at_least_one))
         newest = self._log.newest
         if offset >= newest.start_offset:
-            data = newest.read(offset, upper_offset, records_max)
-            scan = _scan_batches(data, 0, wanted, _NO_HOLES)
-            return _slice(scan, data) if scan.spans else _NOTHING
+            return _newest_batches(newest.read(offset, upper_offset, records_max), bytes_max, at_least_one)
+        try:
+            return self._read_batches(
+                _new_wanted((offset, upper_offset, records_max, bytes_max, at_least_one))
+            )
+        except (OSError, RecordFormatError) as error:
+            raise self.reads.error_of(error) from error
+
+    def _read_batches(self, wanted: _Wanted) -> BatchSlice:
+        """The same from the file."""
+        offset = wanted.offset
         window_bytes = self._first_window_bytes(wanted)
         segment, position = self._floor(offset)
         while True:
@@ -467,16 +476,35 @@ def _slice(scan: _Scan, data: bytes) -> BatchSlice:
     return _new_slice((spans, memoryview(data)[: spans[-1].end], scan.has_empty))
 
 
-def _newest_slice(data: bytes, offset: int, bytes_max: int, at_least_one: bool) -> LogSlice:
-    """The slice of a log for `offset`, of batches that are in memory."""
-    if not data:
+def _newest_batches(found: Sequence[NewestBatch], bytes_max: int, at_least_one: bool) -> BatchSlice:
+    """The slice for a share group, of batches that are in memory."""
+    spans: list[BatchSpan] = []
+    pieces: list[bytes] = []
+    start, has_empty = 0, False
+    for base_offset, last_offset, data, has_data in found:
+        end = start + len(data)
+        if end > bytes_max and (spans or not at_least_one):
+            break
+        spans.append(_new_span((base_offset, last_offset, start, end, has_data)))
+        pieces.append(data)
+        has_empty |= not has_data
+        start = end
+    if not spans:
+        return _NOTHING
+    return _new_slice((spans, memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)), has_empty))
+
+
+def _newest_slice(
+    found: Sequence[NewestBatch], offset: int, bytes_max: int, at_least_one: bool
+) -> LogSlice:
+    """The slice of a log for `offset`, of batches that are in memory; it may end within one."""
+    if not found:
         return LogSlice([], 0, offset)
-    first_offset, batch_length = _FIRST_BATCH.unpack_from(data)
-    first_bytes = LOG_OVERHEAD + batch_length
+    first_bytes = len(found[0].data)
     if bytes_max < first_bytes:
         bytes_max = first_bytes if at_least_one else 0
-    read = memoryview(data)[:bytes_max]
-    return _new_log_slice(([read] if bytes_max else [], len(read), first_offset, ()))
+    read = memoryview(b"".join([batch.data for batch in found]))[:bytes_max]
+    return _new_log_slice(([read] if bytes_max else [], len(read), found[0].base_offset, ()))
 
 
 def _data_pieces(segment: Segment, start: int, end: int, bytes_max: int) -> list[tuple[int, int]]:

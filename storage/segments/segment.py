@@ -252,7 +252,10 @@ class Segment:
             self.max_timestamp_offset = last_offset
         if self.first_timestamp_ms < 0:
             self.first_timestamp_ms = max_timestamp_ms
-        self._note_position(last_offset, size_bytes)
+        if self.bytes_since_index > self._index_interval_bytes:
+            self._index_position(last_offset)
+        self.bytes_since_index += size_bytes
+        self.size_bytes += size_bytes
 
     def note_control(self, base_offset: int, size_bytes: int, control: ControlBatch) -> None:
         """Notes a batch of share state that was written at the end."""
@@ -260,7 +263,10 @@ class Segment:
         hashed = group_hash(group_id)
         entry = base_offset, self.size_bytes, size_bytes, hashed, last_offset_delta, kind, tombstone
         self.share_index.add(self.share_index.get().append(entry))
-        self._note_position(base_offset + last_offset_delta, size_bytes)
+        if self.bytes_since_index > self._index_interval_bytes:
+            self._index_position(base_offset + last_offset_delta)
+        self.bytes_since_index += size_bytes
+        self.size_bytes += size_bytes
 
     @property
     def has_aborted(self) -> bool:
@@ -281,13 +287,11 @@ class Segment:
         self.bytes_since_index = self._index_interval_bytes + 1
         self.size_bytes = end
 
-    def _note_position(self, last_offset: int, size_bytes: int) -> None:
-        if self.bytes_since_index > self._index_interval_bytes:
-            self.offset_index.add(self.offset_index.get().append(last_offset, self.size_bytes))
-            self.note_max_timestamp()
-            self.bytes_since_index = 0
-        self.bytes_since_index += size_bytes
-        self.size_bytes += size_bytes
+    def _index_position(self, last_offset: int) -> None:
+        """Notes in the indexes that the next batch is at this position."""
+        self.offset_index.add(self.offset_index.get().append(last_offset, self.size_bytes))
+        self.note_max_timestamp()
+        self.bytes_since_index = 0
 
     def note_max_timestamp(self) -> None:
         """Adds the largest timestamp to the time index, if it grew since the last entry.
@@ -317,6 +321,8 @@ class Segment:
         if self.size_bytes == 0:
             return True
         index_bytes = config.segment_index_bytes
+        first_ms = self.first_timestamp_ms
+        waited_ms = timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
         if self._aged_by is not config:
             self._aged_by, self._roll_ms = config, config.roll_ms(self.log_path)
         return (
@@ -324,7 +330,7 @@ class Segment:
             and self.offset_index.length_bytes < index_bytes
             and self.time_index.length_bytes < index_bytes
             and self.share_index.length_bytes < index_bytes
-            and self.waited_ms(now_ms, timestamp_ms) <= self._roll_ms
+            and waited_ms <= self._roll_ms
         )
 
     def holds_share_state_alone(self) -> bool:

@@ -15,7 +15,7 @@ from barnabas.storage.errors import DiskFull, LogOffline, StorageError
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.key_buckets import LogKeyBuckets
-from barnabas.storage.log_config import FlushPolicy
+from barnabas.storage.log_config import FlushPolicy, LogConfig
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
 from barnabas.storage.segments.segments import Segments
@@ -53,6 +53,8 @@ class LogState(LogPlace):
     key_buckets: LogKeyBuckets = field(init=False)
     newest: NewestBatches = field(init=False)
 
+    unsafe_offsets_max: int = field(init=False)
+    """The most offsets beyond the durable ones whose appends may be complete without an fsync."""
     durable_offset: int = field(init=False)
     """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
     moves."""
@@ -86,16 +88,16 @@ class LogState(LogPlace):
     """Called when the log should be flushed before the interval is over."""
 
     def __post_init__(self) -> None:
+        self.follow(self.config)
         self.durable_offset = self.recovery_point
         self.key_buckets = LogKeyBuckets(self.shared.key_buckets)
         self.newest = NewestBatches(self.shared.kept_batches)
 
-    @property
-    def unsafe_offsets_max(self) -> int:
-        """The most offsets beyond the durable ones whose appends may be complete without an fsync."""
-        if self.storage.flush is FlushPolicy.ALWAYS:
-            return 0
-        return self.config.flush_messages - 1
+    def follow(self, config: LogConfig) -> None:
+        """The topic has these settings from now on."""
+        self.config = config
+        is_always = self.storage.flush is FlushPolicy.ALWAYS
+        self.unsafe_offsets_max = 0 if is_always else config.flush_messages - 1
 
     def check_online(self) -> None:
         """Raises a StorageError with the cause if the log is offline."""

@@ -75,8 +75,9 @@ def batch_of(starts: list[int], position: int) -> tuple[int, int]:
 
 
 def forget_what_was_checked(log: PartitionLog) -> None:
-    log._reader = Reader(log._state)
-    distrust_durable(log._state)
+    log._reader = reader = Reader(log.state)
+    log.read_batches = reader.read_batches  # type: ignore[misc]
+    distrust_durable(log.state)
 
 
 def served_from(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]] | None:

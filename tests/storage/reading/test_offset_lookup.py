@@ -178,7 +178,7 @@ async def test_a_segment_removed_meanwhile_restarts_the_search(searched: Searche
 
     def retention() -> None:
         log.delete_records(MANY)
-        log._state.segments.drop_first(1)[0].close()  # like retention, whose threads would wait
+        log.state.segments.drop_first(1)[0].close()  # like retention, whose threads would wait
 
     assert await (await searched.meanwhile(retention, 5)) == (20, MANY)
 
@@ -200,10 +200,10 @@ class Cleaned(NamedTuple):
         task = asyncio.create_task(search)
         for _ in range(10):
             await asyncio.sleep(0)
-        first, second, third, active = self.log._state.segments
+        first, second, third, active = self.log.state.segments
         assert await clean(self.log) is not None
         assert not task.done()
-        left = list(self.log._state.segments)
+        left = list(self.log.state.segments)
         assert left == [first, left[1], active]
         assert left[1] not in (second, third)
         self.threads.release()

@@ -52,7 +52,7 @@ each_fetch = pytest.mark.parametrize("read", [fetch, share_fetch])
 
 
 def active_segment(log: PartitionLog) -> Segment:
-    return log._state.segments.active
+    return log.state.segments.active
 
 
 # Trusted batches.
