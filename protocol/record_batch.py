@@ -201,7 +201,11 @@ def validate_produced(
     with MESSAGE_TOO_LARGE, which makes Java's producer split the batch. An unknown codec, for which Kafka
     fails with UNKNOWN_SERVER_ERROR, is refused with UNSUPPORTED_COMPRESSION_TYPE.
     """
-    header = _read_only_header(records)
+    if len(records) < HEADER_BYTES:
+        raise _why_not_one_batch(records)
+    header = _new_header(HEADER.unpack_from(records))
+    if header.magic != MAGIC or LOG_OVERHEAD + header.batch_length != len(records):
+        raise _why_not_one_batch(records)
     if not zstd_allowed and header.attributes & COMPRESSION_MASK == Compression.ZSTD:
         raise ApiError(ErrorCode.unsupported_compression_type, "Zstandard needs Produce version 7 or newer.")
     if header.base_offset != 0:
@@ -211,19 +215,10 @@ def validate_produced(
             ErrorCode.message_too_large,
             f"The batch has {len(records)} bytes; max.message.bytes is {message_bytes_max}.",
         )
-    if not is_checksum_valid(records, 0, header):
+    if crc32c(memoryview(records)[CRC_START:]) != header.crc:
         raise _corrupt("The batch's checksum doesn't match its bytes.")
     _check_header(header, transactional_allowed=transactional_allowed)
     return [_new_produced((0, header))]
-
-
-def _read_only_header(records: Buffer) -> BatchHeader:
-    size_bytes = len(records)
-    if size_bytes >= HEADER_BYTES:
-        header = _new_header(HEADER.unpack_from(records))
-        if header.magic == MAGIC and LOG_OVERHEAD + header.batch_length == size_bytes:
-            return header
-    raise _why_not_one_batch(records)
 
 
 def _why_not_one_batch(records: Buffer) -> ApiError:

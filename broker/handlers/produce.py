@@ -57,36 +57,38 @@ _new_topic_result, _new_result = maker(ProduceTopicResult), maker(ProducePartiti
 
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
     topics, closed = _find(broker, request)
-    opening = broker.logs.open_all(closed) if closed else None
     now_ms = broker.clock.wall_ms()
+    is_transactional = request.transactional_id is not None
     is_prepared = broker.preparation.begin(
         topics,
         now_ms=now_ms,
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
-        transactional_allowed=request.transactional_id is not None,
+        transactional_allowed=is_transactional,
     )
-    order = broker.produce_order
-    waits = opening is not None or request.transactional_id is not None or not is_prepared
-    if not waits and not order.is_held_up(context.connection_id):
+    order, connection_id = broker.produce_order, context.connection_id
+    if is_prepared and not closed and not is_transactional and connection_id not in order.waiting:
         return _append(context, request, topics, now_ms)
-    return _append_in_turn(broker, context, request, topics, opening, order.turn(context.connection_id))
+    opening = broker.logs.open_all(closed) if closed else None
+    return _append_in_turn(broker, context, request, topics, opening, order.turn(connection_id))
 
 
 def _find(broker: Broker, request: ProduceBody) -> tuple[list[ProducedTopic], list[tuple[Topic, int]]]:
     """The topics of a request, and the partitions whose logs are not open."""
-    image = broker.metadata.image
+    image, logs = broker.metadata.image, broker.logs.by_place
     topics: list[ProducedTopic] = []
     closed: list[tuple[Topic, int]] = []
     for name, topic_id, partitions in request.topics:
         produced: list[ProducedPartition] = []
         if topic_id is not None:
-            found = image.topics_by_id.get(topic_id)
+            found = image.topics_by_number.get(topic_id.int)
         else:
             found = image.topics_by_name.get(name or "")
         if found is not None:
+            number = found.topic_id.int
             for index, records in partitions:
-                log = broker.logs.get(found, index)
-                if log is None:
+                log = logs.get((number, index))
+                if log is None or log.state.offline is not None:
+                    log = None
                     closed.append((found, index))
                 produced.append(ProducedPartition(index, records, log))
             topics.append(_new_topic((found.name, found.topic_id, found, produced)))

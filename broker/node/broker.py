@@ -48,7 +48,7 @@ from barnabas.coordinator.metadata.topic_names import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
-from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition, TopicNamePartition
+from barnabas.protocol.identity import Place, SharePartitionKey, TopicIdPartition, TopicNamePartition
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import CallLater, Deadlines
 from barnabas.runtime.logging import get_logger
@@ -336,8 +336,7 @@ class Broker:
     def _log_opened(self, topic: Topic, index: int, opened: PartitionLog) -> None:
         self.transactions.hanging.log_opened(TopicNamePartition(topic.name, index), opened)
 
-    def _log_moved(self, partition: TopicIdPartition, moved: PartitionLog) -> None:
-        place = partition.place
+    def _log_moved(self, place: Place, moved: PartitionLog) -> None:
         self.share_partitions.log_moved(place, moved)
         self.purgatory.wake(place)
 

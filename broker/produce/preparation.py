@@ -86,7 +86,7 @@ class Preparation:
                     if records is None:
                         message = "A partition of the request has no records."
                         raise ApiError(ErrorCode.invalid_record, message)
-                    config = self._effective.topic_config(name) if log is None else log.config
+                    config = self._effective.topic_config(name) if log is None else log.state.config
                     progress = prepare(records, config, now_ms, budget, zstd_allowed, transactional_allowed)
                 except ApiError as error:
                     partition.progress = without_frames(error)

@@ -10,32 +10,30 @@ each log orders the appends.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 
 class ProduceOrder:
-    """The produce requests that have not begun yet, by connection."""
+    """The turns of produce requests, by connection."""
 
     def __init__(self) -> None:
-        self._last: dict[int, Turn] = {}
-
-    def is_held_up(self, connection_id: int) -> bool:
-        """Whether a request that arrives now on the connection must wait for its turn."""
-        return connection_id in self._last
+        self.waiting: Final[dict[int, Turn]] = {}
+        """The last turn of each connection with requests that have not begun: the next one must wait."""
 
     def turn(self, connection_id: int) -> Turn:
         """The turn after all earlier requests; used with `async with` around the beginning of the append."""
-        turn = Turn(self, connection_id, self._last.get(connection_id))
-        self._last[connection_id] = turn
+        turn = Turn(self, connection_id, self.waiting.get(connection_id))
+        self.waiting[connection_id] = turn
         return turn
 
     def end(self, turn: Turn) -> None:
         """Called by a `Turn` that is over."""
-        if self._last.get(turn.connection_id) is turn:
-            del self._last[turn.connection_id]
+        if self.waiting.get(turn.connection_id) is turn:
+            del self.waiting[turn.connection_id]
 
     def forget(self, connection_id: int) -> None:
         """The connection is closed: no later request will wait for its turns."""
-        self._last.pop(connection_id, None)
+        self.waiting.pop(connection_id, None)
 
 
 class Turn:

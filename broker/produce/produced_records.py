@@ -67,13 +67,16 @@ def prepare(
     )
     header = batches[0].header
     rules = _record_rules(config, header, now_ms)
-    body = None
+    body: Buffer | None = None
     if config.compression_type == AS_PRODUCED or not _is_repacked(config, header):
-        body = _body_within(budget, records, header)
+        if header.attributes & COMPRESSION_MASK:
+            body = _unpacked_within(budget, records, header)
+        elif budget.take(header.record_count, len(records) - HEADER_BYTES):
+            body = memoryview(records)[HEADER_BYTES:]
     if body is None:
         return _prepare_in_steps(records, batches, config, rules)
     check = check_records(body, header.record_count, header.base_timestamp_ms, rules)
-    if check.max_timestamp_ms == header.max_timestamp_ms and check.is_sound:
+    if check.max_timestamp_ms == header.max_timestamp_ms and not (check.fault or check.rejected_count):
         return _new_prepared((records, batches))  # nearly always
     return _checked(records, batches, check, rules)
 
@@ -118,12 +121,9 @@ def _checked(
     return _prepared(reseal_batch(_with_latest_time(header, check, rules), body))
 
 
-def _body_within(budget: InlineBudget, records: Buffer, header: BatchHeader) -> Buffer | None:
+def _unpacked_within(budget: InlineBudget, records: Buffer, header: BatchHeader) -> Buffer | None:
     """The records, decompressed; None if that exceeds the budget."""
-    size = len(records) - HEADER_BYTES
-    if not header.attributes & COMPRESSION_MASK:
-        return memoryview(records)[HEADER_BYTES:] if budget.take(header.record_count, size) else None
-    if not budget.take_packed(header.record_count, size):
+    if not budget.take_packed(header.record_count, len(records) - HEADER_BYTES):
         return None
     try:
         body = _body(records, header, budget.unpacked_bytes_max)

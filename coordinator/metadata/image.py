@@ -131,6 +131,8 @@ class MetadataImage:
     def __init__(self) -> None:
         self.topics_by_name: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
+        self.topics_by_number: dict[int, Topic] = {}
+        """The same by the number of the id, whose hash is faster."""
         self.deleted_topics: dict[UUID, str] = {}
         """By id, the names of deleted topics whose logs may still be on the disk."""
         self.features: dict[str, int] = {}
@@ -254,6 +256,7 @@ class MetadataImage:
         assert record.name not in self.topics_by_name, f"topic {record.name} was created twice"
         topic = Topic(record.name, record.topic_id)
         self.topics_by_name[topic.name] = self.topics_by_id[topic.topic_id] = topic
+        self.topics_by_number[topic.topic_id.int] = topic
         self._names_by_collision_key.setdefault(collision_key(topic.name), []).append(topic.name)
         self.topics_revision += 1
         changes.note_created(topic)
@@ -288,6 +291,7 @@ class MetadataImage:
 
     def _replay_remove_topic(self, record: RemoveTopicRecord, changes: MetadataChanges) -> None:
         topic = self.topics_by_id.pop(record.topic_id)
+        del self.topics_by_number[record.topic_id.int]
         del self.topics_by_name[topic.name]
         self.deleted_topics[topic.topic_id] = topic.name
         self.topics_revision += 1

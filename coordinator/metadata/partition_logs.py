@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from barnabas.coordinator.metadata.image import MetadataImage, Topic
 from barnabas.protocol.identity import Place, TopicIdPartition
@@ -39,7 +39,7 @@ class PartitionLogs:
         config_of: Callable[[str], LogConfig],
         leader_epoch: int,
         on_opened: Callable[[Topic, int, PartitionLog], None],
-        on_moved: Callable[[TopicIdPartition, PartitionLog], None],
+        on_moved: Callable[[Place, PartitionLog], None],
         on_pinned: Callable[[TopicIdPartition, PartitionLog, frozenset[str]], None],
         on_replaced: Callable[[TopicIdPartition], None],
     ) -> None:
@@ -57,7 +57,8 @@ class PartitionLogs:
         self._on_moved = on_moved
         self._on_pinned = on_pinned
         self._on_replaced = on_replaced
-        self._logs: dict[Place, PartitionLog] = {}
+        self.by_place: Final[dict[Place, PartitionLog]] = {}
+        """All open logs; some may have gone offline."""
         self._replaced: set[TopicIdPartition] = set()
         """Partitions whose log was reopened after it went offline, once or more often."""
         self._opening: dict[TopicIdPartition, asyncio.Task[PartitionLog]] = {}
@@ -67,7 +68,7 @@ class PartitionLogs:
 
     def find(self, partition: TopicIdPartition) -> PartitionLog | None:
         """The log if it is open and serves."""
-        opened = self._logs.get(partition.place)
+        opened = self.by_place.get(partition.place)
         return opened if opened is not None and opened.state.offline is None else None
 
     def closed_of(self, partitions: Iterable[TopicIdPartition]) -> list[TopicIdPartition]:
@@ -76,7 +77,7 @@ class PartitionLogs:
 
     def get(self, topic: Topic, index: int) -> PartitionLog | None:
         """The log of a topic's partition, if it is open and serves."""
-        opened = self._logs.get((topic.topic_id.int, index))
+        opened = self.by_place.get((topic.topic_id.int, index))
         return opened if opened is not None and opened.state.offline is None else None
 
     def was_replaced(self, partition: TopicIdPartition) -> bool:
@@ -93,14 +94,14 @@ class PartitionLogs:
 
     def reopen(self, partition: TopicIdPartition) -> None:
         """Begin to reopen a log that went offline. The caller does not wait."""
-        opened = self._logs.get(partition.place)
+        opened = self.by_place.get(partition.place)
         topic = self._image.topics_by_id.get(partition.topic_id)
         if opened is not None and opened.offline is not None and topic is not None:
             self._begin_to_open(topic, partition).add_done_callback(_take_result)
 
     def why_unwritable(self, partition: TopicIdPartition) -> StorageError | None:
         """The known reason why the partition cannot be written now."""
-        opened = self._logs.get(partition.place)
+        opened = self.by_place.get(partition.place)
         if opened is not None and opened.offline is not None:
             return opened.offline
         return self._directory.full_disk.refusal()
@@ -121,7 +122,7 @@ class PartitionLogs:
         """The topic was deleted: close and remove its logs. A topic of the same name is opened after that."""
         for index in range(len(topic.partitions)):
             partition = TopicIdPartition(topic.topic_id, index)
-            self._logs.pop(partition.place, None)
+            self.by_place.pop(partition.place, None)
             self._replaced.discard(partition)
             self._reported.pop(partition, None)
         before: list[asyncio.Task[Any]] = [
@@ -146,7 +147,7 @@ class PartitionLogs:
         """Settings of these topics have changed: update their open logs."""
         for topic in topics:
             for index in range(len(topic.partitions)):
-                opened = self._logs.get((topic.topic_id.int, index))
+                opened = self.by_place.get((topic.topic_id.int, index))
                 if opened is not None:
                     opened.config = self._config_of(topic.name)
 
@@ -184,7 +185,7 @@ class PartitionLogs:
         """Logged once per reason while nothing is written: clients ask for the partition again and again, and
         on a full disk its log opens each time, and goes offline with the next write.
         """
-        opened = self._logs.get(partition.place)
+        opened = self.by_place.get(partition.place)
         failure = reason, None if opened is None else opened.log_end_offset
         if self._reported.get(partition) != failure:
             self._reported[partition] = failure
@@ -204,10 +205,10 @@ class PartitionLogs:
             leader_epoch=self._leader_epoch,
         )
         self._check_exists(topic)
-        opened.listeners.append(partial(self._on_moved, partition))
+        opened.listeners.append(partial(self._on_moved, partition.place))
         opened.pin_listeners.append(partial(self._on_pinned, partition))
-        replaced = self._logs.get(partition.place)
-        self._logs[partition.place] = opened
+        replaced = self.by_place.get(partition.place)
+        self.by_place[partition.place] = opened
         if replaced is not None:
             self._replaced.add(partition)
             self._on_replaced(partition)

@@ -19,6 +19,7 @@ from barnabas.protocol.extended.release_delays import (
     unpack_release_delays,
 )
 from barnabas.protocol.tuples import maker
+from barnabas.protocol.varint import Buffer
 
 _ONE_TYPE: Final = struct.Struct(">qqB1sB")
 """First and last offset, the count of types plus one, the only type, the count of tagged fields."""
@@ -75,9 +76,9 @@ def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
     frame = reader.frame
     topics: list[AckTopic] = []
     for _ in range(reader.count()):
-        topic_id = reader.topic_id()
+        topic_id, partition_count = reader.topic_start()
         partitions: list[AckPartition] = []
-        for _ in range(reader.count()):
+        for _ in range(partition_count):
             position = reader.position
             index, batch_count, next_byte = _PARTITION_START.unpack_from(frame, position)
             if batch_count == 1 and next_byte == 0:
@@ -102,13 +103,11 @@ def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
     return topics
 
 
-def encoded_since(reader: FlexibleReader, start: int) -> bytes:
-    """The topics that were read from `start` on, as they were sent: a repeated request has the same bytes.
-    Empty if they have more than `ENCODED_TOPICS_MAX` bytes.
+def encoded_between(frame: Buffer, start: int, end: int) -> bytes:
+    """The topics that were read there, as they were sent: a repeated request has the same bytes. Empty if
+    they have more than `ENCODED_TOPICS_MAX` bytes.
     """
-    if reader.position - start > ENCODED_TOPICS_MAX:
-        return b""
-    return bytes(reader.frame[start : reader.position])
+    return bytes(frame[start:end]) if end - start <= ENCODED_TOPICS_MAX else b""
 
 
 def _read_partition(reader: FlexibleReader) -> AckPartition:

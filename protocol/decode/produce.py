@@ -20,6 +20,7 @@ FLEXIBLE_VERSION: Final = 9
 TOPIC_ID_VERSION: Final = 13
 
 _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
+_INT32: Final = struct.Struct(">i")
 
 
 class ProducePartition(NamedTuple):
@@ -56,24 +57,32 @@ def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody
 
 
 def _read_body(reader: Reader, version: int) -> ProduceBody:
+    frame = reader.frame
+    is_flexible = version >= FLEXIBLE_VERSION
     transactional_id = reader.nullable_string()
-    acks, timeout_ms = reader.fields(_ACKS_AND_TIMEOUT)
+    acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(frame, reader.position)
+    reader.position += _ACKS_AND_TIMEOUT.size
     topics: list[ProduceTopic] = []
     for _ in range(reader.count()):
         name = topic_id = None
         if version >= TOPIC_ID_VERSION:
-            topic_id = reader.topic_id()
+            topic_id, partition_count = reader.topic_start()
         else:
-            name = reader.nullable_string()
+            name, partition_count = reader.nullable_string(), reader.count()
             if name is None:
                 raise FrameError("A produce request's topic has no name.")
         partitions: list[ProducePartition] = []
-        for _ in range(reader.count()):
-            index, size_bytes = reader.int32(), reader.length()
+        for _ in range(partition_count):
+            (index,) = _INT32.unpack_from(frame, reader.position)
+            reader.position += _INT32.size
+            size_bytes = reader.length()
             records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
-            reader.tagged_fields()
             partitions.append(_new_partition((index, records)))
-        reader.tagged_fields()
+            if is_flexible:
+                reader.tagged_fields()
         topics.append(_new_topic((name, topic_id, partitions)))
-    reader.tagged_fields()
+        if is_flexible:
+            reader.tagged_fields()
+    if is_flexible:
+        reader.tagged_fields()
     return _new_body((transactional_id, acks, timeout_ms, topics))

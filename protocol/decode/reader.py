@@ -19,7 +19,12 @@ from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_va
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _TOPIC_ID: Final = struct.Struct("16s")
+_TOPIC_START: Final = struct.Struct("16sB")
+"""A topic's id, and the count of its partitions plus one."""
 _NO_TAGS: Final[Mapping[int, Buffer]] = {}
+
+MALFORMED: Final = (IndexError, struct.error, UnicodeDecodeError, RecordFormatError)
+"""What reading raises if the bytes are not a body of this version."""
 
 _Reader = TypeVar("_Reader", bound="Reader")
 _Body = TypeVar("_Body")
@@ -50,6 +55,10 @@ class Reader:
         encoded: bytes = _TOPIC_ID.unpack_from(self.frame, self.position)[0]
         self.position += 16
         return _topic_id(encoded)
+
+    def topic_start(self) -> tuple[UUID, int]:
+        """A topic's id, and the number of its partitions; `FrameError` on null."""
+        return self.topic_id(), self.count()
 
     def nullable_string(self) -> str | None:
         size_bytes = self.string_bytes()
@@ -102,6 +111,14 @@ class FlexibleReader(Reader):
     """Reads compact lengths, which are stored plus one, and skips tagged fields."""
 
     __slots__ = ()
+
+    def topic_start(self) -> tuple[UUID, int]:
+        """See `Reader`. Few topics of a request have 127 partitions or more."""
+        encoded, count_and_one = _TOPIC_START.unpack_from(self.frame, self.position)
+        if 0 < count_and_one < 0x80:
+            self.position += _TOPIC_START.size
+            return _topic_id(encoded), count_and_one - 1
+        return super().topic_start()
 
     def nullable_string(self) -> str | None:
         """See `Reader`. Few strings have 127 bytes or more."""
@@ -185,7 +202,7 @@ def read_whole(
     """
     try:
         body = read_body(reader, version)
-    except (IndexError, struct.error, UnicodeDecodeError, RecordFormatError) as error:
+    except MALFORMED as error:
         raise FrameError(f"{subject} cannot be read: {error}") from None
     if reader.position > len(reader.frame):
         raise FrameError(

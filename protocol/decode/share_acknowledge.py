@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
+from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_between, read_ack_topics
 from barnabas.protocol.decode.acknowledging_transaction import (
     TRANSACTION_TAG,
     AcknowledgingTransaction,
@@ -32,7 +32,7 @@ class ShareAcknowledgeBody(NamedTuple):
     is_renew_ack: bool
     topics: list[AckTopic]
     encoded_topics: bytes = b""
-    """See `acknowledgements.encoded_since`, with the tag of the transaction behind them; not for encoders."""
+    """See `acknowledgements.encoded_between`, with the tag of the transaction behind them; not for encoders."""
     transaction: AcknowledgingTransaction | None = None
     """The transaction that the acknowledgements join (an extension); None for ordinary ones."""
 
@@ -52,7 +52,7 @@ def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:
         session_epoch, is_renew_ack = reader.int32(), False
     start = reader.position
     topics = read_ack_topics(reader)
-    encoded_topics = encoded_since(reader, start)
+    encoded_topics = encoded_between(reader.frame, start, reader.position)
     tags = reader.tags()
     body = ShareAcknowledgeBody(
         group_id, member_id, session_epoch, bool(is_renew_ack), topics, encoded_topics

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_since, read_ack_topics
+from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_between, read_ack_topics
 from barnabas.protocol.decode.reader import FlexibleReader, read_whole
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.tuples import maker
@@ -60,7 +60,7 @@ class ShareFetchBody(NamedTuple):
     wants_runs: bool = False
     """Whether the responses of this session tell the runs of records; see `extended.runs`."""
     encoded_topics: bytes = b""
-    """See `acknowledgements.encoded_since`; not for encoders."""
+    """See `acknowledgements.encoded_between`; not for encoders."""
 
 
 _new_body = maker(ShareFetchBody)
@@ -78,19 +78,22 @@ def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFe
 
 def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:
     group_id, member_id = reader.nullable_string(), reader.nullable_string()
+    frame, start = reader.frame, reader.position
     if version >= MODE_VERSION:
-        numbers = reader.fields(_NUMBERS)
+        numbers = _NUMBERS.unpack_from(frame, start)
+        start += _NUMBERS.size
     else:
-        numbers = (*reader.fields(_NUMBERS_WITHOUT_MODE), 0, False)
-    start = reader.position
+        numbers = (*_NUMBERS_WITHOUT_MODE.unpack_from(frame, start), 0, False)
+        start += _NUMBERS_WITHOUT_MODE.size
+    reader.position = start
     topics, forgotten_topics = read_ack_topics(reader), list[tuple[UUID, list[int]]]()
-    if reader.frame[reader.position] == _NO_ELEMENTS:
+    if frame[reader.position] == _NO_ELEMENTS:
         reader.position += 1
     else:
         forgotten_topics = reader.array(_read_forgotten_topic)
-    encoded_topics = encoded_since(reader, start)
+    encoded_topics = encoded_between(frame, start, reader.position)
     body = _new_body((group_id, member_id, *numbers, topics, forgotten_topics, *_UNSET, encoded_topics))
-    if reader.frame[reader.position] == _NO_TAGS:
+    if frame[reader.position] == _NO_TAGS:
         reader.position += 1
         return body
     return _with_tags(body, reader.tags())

@@ -11,6 +11,9 @@ from barnabas.protocol.record_walk._reading cimport (
 )
 
 from barnabas.protocol.record_walk.shapes import NO_TIMESTAMP, RecordsCheck, RecordSpan, RejectedRecord, unreadable
+from barnabas.protocol.tuples import maker
+
+_new_check = maker(RecordsCheck)
 
 IS_NATIVE = True
 
@@ -218,12 +221,12 @@ def check_records(body, int32_t record_count, int64_t base_timestamp_ms, rules):
     finally:
         PyBuffer_Release(&view)
     if not found.rejected_count or fault not in (0, BYTES_BEHIND_BATCH):
-        return RecordsCheck(fault, found.index, found.max_timestamp_ms, 0, ())
+        return _new_check((fault, found.index, found.max_timestamp_ms, 0, ()))
     rejected = tuple([
         RejectedRecord(found.rejected[index].index, found.rejected[index].fault, found.rejected[index].timestamp_ms)
         for index in range(min(found.rejected_count, RECORD_ERRORS_MAX))
     ])
-    return RecordsCheck(fault, found.index, found.max_timestamp_ms, found.rejected_count, rejected)
+    return _new_check((fault, found.index, found.max_timestamp_ms, found.rejected_count, rejected))
 
 
 def record_spans(bytes body, int32_t record_count):

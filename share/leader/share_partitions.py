@@ -248,7 +248,7 @@ class SharePartitions:
         """The log's high watermark or start has moved."""
         leaders = self._by_partition.get(place)
         if leaders:
-            log_start_offset = log.log_start_offset
+            log_start_offset = log.state.log_start_offset
             for leader in list(leaders.values()):
                 if leader.core.window.spso < log_start_offset and not leader.closed:
                     leader.follow_log_start()

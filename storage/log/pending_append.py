@@ -199,6 +199,7 @@ class ProducedAppend(_LogAppend):
     __slots__ = (
         "_batches",
         "_from_zero",
+        "_has_producer",
         "_is_verified",
         "_now_ms",
         "_records",
@@ -216,13 +217,18 @@ class ProducedAppend(_LogAppend):
         is_verified: bool = False,
         from_zero: bool = False,
     ) -> None:
-        super().__init__()
+        self.appended = Completion()
+        self._base_offset = self._last_offset = self._log_append_time_ms = -1
         self.size_bytes = len(records)
         self.offset_count = 0
         self.timestamp_ms = -1
+        self._has_producer = False
         for _, header in batches:
             self.offset_count += header.last_offset_delta + 1
-            self.timestamp_ms = max(self.timestamp_ms, header.max_timestamp_ms)
+            if header.max_timestamp_ms > self.timestamp_ms:
+                self.timestamp_ms = header.max_timestamp_ms
+            if header.producer_id >= 0:
+                self._has_producer = True
         self._records = records
         self._batches = batches
         self._now_ms = now_ms
@@ -230,26 +236,24 @@ class ProducedAppend(_LogAppend):
         self._from_zero = from_zero
 
     def plan(self, group: AppendGroup) -> None:
-        producers: dict[int, ProducerEntry] = {}
-        steps: list[TransactionStep] = []
-        duplicate = self._take_in_sequence(group, producers, steps)
+        duplicate = self._take_in_sequence(group) if self._has_producer else None
         group.appends.append(self)
         if duplicate is not None:
             self._base_offset, self._last_offset = duplicate.base_offset, duplicate.last_offset
             self._log_append_time_ms = duplicate.timestamp_ms
             return
-        group.producers.update(producers)
-        group.steps += steps
         self._base_offset = group.next_offset
         self._add_batches(group)
         self._last_offset = group.next_offset - 1
         if group.log_append_time:
             self._log_append_time_ms = self._now_ms
 
-    def _take_in_sequence(
-        self, group: AppendGroup, producers: dict[int, ProducerEntry], steps: list[TransactionStep]
-    ) -> ProducedSequence | None:
-        """Fills `producers` and `steps`, or returns the earlier batch if this one is a duplicate."""
+    def _take_in_sequence(self, group: AppendGroup) -> ProducedSequence | None:
+        """Gives the group the entries of the producers, or returns the earlier batch if this one is a
+        duplicate.
+        """
+        producers: dict[int, ProducerEntry] = {}
+        steps: list[TransactionStep] = []
         next_offset = group.next_offset
         for _, header in self._batches:
             if header.producer_id >= 0:
@@ -263,6 +267,8 @@ class ProducedAppend(_LogAppend):
                     steps.append(TransactionBegun(header.producer_id, next_offset))
                 producers[header.producer_id] = after
             next_offset += header.last_offset_delta + 1
+        group.producers.update(producers)
+        group.steps += steps
         return None
 
     def _add_batches(self, group: AppendGroup) -> None:

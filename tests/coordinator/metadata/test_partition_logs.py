@@ -41,7 +41,7 @@ class Stage:
             config_of=lambda _: self.config,
             leader_epoch=LEADER_EPOCH,
             on_opened=lambda topic, index, _: self.opened.append((topic.name, index)),
-            on_moved=lambda partition, _: self.told.append(("moved", partition)),
+            on_moved=lambda place, _: self.told.append(("moved", place)),
             on_pinned=lambda partition, _, __: self.told.append(("pinned", partition)),
             on_replaced=lambda partition: self.told.append(("replaced", partition)),
         )
@@ -144,7 +144,7 @@ async def test_partitions_that_do_not_exist_are_passed_over(stage: Stage) -> Non
 async def test_the_listener_hears_of_every_log_with_its_partition(stage: Stage) -> None:
     topic = stage.topic()
     append(await stage.logs.open(topic, 1))
-    assert stage.told == [("moved", TopicIdPartition(topic.topic_id, 1))]
+    assert stage.told == [("moved", (topic.topic_id.int, 1))]
 
 
 async def test_a_log_that_went_offline_is_opened_anew_and_replaces_it(stage: Stage) -> None:
