@@ -203,7 +203,18 @@ def _answer(version: int, acks: int, topics: Sequence[ProducedTopic]) -> Respons
         return NO_RESPONSE
     results: list[ProduceTopicResult] = []
     for name, topic_id, _, partitions in topics:
-        results.append(_new_topic_result((name, topic_id, list(map(_result, partitions)))))
+        of_partitions: list[ProducePartitionResult] = []
+        for partition in partitions:
+            append = partition.progress
+            if isinstance(append, Completion) and append.error is None:
+                base_offset, _, time_ms, log_start_offset = append.result()
+                result = _new_result(
+                    (partition.index, _NO_ERROR, base_offset, time_ms, log_start_offset, (), None, None)
+                )
+            else:
+                result = _refusal(partition)
+            of_partitions.append(result)
+        results.append(_new_topic_result((name, topic_id, of_partitions)))
     return _new_answer((encode_produce_response(version, results), 0, 0))
 
 
@@ -217,13 +228,8 @@ def _raise_first_error(topics: Sequence[ProducedTopic]) -> None:
                 raise FrameError(f"Nothing was appended to {place} with acks=0: {error}")
 
 
-def _result(partition: ProducedPartition) -> ProducePartitionResult:
+def _refusal(partition: ProducedPartition) -> ProducePartitionResult:
     append = partition.progress
-    if isinstance(append, Completion) and append.error is None:
-        base_offset, _, log_append_time_ms, log_start_offset = append.result()
-        return _new_result(
-            (partition.index, _NO_ERROR, base_offset, log_append_time_ms, log_start_offset, (), None, None)
-        )
     error = append.error if isinstance(append, Completion) else append
     code = error.code if isinstance(error, ApiError | StorageError) else ErrorCode.unknown_server_error
     message = error.message if isinstance(error, ApiError) else None

@@ -269,16 +269,11 @@ class Connection(asyncio.BufferedProtocol):
         self._write()
         if self._frames and self._outstanding:
             self._outstanding[-1].hurry()
-        if self._frames or self._outstanding or not self._is_read_freely():
-            self._regulate_reading()
-
-    def _is_read_freely(self) -> bool:
-        """Whether the plain case holds, in which there is nothing to regulate: reading, and no request of
-        this connection is held.
-        """
         share = self._share
-        return not (
-            share.budget.is_full
+        if (  # In the plain case nothing is to be regulated: it is read, and no request is held.
+            self._frames
+            or self._outstanding
+            or share.budget.is_full
             or share.whole_bytes
             or share.partial_bytes
             or self._decoder.is_receiving_large
@@ -286,7 +281,8 @@ class Connection(asyncio.BufferedProtocol):
             or self._writing_paused
             or self._throttled is not None
             or self._draining
-        )
+        ):
+            self._regulate_reading()
 
     def _must_wait(self, frame: bytes | memoryview | FrameError) -> bool:
         """Whether the next request must wait for outstanding ones; see the module's docstring."""

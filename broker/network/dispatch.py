@@ -115,7 +115,8 @@ class Dispatcher:
             return _unsupported_version(spec, header)
         self.started_count += 1
         measures = self._measures[header.api_key]
-        measures.started(header.api_version, len(frame))
+        measures.count_by_version[header.api_version] += 1
+        measures.request_bytes.observe(len(frame))
         started_ms = self._monotonic_ms()
         has_quotas = self._quotas is not None and self._quotas.active
         meter = self._start_meter(spec, header, len(frame)) if has_quotas else None

@@ -6,6 +6,7 @@ a clock in whole milliseconds: single ones are rough, but their sum is accurate.
 exist here, because there are no threads to queue for.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -29,7 +30,7 @@ class RequestMeasures:
     )
 
     def __init__(self) -> None:
-        self.count_by_version: dict[int, int] = {}
+        self.count_by_version: defaultdict[int, int] = defaultdict(int)
         self.request_bytes = Histogram(BYTES_BOUNDS)
         self._answered_at_once_ms = Histogram(MS_BOUNDS)
         """The total times of requests that did not wait. They are the most, and need only this observation.
@@ -39,11 +40,6 @@ class RequestMeasures:
         self._waited_total_ms = Histogram(MS_BOUNDS)
         self._throttled_ms = Histogram(MS_BOUNDS)
         """The throttle times of requests that were throttled."""
-
-    def started(self, api_version: int, request_bytes: int) -> None:
-        """A request of `request_bytes`, with its header, goes to its handler."""
-        self.count_by_version[api_version] = self.count_by_version.get(api_version, 0) + 1
-        self.request_bytes.observe(request_bytes)
 
     def answered_at_once(self, took_ms: int, throttle_ms: int) -> None:
         """A request that did not wait is answered; `throttle_ms` is its throttle time."""

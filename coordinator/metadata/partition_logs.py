@@ -205,7 +205,7 @@ class PartitionLogs:
             leader_epoch=self._leader_epoch,
         )
         self._check_exists(topic)
-        opened.listeners.append(partial(self._on_moved, partition.place))
+        opened.when_moved(partial(self._on_moved, partition.place, opened))
         opened.pin_listeners.append(partial(self._on_pinned, partition))
         replaced = self.by_place.get(partition.place)
         self.by_place[partition.place] = opened

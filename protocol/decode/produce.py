@@ -21,6 +21,8 @@ TOPIC_ID_VERSION: Final = 13
 
 _ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
 _INT32: Final = struct.Struct(">i")
+_NO_TAGS: Final = 0
+"""The encoding of no tagged fields."""
 
 
 class ProducePartition(NamedTuple):
@@ -79,10 +81,16 @@ def _read_body(reader: Reader, version: int) -> ProduceBody:
             records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
             partitions.append(_new_partition((index, records)))
             if is_flexible:
-                reader.tagged_fields()
+                if frame[reader.position] == _NO_TAGS:
+                    reader.position += 1
+                else:
+                    reader.tagged_fields()
         topics.append(_new_topic((name, topic_id, partitions)))
         if is_flexible:
-            reader.tagged_fields()
+            if frame[reader.position] == _NO_TAGS:
+                reader.position += 1
+            else:
+                reader.tagged_fields()
     if is_flexible:
         reader.tagged_fields()
     return _new_body((transactional_id, acks, timeout_ms, topics))

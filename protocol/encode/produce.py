@@ -76,7 +76,12 @@ def encode_produce_response(
             body += compact_string(name) if flexible else string(name)
         body += count(len(partitions))
         for partition in partitions:
-            body += _partition(version, partition)
+            index, error_code, base_offset, time_ms, log_start_offset, record_errors, message, _ = partition
+            if flexible and not error_code and message is None and not record_errors:
+                body += _PARTITION_AND_LOG_START.pack(index, 0, base_offset, time_ms, log_start_offset)
+                body += _NOTHING_ELSE
+            else:
+                body += _partition(version, partition)
         if flexible:
             body += NO_TAGS
     body += INT32.pack(0)
@@ -101,8 +106,6 @@ def _partition(version: int, partition: ProducePartitionResult) -> bytes:
     )
     if version < RECORD_ERRORS_VERSION:
         return encoded
-    if flexible and message is None and leader is None and not record_errors:
-        return encoded + _NOTHING_ELSE
     encoded += _record_errors(record_errors, flexible) + _string(message, flexible)
     if not flexible:
         return encoded

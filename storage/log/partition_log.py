@@ -75,14 +75,11 @@ class PartitionLog:
         self._removal = SegmentRemoval(
             state, self._files_lock, self.flusher, roll=self._roll, on_removed=self._reader.forget_positions
         )
-        self.listeners: list[Callable[[PartitionLog], None]] = []
-        """Called after the high watermark or the log start moved."""
         self.pin_listeners: list[Callable[[PartitionLog, frozenset[str]], None]] = []
         """Called with the ids of the share groups whose newest checkpoints keep removable segments or state.
         """
         self.opened_end_offset: Final = state.log_end_offset
         """The log's end after the recovery of this opening: records beyond it are lost."""
-        state.on_moved = self._tell_moved
 
     @classmethod
     async def open(
@@ -459,6 +456,6 @@ class PartitionLog:
             for listener in self.pin_listeners:
                 listener(self, group_ids)
 
-    def _tell_moved(self) -> None:
-        for listener in self.listeners:
-            listener(self)
+    def when_moved(self, listener: Callable[[], None]) -> None:
+        """Calls this listener from now on after the high watermark or the log start moved."""
+        self.state.on_moved = listener

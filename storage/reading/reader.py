@@ -494,9 +494,7 @@ def _newest_batches(found: Sequence[NewestBatch], bytes_max: int, at_least_one: 
     return _new_slice((spans, memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)), has_empty))
 
 
-def _newest_slice(
-    found: Sequence[NewestBatch], offset: int, bytes_max: int, at_least_one: bool
-) -> LogSlice:
+def _newest_slice(found: Sequence[NewestBatch], offset: int, bytes_max: int, at_least_one: bool) -> LogSlice:
     """The slice of a log for `offset`, of batches that are in memory; it may end within one."""
     if not found:
         return LogSlice([], 0, offset)

@@ -46,22 +46,27 @@ _new_batch = maker(NewestBatch)
 class KeptBatches:
     """The memory for the newest batches of all logs."""
 
-    __slots__ = ("_logs", "bytes_left")
+    __slots__ = ("_logs", "bytes_left", "latest")
 
     def __init__(self, bytes_max: int = ALL_BYTES_MAX) -> None:
         self.bytes_left = bytes_max
         self._logs: dict[NewestBatches, None] = {}
         """The logs with kept batches; the one that was appended to least recently is the first."""
+        self.latest: NewestBatches | None = None
+        """The last one."""
 
     def appended_to(self, log: NewestBatches) -> None:
         """The log has kept a batch. Makes room if there is too little."""
         self._logs.pop(log, None)
         self._logs[log] = None
+        self.latest = log
         while self.bytes_left < 0:
             next(iter(self._logs)).forget()
 
     def forgot(self, log: NewestBatches) -> None:
         self._logs.pop(log, None)
+        if self.latest is log:
+            self.latest = None
 
 
 class NewestBatches:
@@ -94,7 +99,8 @@ class NewestBatches:
         self._kept.bytes_left -= size_bytes
         if self.size_bytes > LOG_BYTES_MAX:
             self._forget_oldest()
-        self._kept.appended_to(self)
+        if self._kept.latest is not self or self._kept.bytes_left < 0:
+            self._kept.appended_to(self)
 
     def read(self, offset: int, upper_offset: int, records_max: int) -> Sequence[NewestBatch]:
         """The batches that end at or above `offset`, from `start_offset` on, and begin below `upper_offset`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -46,7 +47,7 @@ async def test_a_listeners_bug_does_not_keep_expired_segments(
     log = await directory.log("orders", 0, OLD_ID, LogConfig(segment_bytes=200, retention_bytes=400))
     for _ in range(10):
         append(log)
-    log.listeners.append(raise_bug)
+    log.when_moved(partial(raise_bug, log))
     log.pin_listeners.append(raise_bug)
     await directory.retain()
     assert log.log_start_offset > 0

@@ -89,7 +89,7 @@ class Leading:
         )
         self.share_partitions.transactions = self
         self.pinned = PinnedCheckpoints(self.share_partitions, self.store, self.groups)
-        log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION.place, moved))
+        log.when_moved(lambda: self.share_partitions.log_moved(PARTITION.place, log))
 
     def acknowledgements_found(self, leader: SharePartitionLeader) -> None:
         """See `Transactions`."""

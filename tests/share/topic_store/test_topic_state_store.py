@@ -83,7 +83,7 @@ class TopicLeading(Leading):
             self.bench.log.release()
 
     def _follow(self, log: PartitionLog) -> None:
-        log.listeners.append(lambda moved: self.share_partitions.log_moved(PARTITION.place, moved))
+        log.when_moved(lambda: self.share_partitions.log_moved(PARTITION.place, log))
 
     async def _left(self, records_left: int | None) -> Leading:
         if records_left is None:

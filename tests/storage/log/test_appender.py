@@ -3,6 +3,7 @@
 import asyncio
 import errno
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from structlog.typing import EventDict
@@ -146,7 +147,7 @@ async def test_listener_that_appends_does_not_interrupt_the_running_one(filesyst
             appended = append(changed)
             states.append((appended.done, changed.log_end_offset))
 
-    log.listeners.append(listen)
+    log.when_moved(partial(listen, log))
     append(log)
     assert states == [(False, 1), (False, 2)]
     assert log.log_end_offset == 3
@@ -155,7 +156,7 @@ async def test_listener_that_appends_does_not_interrupt_the_running_one(filesyst
 async def test_order_is_state_then_appends_then_listeners(filesystem: MemoryFileSystem) -> None:
     log = await open_log(filesystem, storage=small_storage(append_inline_bytes_max=1))
     order: list[str] = []
-    log.listeners.append(recorder(order, "listener"))
+    log.when_moved(partial(recorder(order, "listener"), log))
     appended = append(log)
     appended.when_done(lambda _: order.append(f"appended at {log.high_watermark}"))
     await appended
@@ -166,7 +167,7 @@ async def test_listeners_are_not_called_for_share_state(filesystem: MemoryFileSy
     log = await open_log(filesystem)
     append(log)
     heard: list[str] = []
-    log.listeners.append(recorder(heard, "moved"))
+    log.when_moved(partial(recorder(heard, "moved"), log))
     append_deltas(log)
     assert heard == []
     assert (log.high_watermark, log.log_end_offset) == (1, 2)
@@ -345,7 +346,7 @@ async def test_failing_listener_of_an_append_delays_no_other(
             appends[0].when_done(refuse)
             appends[1].when_done(refuse)
 
-    log.listeners.append(append_more)
+    log.when_moved(partial(append_more, log))
     await append(log)
     await settled(appends)
     appends.append(append(log, 3))
@@ -361,7 +362,7 @@ async def test_failing_listener_of_the_log_delays_no_append(
 ) -> None:
     storage = small_storage(append_inline_bytes_max=inline_bytes_max, flush_bytes=1)
     log = await open_log(filesystem, storage=storage, on_flush_due=lambda: refuse(None))
-    log.listeners.append(refuse)
+    log.when_moved(partial(refuse, log))
     appends = [append(log)]
     await appends[0]
     appends.append(append(log))

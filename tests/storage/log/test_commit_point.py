@@ -33,7 +33,7 @@ class Copies:
 async def test_records_count_when_their_copy_is_there() -> None:
     log = await open_log(MemoryFileSystem())
     copies, moved = Copies(log), list[int]()
-    log.listeners.append(lambda moved_log: moved.append(moved_log.high_watermark))
+    log.when_moved(lambda: moved.append(log.high_watermark))
     first, second = append(log, 2), append(log, 3)
     assert (first.done, log.high_watermark, log.log_end_offset) == (False, 0, 5)
     assert log.read_batches(0, records_max=9, bytes_max=9).batches == []

@@ -176,7 +176,7 @@ class TestDeleteRecords:
         log = await open_log(filesystem)
         append(log, 10)
         heard: list[str] = []
-        log.listeners.append(recorder(heard, "moved"))
+        log.when_moved(partial(recorder(heard, "moved"), log))
         assert log.delete_records(4) == 4
         assert log.delete_records(2) == 4
         assert (log.log_start_offset, heard) == (4, ["moved"])

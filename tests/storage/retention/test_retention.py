@@ -1,6 +1,7 @@
 """Retention by size, time and log start, and the checkpoints of share groups that keep segments."""
 
 import errno
+from functools import partial
 
 import pytest
 
@@ -78,7 +79,7 @@ async def test_no_limits_keep_everything(filesystem: MemoryFileSystem) -> None:
 async def test_listeners_are_called_when_the_log_start_moves(filesystem: MemoryFileSystem) -> None:
     log = await filled(filesystem, config(retention_bytes=300))
     heard: list[str] = []
-    log.listeners.append(recorder(heard, "moved"))
+    log.when_moved(partial(recorder(heard, "moved"), log))
     await log.enforce_retention(NOW_MS)
     assert heard == ["moved"]
 
