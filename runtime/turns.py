@@ -11,7 +11,8 @@ STEPS_PER_TURN = 2_000
 
 _READ_BYTES_PER_PASS = 4 * 1024 * 1024
 """Read from the page cache in one to two milliseconds."""
-_SMALL_READ_BYTES = 64 * 1024
+SMALL_READ_BYTES = 64 * 1024
+"""Reads up to this size are not counted."""
 
 PARTITIONS_AT_ONCE_MAX = 1_000
 """A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
@@ -54,7 +55,7 @@ class Turns:
 
 class ReadTurns:
     """The bytes that all requests have read in this pass of the loop. They are bounded, because otherwise a
-    pass would take as long as the reads of all requests that arrived together. Small reads are not counted.
+    pass would take as long as the reads of all requests that arrived together.
     """
 
     __slots__ = ("_read_bytes", "are_over")
@@ -66,7 +67,7 @@ class ReadTurns:
 
     def read(self, size_bytes: int) -> None:
         """Count a read. It may exceed the bound."""
-        if size_bytes > _SMALL_READ_BYTES:
+        if size_bytes > SMALL_READ_BYTES:
             if not self._read_bytes:
                 asyncio.get_running_loop().call_soon(self._end_pass)
             self._read_bytes += size_bytes

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.handlers.common.share_request import (
-    acknowledge,
     check_caller,
     find_first_answer,
     finish,
@@ -53,10 +52,14 @@ def handle_share_acknowledge(broker: Broker, context: RequestContext, request: S
             take_over(broker, first.session, context.connection_id)
             return _answer(broker, version, first.session, first.results)
         return EncodedBody(encode_share_acknowledge_response(version, error.code.value, error.message, 0, ()))
-    limits, now_ms = broker.group_configs.limits_of(session.key.group_id), broker.clock.monotonic_ms()
     if request.transaction is None:
-        acknowledged = acknowledge(
-            broker, session, request, request.topics, limits, version=version, now_ms=now_ms
+        acknowledged = broker.acknowledgements.take(
+            session,
+            request.topics,
+            broker.group_configs.of(session.key.group_id).limits,
+            context.started_ms,
+            version=version,
+            is_renew_ack=request.is_renew_ack,
         )
     else:
         acknowledged = acknowledge_in_transaction(broker, context, session, request, request.transaction)

@@ -16,13 +16,12 @@ connection gets its first answer again (`share.fetch.kept_answers`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from barnabas.broker.handlers.common.share_request import (
-    acknowledge,
     check_caller,
     find_first_answer,
     finish,
@@ -58,7 +57,7 @@ from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.handout import NOTHING, Handout
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
-from barnabas.share.sessions.acknowledgements import SUCCESS, AckResult, Results, has_acknowledgements
+from barnabas.share.sessions.acknowledgements import SUCCESS, Results, has_acknowledgements
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
     INITIAL_SHARE_SESSION_EPOCH,
@@ -97,20 +96,44 @@ class _Named(NamedTuple):
     """Without the partitions that have no acknowledgement."""
 
 
-def handle_share_fetch(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
-    named_count = 0
-    for _, partitions in request.topics:
-        named_count += len(partitions)
-    if named_count <= PARTITIONS_AT_ONCE_MAX:
-        return _handle(broker, context, request, None)
+def handle_share_fetch(
+    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None = None
+) -> Reply:
+    if named is None:
+        named_count = 0
+        for _, partitions in request.topics:
+            named_count += len(partitions)
+        if named_count > PARTITIONS_AT_ONCE_MAX:
+            return _large(broker, context, request)
+    try:
+        session = _admit(broker, context, request, named)
+    except ApiError as error:
+        return _repeat(broker, context, request, error) or _refuse_in_time(broker, context, request, error)
+    config, epoch = broker.group_configs.of(session.key.group_id), request.share_session_epoch
+    acknowledged = broker.acknowledgements.take(
+        session,
+        request.topics if named is None else named.acknowledged,
+        config.limits,
+        context.started_ms,
+        version=context.api_version,
+        is_renew_ack=request.is_renew_ack,
+    )
+    kept = None
+    if session.repeats_requests or epoch <= INITIAL_SHARE_SESSION_EPOCH:
+        kept = finish(broker, session, request, _API, acknowledged)
+    in_turn = [] if epoch == FINAL_SHARE_SESSION_EPOCH else session.partitions_in_turn(epoch)
+    answer = _Answer(broker, context, request, session, in_turn, acknowledged, kept)
+    return answer.give(config, context.started_ms, _NONE_ACQUIRED)
 
+
+def _large(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
     async def read() -> Sequence[_Named]:
         return [await broker.long_work.run(_many_named, request)]
 
     async def answer(_: Sequence[_Named], answers: Sequence[Response]) -> Response:
         return answers[0]
 
-    return LargeRequest(read, lambda named: _handle(broker, context, request, named), answer)
+    return LargeRequest(read, lambda named: handle_share_fetch(broker, context, request, named), answer)
 
 
 def _many_named(request: ShareFetchBody) -> _Named:
@@ -122,30 +145,6 @@ def _many_named(request: ShareFetchBody) -> _Named:
         if has_acknowledgements([topic])
     ]
     return _Named(named_partitions(request.group_id or "", request.topics, _NOTHING_NAMED), acknowledged)
-
-
-def _handle(broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None) -> Reply:
-    try:
-        check_caller(broker, request)
-        _check_fields(broker, request)
-        session = _advance_session(broker, context, request, named)
-    except ApiError as error:
-        return _repeat(broker, context, request, error) or _refuse_in_time(broker, context, request, error)
-    config, now_ms = broker.group_configs.of(session.key.group_id), broker.clock.monotonic_ms()
-    acknowledged = acknowledge(
-        broker,
-        session,
-        request,
-        request.topics if named is None else named.acknowledged,
-        config.limits,
-        version=context.api_version,
-        now_ms=now_ms,
-    )
-    kept = finish(broker, session, request, _API, acknowledged)
-    is_final = request.share_session_epoch == FINAL_SHARE_SESSION_EPOCH
-    partitions = [] if is_final else session.partitions_in_turn(request.share_session_epoch)
-    answer = _Answer(broker, context, request, session, partitions, acknowledged, kept)
-    return answer.give(config, now_ms, _NONE_ACQUIRED)
 
 
 def _repeat(
@@ -164,16 +163,6 @@ def _repeat(
     config, now_ms = broker.group_configs.of(session.key.group_id), broker.clock.monotonic_ms()
     answer = _Answer(broker, context, request, session, partitions, first.results, first)
     return answer.give(config, now_ms, first.acquired)
-
-
-def _check_fields(broker: Broker, request: ShareFetchBody) -> None:
-    """Raises `ApiError`."""
-    if request.is_renew_ack:
-        _check_renewal(request)
-    if request.share_acquire_mode not in ACQUIRE_MODES:
-        raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
-    if request.lock_duration_ms is not None:
-        _check_lock_duration(broker, request.lock_duration_ms)
 
 
 def _check_renewal(request: ShareFetchBody) -> None:
@@ -199,12 +188,19 @@ def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
         raise ApiError(ErrorCode.invalid_request, message)
 
 
-def _advance_session(
+def _admit(
     broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None
 ) -> ShareSession:
     """The session of the request: a new one, or the present one with what the request changes in it. Raises
-    `ApiError`: INVALID_REQUEST for acknowledgements in a first request, and the errors of the sessions.
+    `ApiError` for a request that is not allowed, and the errors of the sessions.
     """
+    check_caller(broker, request)
+    if request.is_renew_ack:
+        _check_renewal(request)
+    if request.share_acquire_mode not in ACQUIRE_MODES:
+        raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
+    if request.lock_duration_ms is not None:
+        _check_lock_duration(broker, request.lock_duration_ms)
     key, epoch = session_key(request), request.share_session_epoch
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
         if has_acknowledgements(request.topics if named is None else named.acknowledged):
@@ -320,7 +316,12 @@ class _Answer:
         )
         look = fetch.begin_look(config, now_ms)
         if partitions:
-            opening = self._open_logs(fetch)
+            if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
+                return self._wait(fetch, self._open_logs_in_turns())
+            for counts in broker.share_partitions.counts.of_topics(self._session.topic_ids):
+                counts.fetches.value += 1
+            absent = fetch.absent()
+            opening = broker.open_share_logs(absent) if absent else None
             if opening is not None or not fetch.fits_in_turn:
                 return self._wait(fetch, opening)
             found = fetch.look(look)
@@ -335,14 +336,6 @@ class _Answer:
         operation.answer(look)
         return operation
 
-    def _open_logs(self, fetch: ShareFetch) -> Awaitable[None] | None:
-        """The opening of the logs that are not open; None if all are."""
-        if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
-            return self._open_logs_in_turns()
-        self._count_request(self._session.topic_ids)
-        absent = fetch.absent()
-        return self._broker.open_share_logs(absent) if absent else None
-
     async def _open_logs_in_turns(self) -> None:
         turns, topic_ids = Turns(), set[UUID]()
         for some in some_at_a_time(self._partitions):
@@ -351,9 +344,6 @@ class _Answer:
             if opening is not None:
                 await opening
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        self._count_request(topic_ids)
-
-    def _count_request(self, topic_ids: Collection[UUID]) -> None:
         for counts in self._broker.share_partitions.counts.of_topics(topic_ids):
             counts.fetches.value += 1
 
@@ -412,7 +402,8 @@ class _Answer:
     # The content of the answer.
 
     def _encode(self, look: Look, group_lock_ms: int) -> list[Buffer]:
-        results, acknowledged = look.results(), self._acknowledged.result().copy()
+        results = look.results() if look.errors or look.late_errors else look.handouts
+        acknowledged = self._acknowledged.result().copy()
         if self._kept is not None:
             self._note_acquired(self._kept, look)
         topics: _Topics = {}
@@ -420,7 +411,7 @@ class _Answer:
         named = self._partitions if self._session.owing_count else list(results)
         self._add_some(topics, named, results, acknowledged)
         if acknowledged:
-            self._add_rest(topics, acknowledged)
+            self._add_some(topics, list(acknowledged), {}, acknowledged)
         lock_ms = self._session.lock_duration_ms or group_lock_ms
         return encode_share_fetch_response(self._context.api_version, 0, None, lock_ms, topics.values())
 
@@ -433,7 +424,7 @@ class _Answer:
         for some in some_at_a_time(self._partitions if self._session.owing_count else list(results)):
             self._add_some(topics, some, results, acknowledged)
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        self._add_rest(topics, acknowledged)
+        self._add_some(topics, list(acknowledged), {}, acknowledged)
         lock_ms = lock_duration_ms(self._broker, self._session)
         arguments = self._context.api_version, 0, None, lock_ms, list(topics.values())
         if turns.passed:
@@ -462,30 +453,22 @@ class _Answer:
                 partition, has_records=bool(handout.acquired), has_error=handout.error_code != 0
             )
             result = acknowledged.pop(partition, None)
-            if is_named or result is not None:
-                self._add(topics, partition, handout, result or SUCCESS)
-
-    def _add_rest(self, topics: _Topics, acknowledged: Results) -> None:
-        for partition, result in acknowledged.items():
-            self._add(topics, partition, NOTHING, result)
-
-    def _add(
-        self, topics: _Topics, partition: SessionPartition, handout: Handout, acknowledged: AckResult
-    ) -> None:
-        row = _new_row(
-            (
-                partition.key.partition,
-                handout.error_code,
-                handout.error_message,
-                *acknowledged,
-                () if self._request.without_records else handout.buffers,
-                handout.acquired,
-                *_NO_OTHER_LEADER,
-                handout.runs if self._session.wants_runs else None,
+            if not is_named and result is None:
+                continue
+            row = _new_row(
+                (
+                    partition.key.partition,
+                    handout.error_code,
+                    handout.error_message,
+                    *(result or SUCCESS),
+                    () if self._request.without_records else handout.buffers,
+                    handout.acquired,
+                    *_NO_OTHER_LEADER,
+                    handout.runs if self._session.wants_runs else None,
+                )
             )
-        )
-        topic = topics.get(partition.place[0])
-        if topic is None:
-            topics[partition.place[0]] = _new_topic((partition.key.topic_id, [row]))
-        else:
-            topic.partitions.append(row)
+            topic = topics.get(partition.place[0])
+            if topic is None:
+                topics[partition.place[0]] = _new_topic((partition.key.topic_id, [row]))
+            else:
+                topic.partitions.append(row)

@@ -129,6 +129,7 @@ class Dispatcher:
                 connection.connection_id,
                 connection.listener,
                 connection,
+                started_ms,
             )
         )
         long_work = self._long_work

@@ -66,6 +66,8 @@ class RequestContext(NamedTuple):
     connection_id: int
     listener: Listener
     connection: ClientConnection
+    started_ms: int
+    """Monotonic: when the request was started."""
 
 
 class Handler(Protocol[BrokerT_contra]):

@@ -68,6 +68,7 @@ from barnabas.share.leader.state_keeper import StateKeeper
 from barnabas.share.leader.state_store import ShareStateStore
 from barnabas.share.log_store.log_state_store import LogStateStore
 from barnabas.share.log_store.pinned_checkpoints import PinnedCheckpoints
+from barnabas.share.sessions.acknowledgements import Acknowledgements
 from barnabas.share.sessions.session import ShareSession
 from barnabas.share.sessions.session_cache import ShareSessionCache
 from barnabas.share.sweep.sweep import Sweep
@@ -131,6 +132,7 @@ class Broker:
         self.transactions = self.share_partitions.transactions = self._make_transactions()
         self._publish_metrics()
         self.fetch_source = self._make_fetch_source()
+        self.acknowledgements = Acknowledgements(self.share_partitions, self.fetch_source.leadership_error)
         self.sweep = self._make_sweep()
         self._follow_metadata()
         self.failed: asyncio.Future[Exception] = self.loop.create_future()

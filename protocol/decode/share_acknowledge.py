@@ -32,7 +32,7 @@ class ShareAcknowledgeBody(NamedTuple):
     is_renew_ack: bool
     topics: list[AckTopic]
     encoded_topics: bytes = b""
-    """See `acknowledgements.encoded_between`, with the tag of the transaction behind them; not for encoders."""
+    """See `acknowledgements.encoded_between`, with the tag of the transaction behind; not for encoders."""
     transaction: AcknowledgingTransaction | None = None
     """The transaction that the acknowledgements join (an extension); None for ordinary ones."""
 

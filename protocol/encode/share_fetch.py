@@ -81,52 +81,28 @@ def encode_share_fetch_response(
         part += topic_id.int.to_bytes(16)
         part += compact_count(len(partitions))
         for partition in partitions:
-            part += _before_records(partition)
-            if partition.records:
+            index, error, message, ack_error, ack_message, records, acquired, *leader, runs = partition
+            if message is None and ack_message is None:
+                part += _PARTITION_WITHOUT_MESSAGES.pack(index, error, ack_error, *leader)
+            else:
+                part += _INDEX_AND_ERROR.pack(index, error) + compact_string(message)
+                part += _ERROR.pack(ack_error) + compact_string(ack_message)
+                part += _LEADER.pack(*leader)
+            part += compact_count(sum(map(len, records)))
+            if records:
                 buffers.append(part)
-                buffers += partition.records
+                buffers += records
                 part = bytearray()
-            part += _acquired(partition.acquired)
-            runs = partition.runs
+            part += compact_count(len(acquired))
+            for start in range(0, len(acquired), _ACQUIRED_AT_ONCE_MAX):
+                some = acquired[start : start + _ACQUIRED_AT_ONCE_MAX]
+                part += _acquired_format(len(some)).pack(*chain.from_iterable(some))
             part += NO_TAGS if runs is None else tagged_fields([(RUNS_TAG, pack_runs(runs))])
         part += NO_TAGS
     part += compact_endpoints(node_endpoints) if node_endpoints else compact_count(0)
     part += NO_TAGS
     buffers.append(part)
     return buffers
-
-
-def _before_records(partition: ShareFetchPartitionResult) -> bytes:
-    index, error, message, acknowledge_error, acknowledge_message, records, _, leader_id, leader_epoch, _ = (
-        partition
-    )
-    length = compact_count(sum(map(len, records)))
-    if message is None and acknowledge_message is None:
-        return (
-            _PARTITION_WITHOUT_MESSAGES.pack(index, error, acknowledge_error, leader_id, leader_epoch)
-            + length
-        )
-    return b"".join(
-        (
-            _INDEX_AND_ERROR.pack(index, error),
-            compact_string(message),
-            _ERROR.pack(acknowledge_error),
-            compact_string(acknowledge_message),
-            _LEADER.pack(leader_id, leader_epoch),
-            length,
-        )
-    )
-
-
-def _acquired(entries: Sequence[tuple[int, int, int]]) -> bytes:
-    count = len(entries)
-    if count <= _ACQUIRED_AT_ONCE_MAX:
-        return compact_count(count) + _acquired_format(count).pack(*chain.from_iterable(entries))
-    packed = [compact_count(count)]
-    for start in range(0, count, _ACQUIRED_AT_ONCE_MAX):
-        some = entries[start : start + _ACQUIRED_AT_ONCE_MAX]
-        packed.append(_acquired_format(len(some)).pack(*chain.from_iterable(some)))
-    return b"".join(packed)
 
 
 @cache

@@ -15,7 +15,7 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.tuples import maker
 from barnabas.runtime.response_budget import ResponseBudget
-from barnabas.runtime.turns import PARTITIONS_PER_TURN
+from barnabas.runtime.turns import PARTITIONS_PER_TURN, SMALL_READ_BYTES
 from barnabas.share.fetch.fetch_source import FetchSource, LateError, NoShareState
 from barnabas.share.fetch.kept_answers import Acquired
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
@@ -82,8 +82,6 @@ class Look:
 
     def results(self) -> dict[SessionPartition, Handout]:
         """The result of each partition that has one."""
-        if not self.errors and not self.late_errors:
-            return self.handouts
         return self.late_errors | self.handouts | self.errors
 
     def following(self) -> Look:
@@ -149,14 +147,12 @@ class ShareFetch:
             return look
         stops_early = len(self.partitions) > 1 and self.may_stop_early
         self.plan_some(look, self.partitions, stops_early=stops_early)
-        self.end_plan(look)
         if not self.has_enough(look):
             return None
         self._acquire_all(look)
         if stops_early and not look.handouts:
             look = look.following()
             self.plan_some(look, self.partitions, stops_early=False)
-            self.end_plan(look)
             self._acquire_all(look)
         return look if look.handouts or self.is_answer(look) else None
 
@@ -235,12 +231,6 @@ class ShareFetch:
                     return True
         return False
 
-    def end_plan(self, look: Look) -> None:
-        """All partitions are planned that the look needs."""
-        if look.has_begun_all and look.has_looked_at_all and not self._session.has_begun_all:
-            self._session.note_begun(self.partitions)
-        self._has_looked = True
-
     def plan(self, look: Look, partition: SessionPartition) -> Planned | None:
         """The plan for this partition; None if no record can be acquired now. An error is kept for the
         response.
@@ -292,7 +282,12 @@ class ShareFetch:
         return planned.leader.core.planned_count(planned.plan, planned.upper_offset) >= records_max
 
     def has_enough(self, look: Look) -> bool:
-        """Whether there is enough to acquire it, as far as the plans tell."""
+        """Whether there is enough to acquire it, as far as the plans of the partitions tell that the look
+        needs.
+        """
+        self._has_looked = True
+        if look.has_begun_all and look.has_looked_at_all and not self._session.has_begun_all:
+            self._session.note_begun(self.partitions)
         min_bytes = self.request.min_bytes
         has_enough = bool(look.planned) if min_bytes <= 1 else self._available_bytes(look) >= min_bytes
         return has_enough or bool(look.errors) or self.is_wait_over
@@ -325,13 +320,17 @@ class ShareFetch:
             plan = leader.core.plan(demand)
         demand.bytes_max = max(bytes_max // len(look.planned), 1)
         try:
-            handout = leader.acquire(plan, demand, upper_offset)
+            if leader.core.window.keys is None and demand.limits.timing is NO_TIMING:
+                handout = leader.acquire_next(plan, demand, upper_offset)
+            else:
+                handout = leader.acquire(plan, demand, upper_offset)
         except (ApiError, StorageError) as error:
             look.note_error(partition, error)
             return
         if handout.more_may_follow:
             look.more_may_follow = True
-        self._budget.read_turns.read(handout.size_bytes)
+        if handout.size_bytes > SMALL_READ_BYTES:
+            self._budget.read_turns.read(handout.size_bytes)
         if handout.acquired:
             look.handouts[partition] = handout
             look.read_bytes += handout.size_bytes

@@ -153,7 +153,6 @@ class ShareFetchOperation(ReservingOperation):
             if self._fetch.plan_some(look, some, stops_early=stops_early):
                 break
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        self._fetch.end_plan(look)
 
     async def _acquire(self, look: Look, turns: Turns) -> None:
         fetch, read_turns = self._fetch, self._response_budget.read_turns

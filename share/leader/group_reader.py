@@ -35,7 +35,10 @@ class GroupRead(Found):
         else:
             spans = [span for read in slices for span in read.batches]
             has_empty = any(read.has_empty for read in slices)
-        super().__init__(spans, has_empty=has_empty)
+        self.batches = spans
+        self.has_empty = has_empty
+        self.aborted = self.unreadable = self.keys = ()
+        self.timed = None
         self.spans = spans
         """The batches, with their places in the slices."""
         self.plan = plan

@@ -189,39 +189,12 @@ class SharePartitionLeader:
             return state.last_stable_offset if read_committed else state.high_watermark
         return self.reader.times.bounded(self.readable_end(read_committed=read_committed), self.limits())
 
-    def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
+    def acquire_next(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
         """Reads the records of `plan` below an offset (exclusive: see `upper_offset`), and locks those that
         the member acquires. Raises StorageError or ApiError.
 
-        It reads on while all records wait for their keys, or until they are due, within a bound. With
-        priorities it first fills the window of the records to choose from.
+        For a group without an order and a timing; `acquire` serves all groups.
         """
-        if self.core.window.keys is None and demand.limits.timing is NO_TIMING:
-            return self._acquire_once(plan, demand, upper_offset)
-        if demand.limits.timing is not NO_TIMING:
-            demand.limits = demand.limits._replace(letter_place=self.limits().letter_place)
-        if demand.limits.priority.header_name:
-            plan = self._look_ahead(plan, demand, upper_offset)
-        looked_until = self.core.looked_until
-        bound = looked_until + LOOKED_MAX
-        choices_left = CHOICES_MAX
-        while True:
-            looked_before = looked_until
-            handout = self._acquire_once(plan, demand, upper_offset)
-            if handout.acquired:
-                return handout
-            looked_until = self.core.looked_until
-            if handout.more_may_follow:
-                choices_left -= 1
-                if not (plan.chosen and choices_left):
-                    return handout
-            elif looked_until == looked_before:
-                return handout
-            if looked_until >= bound:
-                return NOTHING._replace(more_may_follow=True)
-            plan = self.core.plan(demand)
-
-    def _acquire_once(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
         monotonic_ms = self._services.clock.monotonic_ms
         began_ms = monotonic_ms()
         read = self.reader.read(
@@ -247,6 +220,33 @@ class SharePartitionLeader:
         kept = without_batches(read.slices, read.malformed) if read.malformed else read.slices
         runs = None if self.core.window.keys is None else self.core.runs(demand.limits)
         return make_handout(acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
+
+    def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
+        """The same in any group. It reads on while all records wait for their keys, or until they are due, within a bound. With
+        priorities it first fills the window of the records to choose from.
+        """
+        if demand.limits.timing is not NO_TIMING:
+            demand.limits = demand.limits._replace(letter_place=self.limits().letter_place)
+        if demand.limits.priority.header_name:
+            plan = self._look_ahead(plan, demand, upper_offset)
+        looked_until = self.core.looked_until
+        bound = looked_until + LOOKED_MAX
+        choices_left = CHOICES_MAX
+        while True:
+            looked_before = looked_until
+            handout = self.acquire_next(plan, demand, upper_offset)
+            if handout.acquired:
+                return handout
+            looked_until = self.core.looked_until
+            if handout.more_may_follow:
+                choices_left -= 1
+                if not (plan.chosen and choices_left):
+                    return handout
+            elif looked_until == looked_before:
+                return handout
+            if looked_until >= bound:
+                return NOTHING._replace(more_may_follow=True)
+            plan = self.core.plan(demand)
 
     def _look_ahead(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> AcquirePlan:
         """Reads more records to choose from; returns the plan that follows."""
@@ -416,7 +416,8 @@ class SharePartitionLeader:
         outcome = self.core.complete(decision)
         if self.core.window.waits is not AT_ONCE:
             self._schedule_deadline()
-        self._wake(outcome)
+        if outcome.released or outcome.spso_moved:
+            self._services.purgatory.wake(self.wake_key)
         if decision.letters:
             self._begin_letters(decision)
         if decision.start_offset is not None and self.core.spso < self.log.log_start_offset:
@@ -470,12 +471,10 @@ class SharePartitionLeader:
             self._services.delivery_limits.note(self.group_id, self.log.topic_partition, first_offset, count)
 
     def _announce(self, outcome: Outcome) -> None:
-        """Make known the effects of a change that may have set a new deadline."""
+        """Make known the effects of a change that may have set a new deadline: wake the fetches that wait for
+        records, or for space in the in-flight window.
+        """
         self._schedule_deadline()
-        self._wake(outcome)
-
-    def _wake(self, outcome: Outcome) -> None:
-        """Wake the fetches that wait for records, or for space in the in-flight window."""
         if outcome.released or outcome.spso_moved:
             self._services.purgatory.wake(self.wake_key)
 

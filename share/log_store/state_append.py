@@ -83,7 +83,9 @@ class StateAppend(_RecordAppend):
     def __init__(
         self, leader: SharePartitionLeader, decision: Decision, wall_ms: int, deltas_per_checkpoint: int
     ) -> None:
-        super().__init__(wall_ms)
+        self.recorded = Completion()
+        self._written = []
+        self._wall_ms = wall_ms
         self.is_open = True
         """Whether more decisions may join."""
         self._deltas_per_checkpoint = deltas_per_checkpoint

@@ -498,7 +498,9 @@ class Acquisition:
             and batches[0].base_offset <= first_offset
             and self._demand.acquire_mode is not AcquireMode.RECORD_LIMIT
         ):
-            batch = self._new_batch(window.speo, read_last_offset, read_last_offset)
+            owner, now_ms = self._demand.member_id, self._demand.now_ms
+            run = Run(window.speo, read_last_offset, ACQUIRED, 1, owner, self._deadline_ms, None, now_ms)
+            batch = Batch(window.speo, read_last_offset, [run])
             self.batches.append(batch)
             self.acquired.append((first_offset, read_last_offset, 1))
             window.append(batch)

@@ -436,15 +436,33 @@ class SharePartition:
             return Outcome(spso_moved=True)
         for _, run in decision.given_up_runs:
             run.pending = run.keeps_key = False
+        bounds: list[Span] = []
         if window.keys is not None:
             available = [target.run for target in decision.targets if target.state is AVAILABLE]
             available += [run for _, run in decision.taken_back]
             bounds = [(run.first_offset, run.last_offset) for run in available]
-            released = self._carry_out(decision)
+        released = False
+        for _, run, state, condition in decision.targets:
+            if state is ACQUIRED:
+                run.free(state, condition)  # held until its transaction ends
+            elif isinstance(condition, Due):
+                # The wall clock may have been set while the decision was being recorded.
+                step_ms = window.due_times.ahead_ms - decision.ahead_ms
+                window.free(run, state, Due(condition.due_ms + step_ms))
+            else:
+                window.free(run, state, condition)
+            run.pending = False
+            released |= state is AVAILABLE and condition is None
+        for batch, run in decision.taken_back:
+            window.give_back(run)
+            run.pending = False
+            batch.join(run.first_offset, run.last_offset)
+        targets = decision.targets
+        if len(targets) > 1 or (targets and len(targets[0].batch.runs) > 1):
+            decision.join_targets()
+        if window.keys is not None:
             window.keys.recorded(decision.immediate)
             window.take_back(overtaken(window, bounds))
-        else:
-            released = self._carry_out(decision)
         for batch, run in decision.given_up_runs:
             batch.join(run.first_offset, run.last_offset)
         has_moved = window.advance()
@@ -475,30 +493,6 @@ class SharePartition:
         window.take_back(taken_back)
         self._unrecorded.keep(decision)
         return Outcome(self._take_news() or bool(taken_back))
-
-    def _carry_out(self, decision: Decision) -> bool:
-        """Gives the recorded states to the records; whether some have become available."""
-        window = self.window
-        released = False
-        for _, run, state, condition in decision.targets:
-            if state is ACQUIRED:
-                run.free(state, condition)  # held until its transaction ends
-            elif isinstance(condition, Due):
-                # The wall clock may have been set while the decision was being recorded.
-                step_ms = window.due_times.ahead_ms - decision.ahead_ms
-                window.free(run, state, Due(condition.due_ms + step_ms))
-            else:
-                window.free(run, state, condition)
-            run.pending = False
-            released |= state is AVAILABLE and condition is None
-        for batch, run in decision.taken_back:
-            window.give_back(run)
-            run.pending = False
-            batch.join(run.first_offset, run.last_offset)
-        targets = decision.targets
-        if len(targets) > 1 or (targets and len(targets[0].batch.runs) > 1):
-            decision.join_targets()
-        return released
 
     def _take_news(self) -> bool:
         """Whether records may have become available since the last call without a change of their own: their

@@ -41,74 +41,88 @@ Results = dict[SessionPartition, AckResult]
 """The result of each partition that the request acknowledges."""
 
 
-def acknowledge_all(
-    share_partitions: SharePartitions,
-    leadership_error: Callable[[TopicIdPartition], ApiError | StorageError],
-    session: ShareSession,
-    topics: Iterable[AckTopic],
-    *,
-    version: int,
-    is_renew_ack: bool,
-    limits: ShareLimits,
-    now_ms: int,
-    acknowledge: Acknowledge | None = None,
-) -> Completion[Results]:
-    """Acknowledge all batches in `topics`, which may name partitions outside of the session.
+class Acknowledgements:
+    """Takes the acknowledgements of all requests."""
 
-    `leadership_error` is the error of a partition without a leader. `limits` are the group's, with the
-    duration of the member's own locks. `acknowledge` takes the place of `SharePartitionLeader.acknowledge`.
-    """
-    results: Results = {}
-    has_failed = False
-    pending: list[tuple[SessionPartition, Completion[None]]] = []
-    named, member_id = session.by_place, session.key.member_id
-    for topic_id, partitions in topics:
-        for index, batches, delays in partitions:
-            if not batches:
-                continue
-            partition = named.get((topic_id.int, index))
-            if partition is None:
-                named = named | named_partitions(session.key.group_id, topics, named)
-                partition = named[topic_id.int, index]
-            try:
-                leader = partition.leader
-                if leader is None or leader.closed:
-                    leader = share_partitions.get(partition.key)
-                    if leader is None:
-                        raise leadership_error(partition.partition)
-                    if leader.core.is_initialised:  # else a fetch still has to find its start
-                        partition.leader = leader
-                leader.used = True
-                validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
-                if acknowledge is None:
-                    recorded = leader.acknowledge(member_id, batches, limits, now_ms, delays)
-                else:
-                    recorded = acknowledge(leader, member_id, batches, delays)
-            except (ApiError, StorageError) as error:
-                results[partition] = error_result(error)
-                has_failed = True
-                continue
-            if recorded.error is not None:
-                results[partition] = error_result(recorded.error)
-                has_failed = True
-            elif recorded.done:
+    def __init__(
+        self,
+        share_partitions: SharePartitions,
+        leadership_error: Callable[[TopicIdPartition], ApiError | StorageError],
+    ) -> None:
+        """`leadership_error` is the error of a partition without a leader."""
+        self._share_partitions = share_partitions
+        self._leadership_error = leadership_error
+
+    def take(
+        self,
+        session: ShareSession,
+        topics: Iterable[AckTopic],
+        limits: ShareLimits,
+        now_ms: int,
+        *,
+        version: int,
+        is_renew_ack: bool,
+        by: Acknowledge | None = None,
+    ) -> Completion[Results]:
+        """The results of all batches in `topics`, which may name partitions outside of the session.
+
+        `limits` are the group's. `by` takes the place of `SharePartitionLeader.acknowledge`.
+        """
+        if session.lock_duration_ms is not None:
+            limits = limits._replace(lock_duration_ms=session.lock_duration_ms)
+        results: Results = {}
+        has_failed = False
+        pending: list[tuple[SessionPartition, Completion[None]]] = []
+        named, member_id = session.by_place, session.key.member_id
+        for topic_id, partitions in topics:
+            for index, batches, delays in partitions:
+                if not batches:
+                    continue
+                partition = named.get((topic_id.int, index))
+                if partition is None:
+                    named = named | named_partitions(session.key.group_id, topics, named)
+                    partition = named[topic_id.int, index]
+                try:
+                    leader = partition.leader
+                    if leader is None or leader.closed:
+                        leader = self._find_leader(partition)
+                    leader.used = True
+                    validate_acknowledgement_batches(batches, version=version, is_renew_ack=is_renew_ack)
+                    if by is None:
+                        recorded = leader.acknowledge(member_id, batches, limits, now_ms, delays)
+                    else:
+                        recorded = by(leader, member_id, batches, delays)
+                except (ApiError, StorageError) as error:
+                    results[partition] = error_result(error)
+                    has_failed = True
+                    continue
                 results[partition] = SUCCESS
-            else:
-                results[partition] = SUCCESS  # its place in the order
-                pending.append((partition, recorded))
-    if not results:
+                if recorded.error is not None:
+                    results[partition] = error_result(recorded.error)
+                    has_failed = True
+                elif not recorded.done:
+                    pending.append((partition, recorded))
+        if not results:
+            return Completion.of(results)
+        counts = self._share_partitions.counts
+        topic_ids: Collection[UUID] = [next(iter(results)).key.topic_id]
+        if len(results) > 1:
+            topic_ids = {partition.key.topic_id for partition in results}
+        for topic_counts in counts.of_topics(topic_ids):
+            topic_counts.acknowledgements.value += 1
+        if pending:
+            return _PendingResults(counts, results, pending)
+        if has_failed:
+            _count_failed(counts, results)
         return Completion.of(results)
-    counts = share_partitions.counts
-    topic_ids: Collection[UUID] = [next(iter(results)).key.topic_id]
-    if len(results) > 1:
-        topic_ids = {partition.key.topic_id for partition in results}
-    for topic_counts in counts.of_topics(topic_ids):
-        topic_counts.acknowledgements.value += 1
-    if pending:
-        return _PendingResults(counts, results, pending)
-    if has_failed:
-        _count_failed(counts, results)
-    return Completion.of(results)
+
+    def _find_leader(self, partition: SessionPartition) -> SharePartitionLeader:
+        leader = self._share_partitions.get(partition.key)
+        if leader is None:
+            raise self._leadership_error(partition.partition)
+        if leader.core.is_initialised:  # else a fetch still has to find its start
+            partition.leader = leader
+        return leader
 
 
 class _PendingResults(Completion[Results]):

@@ -20,11 +20,6 @@ FINAL_SHARE_SESSION_EPOCH = -1
 SHARE_SESSION_EPOCH_MAX = 2**31 - 1
 
 
-def next_share_session_epoch(share_session_epoch: int) -> int:
-    """The epoch of the request after one of this epoch; it wraps to 1, since 0 would open a new session."""
-    return 1 if share_session_epoch == SHARE_SESSION_EPOCH_MAX else share_session_epoch + 1
-
-
 class ShareSessionKey(NamedTuple):
     """The group and member that a session belongs to."""
 
@@ -75,7 +70,6 @@ class ShareSession:
     """
 
     __slots__ = (
-        "_topic_ids",
         "by_place",
         "connection_id",
         "has_begun_all",
@@ -84,17 +78,19 @@ class ShareSession:
         "owing_count",
         "repeats_requests",
         "share_session_epoch",
+        "topic_ids",
         "wants_runs",
     )
 
     def __init__(self, key: ShareSessionKey, partitions: SessionPartitions, connection_id: int) -> None:
         self.key = key
         self.connection_id = connection_id
-        self.share_session_epoch = next_share_session_epoch(INITIAL_SHARE_SESSION_EPOCH)
+        self.share_session_epoch = INITIAL_SHARE_SESSION_EPOCH + 1
+        """That of the next request."""
         self.by_place = partitions
         self.owing_count = len(partitions)
         """The partitions that the next response must name even without records or error."""
-        self._topic_ids: frozenset[UUID] | None = None
+        self._find_topics()
         self.has_begun_all = False
         """Whether the group has a start offset in every partition."""
         self.lock_duration_ms: int | None = None
@@ -111,12 +107,9 @@ class ShareSession:
         """In session order."""
         return iter(self.by_place.values())
 
-    @property
-    def topic_ids(self) -> frozenset[UUID]:
+    def _find_topics(self) -> None:
+        self.topic_ids = frozenset([partition.key.topic_id for partition in self.by_place.values()])
         """The topics of all partitions."""
-        if self._topic_ids is None:
-            self._topic_ids = frozenset([partition.key.topic_id for partition in self.by_place.values()])
-        return self._topic_ids
 
     def update(self, added: SessionPartitions, forgotten: Iterable[tuple[UUID, Iterable[int]]]) -> None:
         """Adds partitions, then forgets some, by topic; their records stay locked."""
@@ -127,14 +120,13 @@ class ShareSession:
             added_count = len(self.by_place) - len(known)
             if added_count:
                 self.owing_count += added_count
-                self._topic_ids = None
                 self.has_begun_all = False
         for topic_id, indexes in forgotten:
             for index in indexes:
                 partition = self.by_place.pop((topic_id.int, index), None)
                 if partition is not None:
                     self.owing_count -= partition.owes_answer
-                    self._topic_ids = None
+        self._find_topics()
 
     def has(self, partition: SessionPartition) -> bool:
         """Whether the partition has not been forgotten."""

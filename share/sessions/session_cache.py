@@ -12,10 +12,10 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
     INITIAL_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_EPOCH_MAX,
     SessionPartitions,
     ShareSession,
     ShareSessionKey,
-    next_share_session_epoch,
 )
 
 
@@ -69,7 +69,10 @@ class ShareSessionCache:
         if session is None:
             raise ApiError(ErrorCode.share_session_not_found, "There is no such share session.")
         if share_session_epoch == session.share_session_epoch:
-            session.share_session_epoch = next_share_session_epoch(share_session_epoch)
+            # It wraps to 1, because 0 would open a new session.
+            session.share_session_epoch = (
+                share_session_epoch + 1 if share_session_epoch < SHARE_SESSION_EPOCH_MAX else 1
+            )
         elif share_session_epoch != FINAL_SHARE_SESSION_EPOCH:
             raise ApiError(ErrorCode.invalid_share_session_epoch, "The share session epoch is out of turn.")
         return session

@@ -52,7 +52,7 @@ class PartitionLog:
 
     def __init__(self, state: LogState) -> None:
         self.state: Final = state
-        """What its parts share; to be read only. The properties below are the same for callers in no hurry."""
+        """What its parts share. Others only read it; the properties below are its usual names."""
         self._files_lock = asyncio.Lock()
         self._appender = Appender(state)
         self.append: Final[Callable[[PendingAppend, int], None]] = self._appender.submit

@@ -15,6 +15,7 @@ from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.records import Record, encode_records
 from barnabas.runtime.response_budget import BUDGET_BYTES
 from barnabas.storage.log.partition_log import BatchSlice, LogSlice, PartitionLog
+from barnabas.storage.reading.reader import Reader
 from tests.conformance.conftest import with_log_store_only
 from tests.conformance.harness import Client, Lab, Pending, produce_fields
 from tests.conformance.share_member import ShareMember, fetched, record_offsets
@@ -42,20 +43,20 @@ class Passes:
         self.with_reads: list[int] = []
         self._count = 0
         self._loop = asyncio.get_running_loop()
-        read, read_batches = PartitionLog.read, PartitionLog.read_batches
+        read, read_batches = PartitionLog.read, Reader._read_batches
 
         def noted_read(log: PartitionLog, *arguments: Any, **options: Any) -> LogSlice:
             found = read(log, *arguments, **options)
             self._note(bool(found.buffers))
             return found
 
-        def noted_read_batches(log: PartitionLog, *arguments: Any, **options: Any) -> BatchSlice:
-            found = read_batches(log, *arguments, **options)
+        def noted_read_batches(reader: Reader, *arguments: Any) -> BatchSlice:
+            found = read_batches(reader, *arguments)
             self._note(bool(found.batches))
             return found
 
         monkeypatch.setattr(PartitionLog, "read", noted_read)
-        monkeypatch.setattr(PartitionLog, "read_batches", noted_read_batches)
+        monkeypatch.setattr(Reader, "_read_batches", noted_read_batches)
         self._begin()
 
     def _begin(self) -> None:

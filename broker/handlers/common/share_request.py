@@ -4,20 +4,17 @@ repetition over another connection, and the end of its session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.coordinator.metadata.share_version import share_groups_enabled
+from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
-from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import Completion
 from barnabas.share.fetch.kept_answers import Content, KeptAnswer
-from barnabas.share.partition.limits import ShareLimits
-from barnabas.share.sessions.acknowledgements import Acknowledge, Results, acknowledge_all
+from barnabas.share.sessions.acknowledgements import Results
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
     INITIAL_SHARE_SESSION_EPOCH,
@@ -43,40 +40,12 @@ def session_key(request: ShareBody) -> ShareSessionKey:
 
 def check_caller(broker: Broker, request: ShareBody) -> None:
     """The first checks of both requests; raises `ApiError`."""
-    if not share_groups_enabled(broker.metadata.image):
-        raise ApiError(ErrorCode.unsupported_version)
+    require_share_groups(broker.metadata.image)
     if request.group_id is None:
         raise ApiError(ErrorCode.invalid_request, "The request names no group.")
     if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:
         message = f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters."
         raise ApiError(ErrorCode.invalid_request, message)
-
-
-def acknowledge(
-    broker: Broker,
-    session: ShareSession,
-    request: ShareBody,
-    topics: Iterable[AckTopic],
-    limits: ShareLimits,
-    *,
-    version: int,
-    now_ms: int,
-    by: Acknowledge | None = None,
-) -> Completion[Results]:
-    """See `acknowledge_all`; `limits` are the group's."""
-    if session.lock_duration_ms is not None:
-        limits = limits._replace(lock_duration_ms=session.lock_duration_ms)
-    return acknowledge_all(
-        broker.share_partitions,
-        broker.fetch_source.leadership_error,
-        session,
-        topics,
-        version=version,
-        is_renew_ack=request.is_renew_ack,
-        limits=limits,
-        now_ms=now_ms,
-        acknowledge=by,
-    )
 
 
 def finish(

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.handlers.common.share_request import acknowledge
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
 from barnabas.protocol.decode.acknowledging_transaction import AcknowledgingTransaction
@@ -46,14 +45,13 @@ def acknowledge_in_transaction(
     coordinator = broker.transactions.coordinator
 
     def acknowledge_all() -> Completion[Results]:
-        return acknowledge(
-            broker,
+        return broker.acknowledgements.take(
             session,
-            request,
             request.topics,
             broker.group_configs.limits_of(session.key.group_id),
+            broker.clock.monotonic_ms(),
             version=context.api_version,
-            now_ms=broker.clock.monotonic_ms(),
+            is_renew_ack=request.is_renew_ack,
             by=partial(_acknowledge, coordinator, transaction),
         )
 

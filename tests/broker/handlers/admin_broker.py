@@ -139,7 +139,8 @@ async def ask(
     """
     key = ApiKey[handler.__name__.removeprefix("handle_").upper()]
     version = APIS[key].max_version if version is None else version
-    context = RequestContext(key, version, "test", "/127.0.0.1", 1, LISTENER, cast("ClientConnection", None))
+    connection = cast("ClientConnection", None)
+    context = RequestContext(key, version, "test", "/127.0.0.1", 1, LISTENER, connection, started_ms=0)
     received = decode_request(key, version, _body(key, version, request), 0)
     reply = handler(cast("Broker", broker), context, received)
     response = await reply if inspect.isawaitable(reply) else reply

@@ -12,9 +12,9 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.runtime.completion import Completion
 from barnabas.share.sessions.acknowledgements import (
+    Acknowledgements,
     AckResult,
     Results,
-    acknowledge_all,
     error_result,
     has_acknowledgements,
 )
@@ -35,15 +35,10 @@ def send(stage: Leading, *topics: AckTopic) -> Completion[Results]:
         is_topic = partition.topic_id == TOPIC_ID
         return ApiError(ErrorCode.unknown_topic_or_partition if is_topic else ErrorCode.unknown_topic_id)
 
-    return acknowledge_all(
-        stage.share_partitions,
-        leadership_error,
-        session_of(PARTITION),
-        topics,
-        version=2,
-        is_renew_ack=False,
-        limits=stage.limits,
-        now_ms=stage.clock.monotonic_ms(),
+    acknowledgements = Acknowledgements(stage.share_partitions, leadership_error)
+    now_ms = stage.clock.monotonic_ms()
+    return acknowledgements.take(
+        session_of(PARTITION), topics, stage.limits, now_ms, version=2, is_renew_ack=False
     )
 
 

@@ -8,18 +8,12 @@ import pytest
 
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.share.sessions.session import (
-    SHARE_SESSION_EPOCH_MAX,
     ShareSession,
-    next_share_session_epoch,
 )
 from tests.share.sessions.session_building import in_session, partitions_of, session_of, update
 
 TOPIC = UUID(int=1)
 P0, P1, P2, P3 = (TopicIdPartition(TOPIC, index) for index in range(4))
-
-
-def test_epoch_wraps_to_1() -> None:
-    assert [next_share_session_epoch(epoch) for epoch in (0, 1, 41, SHARE_SESSION_EPOCH_MAX)] == [1, 2, 42, 1]
 
 
 def test_partitions_are_added_then_forgotten() -> None:

@@ -1,6 +1,7 @@
 """A log's public methods: appends, duplicates, share state, log start, rolls and closing."""
 
 import errno
+from functools import partial
 
 import pytest
 
