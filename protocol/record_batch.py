@@ -217,7 +217,27 @@ def validate_produced(
         )
     if crc32c(memoryview(records)[CRC_START:]) != header.crc:
         raise _corrupt("The batch's checksum doesn't match its bytes.")
-    _check_header(header, transactional_allowed=transactional_allowed)
+    attributes = header.attributes
+    if attributes & COMPRESSION_MASK > Compression.ZSTD:
+        codec = attributes & COMPRESSION_MASK
+        raise ApiError(ErrorCode.unsupported_compression_type, f"The compression codec {codec} is unknown.")
+    count, delta = header.record_count, header.last_offset_delta
+    if count <= 0 or delta + 1 != count:
+        raise _invalid(f"The batch states {count} records and a last offset delta of {delta}.")
+    if count > RECORD_COUNT_MAX:
+        message = f"The batch states {count} records; more than {RECORD_COUNT_MAX} are too many for one."
+        raise ApiError(ErrorCode.message_too_large, message)
+    if attributes & CONTROL_FLAG:
+        raise _invalid("Clients may not write control records.")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(f"Producer {header.producer_id} sent the sequence number {header.base_sequence}.")
+    if attributes & TRANSACTIONAL_FLAG and not transactional_allowed:
+        raise ApiError(
+            ErrorCode.transactional_id_authorization_failed,
+            "The batch belongs to no open transaction.",
+        )
+    if attributes & LOG_APPEND_TIME_FLAG:
+        raise ApiError(ErrorCode.invalid_timestamp, "Only the broker may set log append time.")
     return [_new_produced((0, header))]
 
 
@@ -240,30 +260,6 @@ def _why_not_one_batch(records: Buffer) -> ApiError:
     if LOG_OVERHEAD + batch_length < HEADER_BYTES:
         return _corrupt(f"The batch states a length of {batch_length} bytes.")
     return _invalid("There is more than one record batch.")
-
-
-def _check_header(header: BatchHeader, *, transactional_allowed: bool) -> None:
-    attributes = header.attributes
-    if attributes & COMPRESSION_MASK > Compression.ZSTD:
-        codec = attributes & COMPRESSION_MASK
-        raise ApiError(ErrorCode.unsupported_compression_type, f"The compression codec {codec} is unknown.")
-    count, delta = header.record_count, header.last_offset_delta
-    if count <= 0 or delta + 1 != count:
-        raise _invalid(f"The batch states {count} records and a last offset delta of {delta}.")
-    if count > RECORD_COUNT_MAX:
-        message = f"The batch states {count} records; more than {RECORD_COUNT_MAX} are too many for one."
-        raise ApiError(ErrorCode.message_too_large, message)
-    if attributes & CONTROL_FLAG:
-        raise _invalid("Clients may not write control records.")
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise _invalid(f"Producer {header.producer_id} sent the sequence number {header.base_sequence}.")
-    if attributes & TRANSACTIONAL_FLAG and not transactional_allowed:
-        raise ApiError(
-            ErrorCode.transactional_id_authorization_failed,
-            "The batch belongs to no open transaction.",
-        )
-    if attributes & LOG_APPEND_TIME_FLAG:
-        raise ApiError(ErrorCode.invalid_timestamp, "Only the broker may set log append time.")
 
 
 def _invalid(message: str) -> ApiError:

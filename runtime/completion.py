@@ -40,13 +40,14 @@ class Completion(Generic[T]):
     make the exception the outcome of the completion that others wait for.
     """
 
-    __slots__ = ("_listeners", "_value", "done", "error")
+    __slots__ = ("_listeners", "done", "error", "value")
 
     def __init__(self) -> None:
         self.done = False
         self.error: Exception | None = None
         """The cause of a failure; None while the work is under way, and after a success."""
-        self._value: T | None = None
+        self.value: T | None = None
+        """Once the work has succeeded, what `result` returns."""
         self._listeners: list[Callable[[Completion[T]], object]] | None = None
 
     @staticmethod
@@ -55,7 +56,7 @@ class Completion(Generic[T]):
         completion: Completion[U] = _new_object(Completion)
         completion.done = True
         completion.error = None
-        completion._value = value
+        completion.value = value
         completion._listeners = None
         return completion
 
@@ -71,7 +72,7 @@ class Completion(Generic[T]):
         assert self.done
         if self.error is not None:
             raise without_frames(self.error)
-        return self._value  # type: ignore[return-value]  # None only where T includes it
+        return self.value  # type: ignore[return-value]  # None only where T includes it
 
     def when_done(self, listener: Callable[[Completion[T]], object]) -> None:
         """Call `listener` with this completion when it is done: immediately if it is."""
@@ -88,7 +89,7 @@ class Completion(Generic[T]):
     def complete(self, value: T) -> None:
         """The work has succeeded."""
         assert not self.done, "a completion ends once"
-        self._value = value
+        self.value = value
         self.done = True
         if self._listeners is not None:
             self._call_listeners()

@@ -46,7 +46,7 @@ from barnabas.protocol.message_parts import NodeEndpoint
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.reserving_operation import ReservingOperation
 from barnabas.runtime.response_budget import RESPONSE_BYTES_MAX, EncodedBody
-from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, Turns, in_turns, some_at_a_time
+from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, SMALL_READ_BYTES, Turns, in_turns, some_at_a_time
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -98,7 +98,10 @@ class FetchOperation(ReservingOperation):
     def start(self) -> Reply:
         """The response at once if the request need not wait; else this operation."""
         session, named = self._session, self._request.topics
-        if session is None and sum([len(topic.partitions) for topic in named]) > PARTITIONS_AT_ONCE_MAX:
+        named_count = 0
+        for _, partitions in named:
+            named_count += len(partitions)
+        if session is None and named_count > PARTITIONS_AT_ONCE_MAX:
             self.begin_when(self._find_in_turns(), self._wait)
             return self
         self._partitions = wanted_partitions(named) if session is None else list(session.partitions.values())
@@ -252,7 +255,7 @@ class FetchOperation(ReservingOperation):
                 look_up(image, partition)
             if partition.topic is None:
                 self._has_unfound = True
-            elif partition.log is None or partition.log.offline is not None:
+            elif partition.log is None or partition.log.state.offline is not None:
                 partition.log = broker.logs.get(partition.topic, partition.asked.partition)
                 if partition.log is None:
                     closed.append((partition.topic, partition.asked.partition))
@@ -329,7 +332,8 @@ class FetchOperation(ReservingOperation):
                 if result.records:
                     record_bytes = sum(map(len, result.records))
                     self.reserve(record_bytes)
-                    budget.read_turns.read(record_bytes)
+                    if record_bytes > SMALL_READ_BYTES:
+                        budget.read_turns.read(record_bytes)
                     bytes_left -= record_bytes
                     read_bytes += record_bytes
                     at_least_one = False

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from barnabas.broker.sessions.fetch_sessions import WantedPartition
+from barnabas.broker.sessions.fetch_sessions import NOTHING_SENT, WantedPartition
 from barnabas.coordinator.metadata.leader_epoch import check_leader_epoch
 from barnabas.protocol.encode.fetch import FetchPartitionResult
 from barnabas.protocol.errors import ApiError, ErrorCode
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.storage.errors import StorageError
 
@@ -27,6 +28,9 @@ _NO_ERROR: Final = ErrorCode.none.value
 _NO_EPOCH: Final = -1
 _UNKNOWN: Final = -1
 """The offsets in a result with an error."""
+_NOTHING_MORE: Final = (None, None, None)
+"""The last fields of a usual result."""
+_new_result = maker(FetchPartitionResult)
 
 
 def look_up(image: MetadataImage, partition: WantedPartition) -> None:
@@ -34,7 +38,7 @@ def look_up(image: MetadataImage, partition: WantedPartition) -> None:
     partition.topics_revision = image.topics_revision
     reference, index = partition.key
     if isinstance(reference, UUID):
-        topic = image.topics_by_id.get(reference)
+        topic = image.topics_by_number.get(reference.int)
     else:
         topic = image.topics_by_name.get(reference)
     if topic is not partition.topic:
@@ -68,13 +72,15 @@ def is_up_to_date(partition: WantedPartition, isolation_level: int) -> bool:
     does not mean that there is something to report.
     """
     log, asked = partition.log, partition.asked
+    if log is None or partition.last_sent is NOTHING_SENT:
+        return False
+    state = log.state
     return (
-        log is not None
-        and log.offline is None
+        state.offline is None
         and asked.fetch_offset == upper_offset_of(log, isolation_level)
-        and partition.last_sent == (log.high_watermark, log.log_start_offset)
-        and asked.current_leader_epoch in (_NO_EPOCH, log.leader_epoch)
-        and asked.last_fetched_epoch in (_NO_EPOCH, log.leader_epoch)
+        and partition.last_sent == (state.high_watermark, state.log_start_offset)
+        and asked.current_leader_epoch in (_NO_EPOCH, state.leader_epoch)
+        and asked.last_fetched_epoch in (_NO_EPOCH, state.leader_epoch)
     )
 
 
@@ -85,7 +91,7 @@ def available_bytes(partition: WantedPartition, isolation_level: int, *, enough:
     or StorageError for an error that the response must report.
     """
     log, asked = open_log(partition), partition.asked
-    if diverging_at(log, partition) is not None:
+    if asked.last_fetched_epoch != _NO_EPOCH and diverging_at(log, partition) is not None:
         return enough
     upper_offset = upper_offset_of(log, isolation_level)
     available = log.available_bytes(asked.fetch_offset, upper_offset=upper_offset, enough=enough)
@@ -98,9 +104,10 @@ def read(
     """The partition's part of the response."""
     try:
         log, asked = open_log(partition), partition.asked
-        diverging = diverging_at(log, partition)
-        if diverging is not None:
-            return result_of(partition, log, None, (), diverging)
+        if asked.last_fetched_epoch != _NO_EPOCH:
+            diverging = diverging_at(log, partition)
+            if diverging is not None:
+                return result_of(partition, log, None, (), diverging)
         slice_ = log.read(
             asked.fetch_offset,
             bytes_max=bytes_max,
@@ -134,15 +141,19 @@ def result_of(
     records: Sequence[Buffer],
     diverging: tuple[int, int] | None = None,
 ) -> FetchPartitionResult:
-    return FetchPartitionResult(
-        partition.asked.partition,
-        _NO_ERROR,
-        log.high_watermark,
-        log.last_stable_offset,
-        log.log_start_offset,
-        aborted,
-        records,
-        diverging,
+    state = log.state
+    return _new_result(
+        (
+            partition.asked.partition,
+            _NO_ERROR,
+            state.high_watermark,
+            state.last_stable_offset,
+            state.log_start_offset,
+            aborted,
+            records,
+            diverging,
+            *_NOTHING_MORE,
+        )
     )
 
 
@@ -153,9 +164,10 @@ def open_log(partition: WantedPartition) -> PartitionLog:
     log = partition.log
     if partition.topic is None:
         raise ApiError(partition.error_code)
-    if log is None or log.offline is not None:
+    if log is None or log.state.offline is not None:
         raise ApiError(ErrorCode.kafka_storage_error)
-    check_leader_epoch(log.leader_epoch, partition.asked.current_leader_epoch)
+    if partition.asked.current_leader_epoch != _NO_EPOCH:
+        check_leader_epoch(log.state.leader_epoch, partition.asked.current_leader_epoch)
     return log
 
 
@@ -178,4 +190,5 @@ def diverging_at(log: PartitionLog, partition: WantedPartition) -> tuple[int, in
 
 def upper_offset_of(log: PartitionLog, isolation_level: int) -> int:
     """The exclusive end of the records that this consumer may read."""
-    return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+    state = log.state
+    return state.last_stable_offset if isolation_level == READ_COMMITTED else state.high_watermark

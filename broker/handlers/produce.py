@@ -206,8 +206,8 @@ def _answer(version: int, acks: int, topics: Sequence[ProducedTopic]) -> Respons
         of_partitions: list[ProducePartitionResult] = []
         for partition in partitions:
             append = partition.progress
-            if isinstance(append, Completion) and append.error is None:
-                base_offset, _, time_ms, log_start_offset = append.result()
+            if isinstance(append, Completion) and append.value is not None:
+                base_offset, _, time_ms, log_start_offset = append.value
                 result = _new_result(
                     (partition.index, _NO_ERROR, base_offset, time_ms, log_start_offset, (), None, None)
                 )

@@ -304,6 +304,7 @@ class _Answer:
         broker, request = self._broker, self._request
         fetches_nothing = request.is_renew_ack or not request.max_records or not request.max_bytes
         partitions = [] if fetches_nothing else self._partitions
+        fits_in_turn = len(self._partitions) <= PARTITIONS_PER_TURN
         fetch = ShareFetch(
             broker.fetch_source,
             broker.response_budget,
@@ -322,14 +323,14 @@ class _Answer:
                 counts.fetches.value += 1
             absent = fetch.absent()
             opening = broker.open_share_logs(absent) if absent else None
-            if opening is not None or not fetch.fits_in_turn:
+            if opening is not None or not fits_in_turn or broker.response_budget.read_turns.are_over:
                 return self._wait(fetch, opening)
             found = fetch.look(look)
             if found is None:
                 return self._watch(self._operation(fetch))
             look = found
             fetch.count(look)
-        if self._acknowledged.done and len(self._partitions) <= PARTITIONS_PER_TURN:
+        if self._acknowledged.done and fits_in_turn:
             buffers = self._encode(look, config.limits.lock_duration_ms)
             return _new_body((buffers, broker.response_budget.take(look.read_bytes), 0))
         operation = self._operation(fetch)
@@ -403,7 +404,8 @@ class _Answer:
 
     def _encode(self, look: Look, group_lock_ms: int) -> list[Buffer]:
         results = look.results() if look.errors or look.late_errors else look.handouts
-        acknowledged = self._acknowledged.result().copy()
+        assert self._acknowledged.value is not None, "an answer follows the acknowledgements"
+        acknowledged = self._acknowledged.value.copy()
         if self._kept is not None:
             self._note_acquired(self._kept, look)
         topics: _Topics = {}

@@ -23,12 +23,9 @@ PACKED_SHARE: Final = 4
 class InlineBudget:
     """The rest of the bounds for one request."""
 
-    __slots__ = ("_bytes", "_records", "_unpacked_bytes")
-
-    def __init__(self) -> None:
-        self._records = INLINE_RECORDS_MAX
-        self._bytes = INLINE_BYTES_MAX
-        self._unpacked_bytes = INLINE_UNPACKED_BYTES_MAX
+    _records = INLINE_RECORDS_MAX
+    _bytes = INLINE_BYTES_MAX
+    _unpacked_bytes = INLINE_UNPACKED_BYTES_MAX
 
     @property
     def unpacked_bytes_max(self) -> int:

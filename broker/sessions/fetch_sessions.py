@@ -39,7 +39,8 @@ CACHED_PARTITIONS_MAX: Final = 200_000
 _DECLINED_MS: Final = 1_000
 """For this time after a search that found no session to evict, only a larger session starts a new search."""
 
-_NOTHING_SENT: Final = (-1, -1)
+NOTHING_SENT: Final = (-1, -1)
+"""The offsets in place of those in a client's last response, if it does not know them."""
 
 PartitionKey = tuple[str | UUID, int]
 """A topic by name or id, as in the request, and a partition's index."""
@@ -64,7 +65,7 @@ class WantedPartition:
         """Kept after the topic is deleted."""
         self.error_code = ErrorCode.none
         self.log: PartitionLog | None = None
-        self.last_sent = _NOTHING_SENT
+        self.last_sent = NOTHING_SENT
         """The high watermark and the log start offset in the client's last response."""
 
     @property
@@ -90,7 +91,7 @@ class WantedPartition:
     def note_sent(self, result: FetchPartitionResult) -> None:
         """`result` is in the client's response. After an error the next result is always reported."""
         self.last_sent = (
-            _NOTHING_SENT if result.error_code else (result.high_watermark, result.log_start_offset)
+            NOTHING_SENT if result.error_code else (result.high_watermark, result.log_start_offset)
         )
 
 
@@ -272,5 +273,5 @@ def _merge(partitions: dict[PartitionKey, WantedPartition], topics: Iterable[Fet
             key = reference, asked.partition
             wanted = partitions.setdefault(key, WantedPartition(key, asked))
             if wanted.asked.hash_range != asked.hash_range:
-                wanted.last_sent = _NOTHING_SENT  # an error of the new range is reported at once
+                wanted.last_sent = NOTHING_SENT  # an error of the new range is reported at once
             wanted.asked = asked

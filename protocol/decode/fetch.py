@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
+from barnabas.protocol.decode.reader import MALFORMED, FlexibleReader, Reader, malformed
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 
 FLEXIBLE_VERSION: Final = 12
@@ -94,10 +95,16 @@ class FetchBody(NamedTuple):
     replica_id: int = _NO_REPLICA
 
 
+_new_partition, _new_topic, _new_body = maker(FetchPartition), maker(FetchTopic), maker(FetchBody)
+
+
 def decode_fetch(version: int, frame: Buffer, body_offset: int) -> FetchBody:
     """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(bytes(frame), body_offset)
-    return read_whole("A fetch request", _read_body, reader, version)
+    try:
+        return _read_body(reader, version)
+    except MALFORMED as error:
+        raise malformed("A fetch request", error) from None
 
 
 def _read_body(reader: Reader, version: int) -> FetchBody:
@@ -105,13 +112,28 @@ def _read_body(reader: Reader, version: int) -> FetchBody:
         reader.take(_REPLICA_ID_BYTES)
     has_session = version >= _SESSION_VERSION
     numbers = reader.fields(_LIMITS_AND_SESSION) if has_session else (*reader.fields(_LIMITS), *_NO_SESSION)
-    topics = [_read_topic(reader, version) for _ in range(reader.count())]
+    topics: list[FetchTopic] = []
+    for _ in range(reader.count()):
+        reference, partition_count = _read_topic_start(reader, version)
+        partitions: list[FetchPartition] = []
+        topics.append(_new_topic((reference, partitions)))
+        for _ in range(partition_count):
+            if version < FLEXIBLE_VERSION:
+                partitions.append(_read_old_partition(reader, version))
+                continue
+            fields = reader.fields(_PARTITION)
+            partition = _new_partition((*fields, None, _ANY_HIGH_WATERMARK, None))
+            tags = reader.tags()
+            partitions.append(_with_partition_tags(partition, tags, version) if tags else partition)
+        reader.tagged_fields()
     forgotten_topics: list[tuple[str | UUID, list[int]]] = []
     if has_session:
-        forgotten_topics = [_read_forgotten_topic(reader, version) for _ in range(reader.count())]
+        count = reader.count()
+        if count:
+            forgotten_topics = [_read_forgotten_topic(reader, version) for _ in range(count)]
     if version >= _RACK_VERSION:
         reader.nullable_string()
-    body = FetchBody._make((*numbers, topics, forgotten_topics, None, _NO_REPLICA))
+    body = _new_body((*numbers, topics, forgotten_topics, None, _NO_REPLICA))
     tags = reader.tags()
     return _with_tags(body, tags, version) if tags else body
 
@@ -126,35 +148,21 @@ def _with_tags(body: FetchBody, tags: Mapping[int, Buffer], version: int) -> Fet
     return body
 
 
-def _read_topic(reader: Reader, version: int) -> FetchTopic:
-    reference = _read_reference(reader, version)
-    topic = FetchTopic(reference, [_read_partition(reader, version) for _ in range(reader.count())])
-    reader.tagged_fields()
-    return topic
-
-
-def _read_forgotten_topic(reader: Reader, version: int) -> tuple[str | UUID, list[int]]:
-    reference = _read_reference(reader, version)
-    indexes = _INT32.iter_unpack(reader.take(reader.count() * _INT32.size))
-    reader.tagged_fields()
-    return reference, [index for (index,) in indexes]
-
-
-def _read_reference(reader: Reader, version: int) -> str | UUID:
+def _read_topic_start(reader: Reader, version: int) -> tuple[str | UUID, int]:
+    """The topic's name or id, and the number of its partitions."""
     if version >= TOPIC_ID_VERSION:
-        return reader.topic_id()
+        return reader.topic_start()
     name = reader.nullable_string()
     if name is None:
         raise FrameError("A fetch request's topic has no name.")
-    return name
+    return name, reader.count()
 
 
-def _read_partition(reader: Reader, version: int) -> FetchPartition:
-    if version < FLEXIBLE_VERSION:
-        return _read_old_partition(reader, version)
-    partition = FetchPartition._make((*reader.fields(_PARTITION), None, _ANY_HIGH_WATERMARK, None))
-    tags = reader.tags()
-    return _with_partition_tags(partition, tags, version) if tags else partition
+def _read_forgotten_topic(reader: Reader, version: int) -> tuple[str | UUID, list[int]]:
+    reference, partition_count = _read_topic_start(reader, version)
+    indexes = _INT32.iter_unpack(reader.take(partition_count * _INT32.size))
+    reader.tagged_fields()
+    return reference, [index for (index,) in indexes]
 
 
 def _with_partition_tags(

@@ -11,7 +11,7 @@ import struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from barnabas.protocol.decode.reader import FlexibleReader, Reader, read_whole
+from barnabas.protocol.decode.reader import MALFORMED, FlexibleReader, Reader, malformed
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
@@ -55,7 +55,10 @@ _new_partition, _new_topic, _new_body = maker(ProducePartition), maker(ProduceTo
 def decode_produce(version: int, frame: Buffer, body_offset: int) -> ProduceBody:
     """The request in `frame`; its records are views of `frame`. `FrameError` if it is malformed."""
     reader = (FlexibleReader if version >= FLEXIBLE_VERSION else Reader)(memoryview(frame), body_offset)
-    return read_whole("A produce request", _read_body, reader, version)
+    try:
+        return _read_body(reader, version)
+    except MALFORMED as error:
+        raise malformed("A produce request", error) from None
 
 
 def _read_body(reader: Reader, version: int) -> ProduceBody:
@@ -77,9 +80,8 @@ def _read_body(reader: Reader, version: int) -> ProduceBody:
         for _ in range(partition_count):
             (index,) = _INT32.unpack_from(frame, reader.position)
             reader.position += _INT32.size
-            size_bytes = reader.length()
-            records = None if size_bytes < 0 else memoryview(reader.take(size_bytes))
-            partitions.append(_new_partition((index, records)))
+            records = reader.nullable_bytes()
+            partitions.append(_new_partition((index, None if records is None else memoryview(records))))
             if is_flexible:
                 if frame[reader.position] == _NO_TAGS:
                     reader.position += 1

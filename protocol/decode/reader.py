@@ -99,6 +99,11 @@ class Reader:
         """The size of bytes or of an array, -1 for null."""
         return _length(self.int32())
 
+    def nullable_bytes(self) -> Buffer | None:
+        """A view if the frame is one."""
+        size_bytes = self.length()
+        return None if size_bytes < 0 else self.take(size_bytes)
+
     def tagged_fields(self) -> None:
         """Skip the tagged fields; this version has none."""
 
@@ -154,6 +159,22 @@ class FlexibleReader(Reader):
             return (high << 7 | length_and_one & 0x7F) - 1
         return self.varint() - 1
 
+    def nullable_bytes(self) -> Buffer | None:
+        """See `Reader`. Most bytes of a record are less than 16 kB."""
+        frame, start = self.frame, self.position + 1
+        size_and_one = frame[start - 1]
+        if size_and_one >= 0x80:
+            high = frame[start]
+            start += 1
+            size_and_one = high << 7 | size_and_one & 0x7F
+            if high >= 0x80:
+                return super().nullable_bytes()
+        end = start + size_and_one - 1
+        if size_and_one == 0 or end > len(frame):
+            return super().nullable_bytes()
+        self.position = end
+        return frame[start:end]
+
     def string_bytes(self) -> int:
         """See `Reader`."""
         return self.varint() - 1
@@ -193,6 +214,11 @@ class FlexibleReader(Reader):
         return found
 
 
+def malformed(subject: str, error: Exception) -> FrameError:
+    """The error of a message whose reading has raised one of `MALFORMED`."""
+    return FrameError(f"{subject} cannot be read: {error}")
+
+
 def read_whole(
     subject: str, read_body: Callable[[_Reader, int], _Body], reader: _Reader, version: int
 ) -> _Body:
@@ -203,7 +229,7 @@ def read_whole(
     try:
         body = read_body(reader, version)
     except MALFORMED as error:
-        raise FrameError(f"{subject} cannot be read: {error}") from None
+        raise malformed(subject, error) from None
     if reader.position > len(reader.frame):
         raise FrameError(
             f"{subject} of {len(reader.frame)} bytes is too short: a field ends at byte {reader.position}."

@@ -15,7 +15,7 @@ from barnabas.protocol.decode.acknowledging_transaction import (
     AcknowledgingTransaction,
     decode_transaction,
 )
-from barnabas.protocol.decode.reader import FlexibleReader, read_whole
+from barnabas.protocol.decode.reader import MALFORMED, FlexibleReader, malformed
 from barnabas.protocol.varint import Buffer
 
 RENEWAL_VERSION: Final = 2
@@ -39,9 +39,11 @@ class ShareAcknowledgeBody(NamedTuple):
 
 def decode_share_acknowledge(version: int, frame: Buffer, body_offset: int) -> ShareAcknowledgeBody:
     """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
-    return read_whole(
-        "A share acknowledge request", _read_body, FlexibleReader(bytes(frame), body_offset), version
-    )
+    reader = FlexibleReader(bytes(frame), body_offset)
+    try:
+        return _read_body(reader, version)
+    except MALFORMED as error:
+        raise malformed("A share acknowledge request", error) from None
 
 
 def _read_body(reader: FlexibleReader, version: int) -> ShareAcknowledgeBody:

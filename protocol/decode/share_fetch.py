@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckTopic, encoded_between, read_ack_topics
-from barnabas.protocol.decode.reader import FlexibleReader, read_whole
+from barnabas.protocol.decode.reader import MALFORMED, FlexibleReader, malformed
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
@@ -73,7 +73,11 @@ _UNSET: Final = False, None, False, False
 
 def decode_share_fetch(version: int, frame: Buffer, body_offset: int) -> ShareFetchBody:
     """The request whose body starts at `body_offset` of `frame`; `FrameError` if it is malformed."""
-    return read_whole("A share fetch request", _read_body, FlexibleReader(bytes(frame), body_offset), version)
+    reader = FlexibleReader(bytes(frame), body_offset)
+    try:
+        return _read_body(reader, version)
+    except MALFORMED as error:
+        raise malformed("A share fetch request", error) from None
 
 
 def _read_body(reader: FlexibleReader, version: int) -> ShareFetchBody:

@@ -114,7 +114,9 @@ def encode_fetch_response(
         part += _THROTTLE.pack(0)
     part += count(len(topics))
     for topic in topics:
-        part += topic.topic_id.bytes if version >= TOPIC_ID_VERSION else _topic_name(version, topic)
+        part += (
+            topic.topic_id.int.to_bytes(16) if version >= TOPIC_ID_VERSION else _topic_name(version, topic)
+        )
         part += count(len(topic.partitions))
         for partition in topic.partitions:
             part += _before_records(version, partition)

@@ -58,7 +58,11 @@ def make_handout(
         counts.undelivered_bytes += undelivered_bytes
     else:
         for slice_ in read:
-            buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
+            if len(slice_.batches) == 1 == len(read):
+                (batch,) = slice_.batches
+                buffers.append(slice_.data[batch.start : batch.end])
+            else:
+                buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
     record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)
     return _new_handout((acquired, buffers, sum(map(len, buffers)), record_count, False, runs, 0, None))
 
@@ -69,8 +73,6 @@ def _pieces_between(slice_: BatchSlice, first_offset: int, last_offset: int) -> 
     """
     batches = slice_.batches
     if batches[0].last_offset >= first_offset and batches[-1].base_offset <= last_offset:
-        if len(batches) == 1:
-            return [slice_.data[batches[0].start : batches[0].end]]
         return slice_.pieces()
     first = bisect_left(batches, first_offset, key=_last_offset)
     return slice_.pieces(first, bisect_right(batches, last_offset, key=_base_offset) - first)

@@ -193,7 +193,7 @@ class SharePartitionLeader:
         """Reads the records of `plan` below an offset (exclusive: see `upper_offset`), and locks those that
         the member acquires. Raises StorageError or ApiError.
 
-        For a group without an order and a timing; `acquire` serves all groups.
+        In a group with an order or a timing it may get nothing though more records follow; see `acquire`.
         """
         monotonic_ms = self._services.clock.monotonic_ms
         began_ms = monotonic_ms()
@@ -222,8 +222,8 @@ class SharePartitionLeader:
         return make_handout(acquired, kept, self.counts, is_scattered=read.is_scattered, runs=runs)
 
     def acquire(self, plan: AcquirePlan, demand: Demand, upper_offset: int) -> Handout:
-        """The same in any group. It reads on while all records wait for their keys, or until they are due, within a bound. With
-        priorities it first fills the window of the records to choose from.
+        """The same in any group. It reads on while all records wait for their keys, or until they are due,
+        within a bound. With priorities it first fills the window of the records to choose from.
         """
         if demand.limits.timing is not NO_TIMING:
             demand.limits = demand.limits._replace(letter_place=self.limits().letter_place)

@@ -100,8 +100,19 @@ class ShareStateImage:
         self.last_control_offset = offset
         self.delta_count += 1
         self.delta_bytes += size_bytes
-        if len(delta.states) != 1 or not self._ends_first(delta.states[0]):
-            self._lay_over(delta.states)
+        if len(delta.states) == 1:
+            change = delta.states[0]
+            last_offset = change.last_offset
+            if (
+                change.state in _FINAL
+                and change.base_offset <= self.start_offset <= last_offset
+                and not (self.ranges and self.ranges[0].base_offset <= last_offset + 1)
+            ):  # The usual delta only ends the first records, and needs no more work.
+                self.start_offset = last_offset + 1
+                if self.end_offset < self.start_offset:
+                    self.end_offset = self.start_offset
+                return
+        self._lay_over(delta.states)
 
     def to_checkpoint(
         self,
@@ -156,19 +167,6 @@ class ShareStateImage:
         self.end_offset = max(self.end_offset, start_offset)
         self.ranges = clip_below(self.ranges, start_offset)
         self._pass_final_prefix()
-
-    def _ends_first(self, change: StateRange) -> bool:
-        """Moves the start offset behind a change that only ends the first records: the usual delta, without
-        the work of `_lay_over`. Returns False, without a change, if it is another one.
-        """
-        last_offset = change.last_offset
-        if not change.base_offset <= self.start_offset <= last_offset or change.state not in _FINAL:
-            return False
-        if self.ranges and self.ranges[0].base_offset <= last_offset + 1:
-            return False
-        self.start_offset = last_offset + 1
-        self.end_offset = max(self.end_offset, self.start_offset)
-        return True
 
     def _lay_over(self, states: Iterable[StateRange]) -> None:
         changes = [

@@ -16,7 +16,7 @@ from uuid import UUID
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
-from barnabas.protocol.varint import Buffer
+from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
@@ -275,14 +275,17 @@ class PartitionLog:
         with_aborted: bool = False,
     ) -> LogSlice:
         """The slice for a plain Fetch at `offset`; see `Reader.read`. OFFSET_OUT_OF_RANGE, StorageError."""
-        with self._reader.reads:
-            return self._reader.read(
+        reader = self._reader
+        try:
+            return reader.read(
                 offset,
                 bytes_max=bytes_max,
                 upper_offset=upper_offset,
                 at_least_one=at_least_one,
                 with_aborted=with_aborted,
             )
+        except (OSError, RecordFormatError) as error:
+            raise reader.reads.error_of(error) from error
 
     def offset_behind_damage(self, offset: int) -> int:
         """The offset where to go on after `read` or `read_batches` has raised CorruptBatch at `offset`; more
@@ -293,8 +296,11 @@ class PartitionLog:
 
     def available_bytes(self, offset: int, *, upper_offset: int | None = None, enough: int) -> int:
         """The bytes that a Fetch at `offset` could get, counted up to `enough`. Raises as `read` does."""
-        with self._reader.reads:
-            return self._reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
+        reader = self._reader
+        try:
+            return reader.available_bytes(offset, upper_offset=upper_offset, enough=enough)
+        except (OSError, RecordFormatError) as error:
+            raise reader.reads.error_of(error) from error
 
     def timestamp_at(self, offset: int) -> int | None:
         """The time of the batch at `offset` in ms; see `Reader.timestamp_at`. Raises as `read` does."""

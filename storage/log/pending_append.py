@@ -243,7 +243,20 @@ class ProducedAppend(_LogAppend):
             self._log_append_time_ms = duplicate.timestamp_ms
             return
         self._base_offset = group.next_offset
-        self._add_batches(group)
+        view = memoryview(self._records)
+        for batch in self._batches:
+            position, header = batch
+            last_offset = group.next_offset + header.last_offset_delta
+            end = position + LOG_OVERHEAD + header.batch_length
+            if group.log_append_time:
+                head = log_append_time_header(
+                    self._records, batch, group.next_offset, group.leader_epoch, self._now_ms
+                )
+                rest, timestamp_ms = view[position + HEADER_BYTES : end], self._now_ms
+            else:
+                head = patched_prefix(header, group.next_offset, group.leader_epoch)
+                rest, timestamp_ms = view[position + PREFIX_BYTES : end], header.max_timestamp_ms
+            group.add((head, rest), end - position, last_offset, timestamp_ms)
         self._last_offset = group.next_offset - 1
         if group.log_append_time:
             self._log_append_time_ms = self._now_ms
@@ -270,22 +283,6 @@ class ProducedAppend(_LogAppend):
         group.producers.update(producers)
         group.steps += steps
         return None
-
-    def _add_batches(self, group: AppendGroup) -> None:
-        view = memoryview(self._records)
-        for batch in self._batches:
-            position, header = batch
-            last_offset = group.next_offset + header.last_offset_delta
-            end = position + LOG_OVERHEAD + header.batch_length
-            if group.log_append_time:
-                head = log_append_time_header(
-                    self._records, batch, group.next_offset, group.leader_epoch, self._now_ms
-                )
-                rest, timestamp_ms = view[position + HEADER_BYTES : end], self._now_ms
-            else:
-                head = patched_prefix(header, group.next_offset, group.leader_epoch)
-                rest, timestamp_ms = view[position + PREFIX_BYTES : end], header.max_timestamp_ms
-            group.add((head, rest), end - position, last_offset, timestamp_ms)
 
 
 class RecordsAppend(_LogAppend):

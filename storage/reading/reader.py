@@ -129,7 +129,7 @@ class _Scan(NamedTuple):
     has_empty: bool
 
 
-_new_scan, _new_wanted = maker(_Scan), maker(_Wanted)
+_new_header, _new_scan, _new_wanted = maker(BatchHeader), maker(_Scan), maker(_Wanted)
 _new_log_slice, _new_slice, _new_span = maker(LogSlice), maker(BatchSlice), maker(BatchSpan)
 
 
@@ -171,8 +171,8 @@ class Reader:
         """
         upper_offset = self._bounded(offset, upper_offset)
         if not with_aborted and self._log.newest.start_offset <= offset < upper_offset:
-            found = self._log.newest.read(offset, upper_offset, upper_offset - offset)
-            return _newest_slice(found, offset, bytes_max, at_least_one)
+            newest = self._log.newest.read(offset, upper_offset, upper_offset - offset)
+            return _newest_slice(newest, offset, bytes_max, at_least_one)
         found = self._find_data(offset, upper_offset)
         if found is None:
             return LogSlice([], 0, offset)
@@ -182,6 +182,8 @@ class Reader:
         if at_least_one or first.size_bytes <= bytes_max:
             bytes_max = max(bytes_max, first.size_bytes)
             pieces, size_bytes = self._find_pieces(segment, start, offset, upper_offset, bytes_max)
+            if size_bytes == first.size_bytes:  # such a reader goes on with the next batch
+                self._remember(first.last_offset + 1, segment, start + size_bytes)
         aborted: Sequence[tuple[int, int]] = ()
         if with_aborted:
             aborted = self._aborted(segment, offset, pieces[-1][1] if pieces else start)
@@ -314,10 +316,12 @@ class Reader:
             if position + HEADER_BYTES > data_start + len(data):
                 data_start = position
                 data = segment.read(position, min(_WALK_BYTES, segment.size_bytes - position))
-            header = BatchHeader._make(HEADER.unpack_from(data, position - data_start))
-            if may_be_share_state(header) and (behind := share_index.end_of_run(position)) > position:
-                position = behind
-                continue
+            header = _new_header(HEADER.unpack_from(data, position - data_start))
+            if header.attributes & CONTROL_FLAG and may_be_share_state(header):
+                behind = share_index.end_of_run(position)
+                if behind > position:
+                    position = behind
+                    continue
             yield position, header
             position += header.size_bytes
 

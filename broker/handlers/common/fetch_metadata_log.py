@@ -50,8 +50,10 @@ class _Found(NamedTuple):
 
 def follows_metadata_log(request: FetchBody, broker: Broker, context: RequestContext) -> bool:
     """Whether a follower asks for the metadata log."""
-    return is_follower(broker, context, request.replica_id) and any(
-        topic.reference == METADATA_TOPIC_ID for topic in request.topics
+    return (
+        request.replica_id >= 0
+        and is_follower(broker, context, request.replica_id)
+        and any(topic.reference == METADATA_TOPIC_ID for topic in request.topics)
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.coordinator.metadata.share_version import require_share_groups
+from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
@@ -40,7 +40,8 @@ def session_key(request: ShareBody) -> ShareSessionKey:
 
 def check_caller(broker: Broker, request: ShareBody) -> None:
     """The first checks of both requests; raises `ApiError`."""
-    require_share_groups(broker.metadata.image)
+    if broker.metadata.image.features.get(SHARE_VERSION, 0) <= 0:  # see `share_version`
+        raise ApiError(ErrorCode.unsupported_version)
     if request.group_id is None:
         raise ApiError(ErrorCode.invalid_request, "The request names no group.")
     if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:

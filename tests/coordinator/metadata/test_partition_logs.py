@@ -13,7 +13,7 @@ from structlog.typing import EventDict
 
 from barnabas.coordinator.metadata.image import MetadataImage, Partition, Topic
 from barnabas.coordinator.metadata.partition_logs import OPENED_AT_ONCE_MAX, PartitionLogs
-from barnabas.protocol.identity import TopicIdPartition
+from barnabas.protocol.identity import Place, TopicIdPartition
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.errors import LogClosed, LogOffline
 from barnabas.storage.log.partition_log import PartitionLog
@@ -32,7 +32,7 @@ class Stage:
         self.filesystem = filesystem
         self.directory = directory
         self.image = MetadataImage()
-        self.told: list[tuple[str, TopicIdPartition]] = []
+        self.told: list[tuple[str, TopicIdPartition | Place]] = []
         self.opened: list[tuple[str, int]] = []
         self.config = LogConfig()
         self.logs = PartitionLogs(
