@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 from unittest.mock import patch
 
@@ -31,8 +32,8 @@ from barnabas.share.partition import locks
 from barnabas.share.partition.window import Run
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.appender import Appender
-from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log.pending_append import AppendGroup
+from barnabas.storage.state.log_state import LogState
 from tests.simulation.planting import planted
 
 # pyright: reportPrivateUsage=false
@@ -103,7 +104,7 @@ def forged_markers(*_: object) -> None:
 @contextmanager
 def unstable_offset() -> Generator[None]:
     """Readers of committed records may read up to the high watermark."""
-    with patch.object(PartitionLog, "last_stable_offset", PartitionLog.high_watermark):
+    with patch.object(LogState, "last_stable_offset", property(attrgetter("high_watermark"))):
         yield
 
 

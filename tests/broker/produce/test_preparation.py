@@ -113,7 +113,7 @@ async def outcome(lab: Lab, pending: Any) -> Any:
 
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.broker.produce.inline_budget.INLINE_RECORDS_MAX", FEW)
+    monkeypatch.setattr("barnabas.broker.produce.inline_budget.InlineBudget._records", FEW)
 
 
 FEW = 100
