@@ -109,7 +109,7 @@ class _Broker:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         try:
             broker = await open_broker(self._config, clock=SystemClock())
-            server = Server(broker, self._config, LazyHandlers(), warmed_apis=WARMED_APIS)
+            server = Server(broker, self._config, LazyHandlers(broker), warmed_apis=WARMED_APIS)
             (listener,) = await server.start()
             self.address = listener.address
         finally:

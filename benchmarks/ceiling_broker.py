@@ -24,7 +24,6 @@ from barnabas.broker.config.loading import load_config  # noqa: E402
 from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers  # noqa: E402
 from barnabas.broker.network.handler import Handler, Reply, RequestContext  # noqa: E402
 from barnabas.broker.network.server import Server  # noqa: E402
-from barnabas.broker.node.broker import Broker  # noqa: E402
 from barnabas.broker.node.opening import open_broker  # noqa: E402
 from barnabas.protocol.api import ApiKey  # noqa: E402
 from barnabas.protocol.codec import RequestBody  # noqa: E402
@@ -41,7 +40,7 @@ _RECORDS_ANSWER_BYTES_MIN = 1024
 class ReplayedFetches:
     """Replaces the handler of ShareFetch."""
 
-    def __init__(self, handler: Handler[Broker]) -> None:
+    def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._answers: dict[frozenset[UUID], list[EncodedBody]] = {}
         """The answers to the first group, by the topics that it reads."""
@@ -49,7 +48,7 @@ class ReplayedFetches:
         self._replayed: dict[str, Iterator[EncodedBody]] = {}
         """Both are keyed by member id."""
 
-    def __call__(self, broker: Broker, context: RequestContext, request: RequestBody) -> Reply:
+    def __call__(self, context: RequestContext, request: RequestBody) -> Reply:
         assert isinstance(request, ShareFetchBody)
         member_id = request.member_id or ""
         if request.share_session_epoch == INITIAL_SHARE_SESSION_EPOCH:
@@ -58,7 +57,7 @@ class ReplayedFetches:
             answer = next(self._replayed[member_id], None)
             if answer is not None:
                 return answer
-        reply = self._handler(broker, context, request)
+        reply = self._handler(context, request)
         if member_id in self._recorded:
             self._record(self._recorded[member_id], reply)
         return reply
@@ -84,7 +83,7 @@ async def serve(port: str, directory: str) -> None:
     settings: dict[str, Any] = {"log.dirs": directory, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     config = load_config(None, {}, [f"{name}={value}" for name, value in settings.items()])
     broker = await open_broker(config, clock=SystemClock())
-    handlers = LazyHandlers()
+    handlers = LazyHandlers(broker)
     handlers[ApiKey.SHARE_FETCH] = ReplayedFetches(handlers[ApiKey.SHARE_FETCH])
     await Server(broker, config, handlers, warmed_apis=WARMED_APIS).start()
     keep_out_of_collections()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.network.handler import Handler
 from barnabas.protocol.api import APIS, ApiKey
@@ -41,15 +42,25 @@ most of them, and all together would take 5 MiB and a quarter of a second of eac
 """
 
 
-class LazyHandlers(dict[int, "Handler[Broker]"]):
-    """The handlers by API key: `handle_<api>` of the module `<api>` in this folder.
+class LazyHandlers(dict[int, Handler]):
+    """The handlers of one broker by API key: `handle_<api>` of the module `<api>` in this folder.
 
     All of them together, with their message classes, take longer to import than the whole start of a broker.
     """
 
-    def __missing__(self, api_key: int) -> Handler[Broker]:
-        name = APIS[ApiKey(api_key)].name
-        module = importlib.import_module(f"barnabas.broker.handlers.{name}")
-        handler = cast("Handler[Broker]", getattr(module, f"handle_{name}"))
-        self[api_key] = handler
+    def __init__(self, broker: Broker) -> None:
+        super().__init__()
+        self._broker = broker
+
+    def __missing__(self, api_key: int) -> Handler:
+        handler = self[api_key] = bound_handler(self._broker, APIS[ApiKey(api_key)].name)
         return handler
+
+
+def bound_handler(broker: Broker, name: str) -> Handler:
+    """The handler of an API by its name, with the parts of the broker that it uses."""
+    module = importlib.import_module(f"barnabas.broker.handlers.{name}")
+    parts = broker
+    if hasattr(module, "Parts"):
+        parts = module.Parts(*(getattr(broker, field) for field in module.Parts._fields))
+    return partial(getattr(module, f"handle_{name}"), parts)

@@ -7,7 +7,7 @@ itself; any other unknown API or version closes the connection.
 
 import struct
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
 from barnabas.broker.network.handler import (
     NO_RESPONSE,
@@ -37,8 +37,6 @@ from barnabas.runtime.response_budget import EncodedBody
 
 _LENGTH_BYTES = 4
 _VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
-
-BrokerT = TypeVar("BrokerT")
 
 
 class Answer(NamedTuple):
@@ -73,8 +71,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        broker: BrokerT,
-        handlers: Mapping[int, Handler[BrokerT]],
+        handlers: Mapping[int, Handler],
         metrics: Metrics,
         clock: Clock,
         quotas: ClientQuotas | None = None,
@@ -89,9 +86,8 @@ class Dispatcher:
         """
         self._long_work = long_work
         self._default_partition_count = default_partition_count
-        self._broker: object = broker
         self._quotas = quotas
-        self._handlers: Mapping[int, Handler[Any]] = handlers
+        self._handlers = handlers
         self._measures = publish_requests(metrics, make_measures)
         self._monotonic_ms = clock.monotonic_ms
         self.started_count = 0
@@ -137,7 +133,7 @@ class Dispatcher:
             reply: Reply = self._large_request(long_work, header, context, frame, meter)
         else:
             request = request_decoder(header.api_key, header.api_version)(frame, header.body_offset)
-            reply = self._handlers[header.api_key](self._broker, context, request)
+            reply = self._handlers[header.api_key](context, request)
         response: Response
         if isinstance(reply, EncodedBody):
             response = reply
@@ -186,7 +182,7 @@ class Dispatcher:
 
         return LargeRequest(
             lambda: work.run(lambda: metered(meter, read)),
-            lambda request: metered(meter, lambda: handler(self._broker, context, request)),
+            lambda request: metered(meter, lambda: handler(context, request)),
             lambda requests, responses: work.run(lambda: metered(meter, lambda: write(requests, responses))),
         )
 

@@ -1,8 +1,10 @@
 """The contract between the dispatcher and the handlers.
 
-The module `handlers/<api>.py` has the function `handle_<api>(broker, context, request) -> Reply`. A handler
-responds immediately, or returns an awaitable while an append or a wait is in flight. Errors that the protocol
-has a field for are part of the response; any exception out of a handler is a bug in Barnabas.
+The module `handlers/<api>.py` has the function `handle_<api>(parts, context, request) -> Reply`. Its class
+`Parts` names the attributes of the broker that the module uses; `LazyHandlers` binds them.
+
+A handler responds immediately, or returns an awaitable while an append or a wait is in flight. Errors that
+the protocol has a field for are part of the response; any exception out of a handler is a bug in Barnabas.
 
 The kind of the awaitable decides which requests of the same connection may start before it has ended:
 
@@ -16,9 +18,9 @@ any order.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from kio.static.protocol import Entity
 
@@ -39,8 +41,6 @@ Response: TypeAlias = Entity | EncodedBody | Literal[_NoResponse.NO_RESPONSE]
 
 Reply: TypeAlias = Response | Awaitable[Response]
 """The result of a handler. An awaitable that is also `Waiting` hears of events on its client's connection."""
-
-BrokerT_contra = TypeVar("BrokerT_contra", contravariant=True)
 
 
 class ClientConnection(Protocol):
@@ -70,7 +70,5 @@ class RequestContext(NamedTuple):
     """Monotonic: when the request was started."""
 
 
-class Handler(Protocol[BrokerT_contra]):
-    """The handler of one API. The request has the shape of that API."""
-
-    def __call__(self, broker: BrokerT_contra, context: RequestContext, request: RequestBody, /) -> Reply: ...
+Handler: TypeAlias = Callable[[RequestContext, RequestBody], Reply]
+"""The handler of one API, with its parts. The request has the shape of that API."""

@@ -12,7 +12,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.listener import Listener
@@ -44,7 +44,7 @@ _IDLE_SWEEPS = 4
 
 
 class ServedBroker(Protocol):
-    """A broker, as the server uses it; handlers use the rest of it."""
+    """A broker, as the server uses it."""
 
     @property
     def metrics(self) -> Metrics: ...
@@ -80,17 +80,14 @@ class ServedBroker(Protocol):
         ...
 
 
-BrokerT = TypeVar("BrokerT", bound=ServedBroker)
-
-
 class Server:
     """Serves one broker's clients. `start` once, `close` once."""
 
     def __init__(
         self,
-        broker: BrokerT,
+        broker: ServedBroker,
         config: BrokerConfig,
-        handlers: Mapping[int, Handler[BrokerT]],
+        handlers: Mapping[int, Handler],
         *,
         warmed_apis: Sequence[ApiKey] = (),
         open_port: Callable[[str, int, int], Awaitable[Port]] = open_port,
@@ -107,7 +104,7 @@ class Server:
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
         """Done if a listener has failed."""
         self._open_port = open_port
-        self._broker: ServedBroker = broker
+        self._broker = broker
         self._config = config
         queued_bytes_max = config.integer("queued.max.request.bytes")
         self.request_budget = RequestBudget(queued_bytes_max if queued_bytes_max >= 0 else None)
@@ -116,7 +113,6 @@ class Server:
         self._descriptors_max = connections_max
         self._connections_max = min(config.integer("max.connections"), connections_max)
         self._dispatcher = Dispatcher(
-            broker,
             handlers,
             broker.metrics,
             broker.clock,

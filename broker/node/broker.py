@@ -84,7 +84,7 @@ _RANDOM_END = 2**48
 
 
 class Broker:
-    """The parts of one broker. Made by `open_broker`; the server hands it to every handler."""
+    """The parts of one broker. Made by `open_broker`; each handler gets the parts that it uses."""
 
     def __init__(
         self,

@@ -31,29 +31,27 @@ _MS_PER_SECOND = 1000
 class InterceptedHandlers(LazyHandlers):
     """The handlers by API key, each behind the faults that a test has planned."""
 
-    def __init__(self, faults: Faults, members: ConnectedMembers) -> None:
-        super().__init__()
+    def __init__(self, broker: Broker, faults: Faults, members: ConnectedMembers) -> None:
+        super().__init__(broker)
         self._faults = faults
         self._members = members
 
-    def __missing__(self, api_key: int) -> Handler[Broker]:
+    def __missing__(self, api_key: int) -> Handler:
         handler = super().__missing__(api_key)
         self[api_key] = intercepted = partial(self._intercept, handler)
         return intercepted
 
-    def _intercept(
-        self, handler: Handler[Broker], broker: Broker, context: RequestContext, request: RequestBody, /
-    ) -> Reply:
+    def _intercept(self, handler: Handler, context: RequestContext, request: RequestBody, /) -> Reply:
         self._members.note(context, request)
-        plan = self._fault_of(broker, context, request)
-        go_on = partial(handler, broker, context, request)
-        return go_on() if plan is None else _carry_out(plan, broker, context, request, go_on)
+        plan = self._fault_of(context, request)
+        go_on = partial(handler, context, request)
+        return go_on() if plan is None else _carry_out(plan, self._broker, context, request, go_on)
 
-    def _fault_of(self, broker: Broker, context: RequestContext, request: RequestBody) -> FaultPlan | None:
+    def _fault_of(self, context: RequestContext, request: RequestBody) -> FaultPlan | None:
         api = ApiKey(context.api_key)
         if not self._faults.may_match(api):
             return None
-        return self._faults.match(api, *names_in(broker, context.api_version, request))
+        return self._faults.match(api, *names_in(self._broker, context.api_version, request))
 
 
 def _carry_out(

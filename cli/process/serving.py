@@ -86,7 +86,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         server = Server(
             broker,
             config,
-            LazyHandlers(),
+            LazyHandlers(broker),
             warmed_apis=WARMED_APIS,
             connections_max=shares.connections,
             make_measures=measures,

@@ -72,7 +72,7 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: Co
     members, faults = ConnectedMembers(), Faults()
     broker = await open_broker(config, clock=SteppingClock(loop), open_segments_max=shares.segments)
     try:
-        handlers = InterceptedHandlers(faults, members)
+        handlers = InterceptedHandlers(broker, faults, members)
         server = Server(broker, config, handlers, warmed_apis=WARMED_APIS, connections_max=shares.connections)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)

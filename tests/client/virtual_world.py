@@ -159,8 +159,9 @@ class World(Lab):
 
     async def _serve(self) -> None:
         self.broker = await open_broker(self._config, clock=self.clock, filesystem=self.filesystem)
-        self.dispatcher = Dispatcher(self.broker, LazyHandlers(), self.broker.metrics, self.broker.clock)
-        self._server = Server(self.broker, self._config, LazyHandlers(), open_port=self.network.open_port)
+        handlers = LazyHandlers(self.broker)
+        self.dispatcher = Dispatcher(handlers, self.broker.metrics, self.broker.clock)
+        self._server = Server(self.broker, self._config, handlers, open_port=self.network.open_port)
         await self._server.start()
         self.broker.idle_logs.begin_to_open()
 

@@ -213,8 +213,7 @@ class Lab:
         )
         broker = self.broker
         self.dispatcher = Dispatcher(
-            broker,
-            LazyHandlers(),
+            LazyHandlers(broker),
             broker.metrics,
             broker.clock,
             broker.quotas,

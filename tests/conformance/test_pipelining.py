@@ -33,6 +33,6 @@ async def test_the_end_of_a_transaction_does_not_overtake_its_partitions() -> No
 
 async def serve(lab: Lab) -> Server:
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0",))
-    server = Server(lab.broker, config, LazyHandlers())
+    server = Server(lab.broker, config, LazyHandlers(lab.broker))
     await server.start()
     return server

@@ -167,7 +167,7 @@ class Machine:
             new_id=self._new_id,
         )
         await self._on_opened(broker)
-        server = Server(broker, self._config, LazyHandlers(), open_port=self._network.open_port)
+        server = Server(broker, self._config, LazyHandlers(broker), open_port=self._network.open_port)
         broker.dynamic_settings.bind_connections(server.limit_connections)
         await server.start()
         broker.idle_logs.begin_to_open()

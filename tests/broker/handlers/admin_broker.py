@@ -9,6 +9,7 @@ from typing import Any, cast
 from kio.serial import entity_writer
 
 from barnabas.broker.config.listener import Listener
+from barnabas.broker.handlers.lazy_handlers import bound_handler
 from barnabas.broker.internal_topics.internal_topics import InternalTopics
 from barnabas.broker.network.handler import ClientConnection, RequestContext
 from barnabas.broker.node.broker import Broker
@@ -137,12 +138,13 @@ async def ask(
     The handler gets the request as from a connection. The response is encoded, to check that this works; one
     that the handler has encoded is decoded.
     """
-    key = ApiKey[handler.__name__.removeprefix("handle_").upper()]
+    name = handler.__name__.removeprefix("handle_")
+    key = ApiKey[name.upper()]
     version = APIS[key].max_version if version is None else version
     connection = cast("ClientConnection", None)
     context = RequestContext(key, version, "test", "/127.0.0.1", 1, LISTENER, connection, started_ms=0)
     received = decode_request(key, version, _body(key, version, request), 0)
-    reply = handler(cast("Broker", broker), context, received)
+    reply: Any = bound_handler(cast("Broker", broker), name)(context, received)
     response = await reply if inspect.isawaitable(reply) else reply
     if isinstance(response, EncodedBody):
         return _read(key, version, b"".join(response.buffers))

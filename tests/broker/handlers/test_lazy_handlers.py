@@ -2,25 +2,25 @@
 
 from pathlib import Path
 
-import pytest
-
 from barnabas.broker import handlers
-from barnabas.broker.handlers.api_versions import handle_api_versions
 from barnabas.broker.handlers.lazy_handlers import WARMED_APIS, LazyHandlers
 from barnabas.protocol.api import APIS, ApiKey
+from tests.conformance.harness import open_lab
 
 
-def test_a_handler_is_loaded_at_its_first_use() -> None:
-    handlers = LazyHandlers()
-    assert not handlers
-    handler = handlers[ApiKey.API_VERSIONS]
-    assert handler is handle_api_versions
-    assert dict(handlers) == {ApiKey.API_VERSIONS: handler}
+async def test_a_handler_is_loaded_at_its_first_use() -> None:
+    async with open_lab() as lab:
+        handlers = LazyHandlers(lab.broker)
+        assert not handlers
+        handler = handlers[ApiKey.API_VERSIONS]
+        assert handlers == {ApiKey.API_VERSIONS: handler}
 
 
-@pytest.mark.parametrize("api_key", APIS)
-def test_every_api_that_is_served_has_a_handler(api_key: ApiKey) -> None:
-    assert callable(LazyHandlers()[api_key])
+async def test_every_api_that_is_served_has_a_handler() -> None:
+    async with open_lab() as lab:
+        handlers = LazyHandlers(lab.broker)
+        for api_key in APIS:
+            assert callable(handlers[api_key])
 
 
 def test_the_folder_has_a_module_for_each_api_and_no_other() -> None:

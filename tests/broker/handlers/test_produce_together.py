@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from barnabas.broker.handlers.produce import handle_produce
-from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.broker.handlers.lazy_handlers import bound_handler
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.decode.produce import ProduceBody
 from tests.broker.network.connection_bench import Bench
 from tests.broker.network.edge_fakes import request_frame
 from tests.conformance.harness import Lab, batch, open_lab, settle
@@ -16,10 +12,6 @@ from tests.conformance.messages import message, message_type, written
 VERSION = 8
 """The newest version without tagged fields, as the bench writes only simple headers."""
 REQUESTS = 5
-
-
-def handle(lab: Lab, _: object, context: RequestContext, request: ProduceBody) -> Reply:
-    return handle_produce(lab.broker, context, request)
 
 
 def produce_frame(lab: Lab, correlation_id: int) -> bytes:
@@ -33,7 +25,7 @@ async def test_records_that_arrive_while_the_disk_is_busy_are_written_together()
     async with open_lab(log__flush="always") as lab:
         topic_id = await lab.create_topic()
         await lab.produce(topic_id, 1)
-        bench = Bench(handlers={ApiKey.PRODUCE: partial(handle, lab)})
+        bench = Bench(handlers={ApiKey.PRODUCE: bound_handler(lab.broker, "produce")})
         before = lab.filesystem.sync_count
         with lab.stalled_disk():
             bench.receive(*(produce_frame(lab, number) for number in range(REQUESTS)))

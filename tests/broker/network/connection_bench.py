@@ -56,23 +56,23 @@ class Bench:
         self.has_room = True
         self.given_back_bytes = 0
         self.request_budget = RequestBudget(request_bytes_max)
-        table: dict[int, Handler[object]] = {
+        table: dict[int, Handler] = {
             PLAIN_API: self.handle_plain,
             WAITING_API: self.handle_waiting,
             **(handlers or {}),
         }
-        dispatcher = Dispatcher(None, table, Metrics(), ManualClock())
+        dispatcher = Dispatcher(table, Metrics(), ManualClock())
         self.connection = Connection(7, LISTENER, dispatcher, self, limits or ConnectionLimits())
         self.transport = FakeTransport()
         self.connection.connection_made(self.transport)
 
-    def handle_plain(self, broker: object, context: RequestContext, request: object) -> EncodedBody:
+    def handle_plain(self, context: RequestContext, request: object) -> EncodedBody:
         self.plain_count += 1
         return body(f"plain {self.plain_count}")
 
-    def handle_waiting(self, broker: object, context: RequestContext, request: object) -> Wait | EncodedBody:
+    def handle_waiting(self, context: RequestContext, request: object) -> Wait | EncodedBody:
         if context.client_id == "quick":
-            return self.handle_plain(broker, context, request)
+            return self.handle_plain(context, request)
         self.waits.append(Wait())
         return self.waits[-1]
 

@@ -161,7 +161,7 @@ def body(text: str) -> EncodedBody:
     return EncodedBody([text.encode()])
 
 
-def always(reply: Reply) -> Handler[object]:
+def always(reply: Reply) -> Handler:
     """A handler with the same reply to every request."""
 
     def handle(*_: object) -> Reply:

@@ -268,7 +268,7 @@ async def _raise_later(*_: object) -> EncodedBody:
     ],
 )
 async def test_a_failing_handler_is_logged_once_and_closes_its_connection(
-    handler: Handler[object],
+    handler: Handler,
 ) -> None:
     bench = Bench(handlers={PLAIN_API: handler})
     with capture_logs() as lines:

@@ -24,21 +24,20 @@ class Client:
     closed = False
 
 
-def start(handler: Handler[object], frame: bytes, metrics: Metrics | None = None) -> Any:
+def start(handler: Handler, frame: bytes, metrics: Metrics | None = None) -> Any:
     handlers = dict.fromkeys(map(int, APIS), handler)
-    return Dispatcher("the broker", handlers, metrics or Metrics(), ManualClock()).start(Client(), frame[4:])
+    return Dispatcher(handlers, metrics or Metrics(), ManualClock()).start(Client(), frame[4:])
 
 
-def test_a_handler_gets_the_broker_the_context_and_the_decoded_request() -> None:
+def test_a_handler_gets_the_context_and_the_decoded_request() -> None:
     seen: list[Any] = []
 
-    def handle(broker: object, context: RequestContext, request: Any) -> EncodedBody:
-        seen.extend((broker, context, request))
+    def handle(context: RequestContext, request: Any) -> EncodedBody:
+        seen.extend((context, request))
         return body("")
 
     start(handle, request_frame(ApiKey.FIND_COORDINATOR, 5, version=0, body=b"\x00\x05group"))
-    broker, context, request = seen
-    assert broker == "the broker"
+    context, request = seen
     assert context[:6] == (ApiKey.FIND_COORDINATOR, 0, "test", "/127.0.0.1", 7, Client.listener)
     assert request.key == "group"
 

@@ -51,7 +51,7 @@ async def test_the_only_outstanding_answer_is_written_at_once() -> None:
 
 
 async def test_a_handler_may_be_a_coroutine() -> None:
-    async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
+    async def handle(context: RequestContext, request: object) -> EncodedBody:
         await asyncio.sleep(0)
         return body(f"{context.client_host} {context.client_id} {context.connection_id}")
 
@@ -77,7 +77,7 @@ async def test_a_request_of_another_api_waits_for_all_outstanding_ones() -> None
 async def test_no_request_is_started_after_a_coroutine() -> None:
     gate, begun = asyncio.Event(), 0
 
-    async def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
+    async def handle(context: RequestContext, request: object) -> EncodedBody:
         nonlocal begun
         begun += 1
         await gate.wait()
@@ -97,7 +97,7 @@ async def test_no_request_is_started_after_a_coroutine() -> None:
 
 
 async def test_a_request_without_a_response_is_skipped_in_the_order() -> None:
-    async def handle(broker: object, context: RequestContext, request: object) -> object:
+    async def handle(context: RequestContext, request: object) -> object:
         return NO_RESPONSE
 
     bench = Bench(handlers={ApiKey.METADATA: handle})

@@ -90,13 +90,13 @@ class Bench:
 
 @asynccontextmanager
 async def serve(
-    handlers: Mapping[int, Handler[BudgetedBroker]] | None = None,
+    handlers: Mapping[int, Handler] | None = None,
     *settings: str,
     warmed_apis: Sequence[ApiKey] = (),
 ) -> AsyncGenerator[Bench]:
     broker = BudgetedBroker()
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0", *settings))
-    plain: dict[int, Handler[BudgetedBroker]] = {PLAIN_API: _plain}
+    plain: dict[int, Handler] = {PLAIN_API: _plain}
     server = Server(broker, config, plain if handlers is None else handlers, warmed_apis=warmed_apis)
     await server.start()
     bench = Bench(server, broker)
@@ -135,7 +135,7 @@ async def test_hundreds_of_clients_that_connect_together_wait_in_the_systems_que
 async def test_a_request_is_answered_for_the_listener_of_its_connection() -> None:
     seen: list[str] = []
 
-    def handle(broker: object, context: Any, request: object) -> EncodedBody:
+    def handle(context: Any, request: object) -> EncodedBody:
         seen.append(context.listener.name)
         return body("")
 
@@ -158,7 +158,7 @@ async def test_a_request_is_answered_for_the_listener_of_its_connection() -> Non
 async def test_on_all_interfaces_each_client_gets_the_address_of_its_connection(
     settings: tuple[str, ...], expected: set[str]
 ) -> None:
-    def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
+    def handle(context: RequestContext, request: object) -> EncodedBody:
         return body(context.listener.advertised_host)
 
     async with serve({PLAIN_API: handle}, *settings) as bench:
@@ -167,7 +167,7 @@ async def test_on_all_interfaces_each_client_gets_the_address_of_its_connection(
 
 
 async def test_an_ipv6_address_is_advertised_without_brackets() -> None:
-    def handle(broker: object, context: RequestContext, request: object) -> EncodedBody:
+    def handle(context: RequestContext, request: object) -> EncodedBody:
         return body(context.listener.advertised_host)
 
     try:
@@ -186,8 +186,8 @@ async def _advertised(bench: Bench, host: str) -> str:
 
 
 async def test_unread_answers_count_in_the_budget_until_the_client_is_gone() -> None:
-    def fetch(broker: BudgetedBroker, *_: object) -> EncodedBody:
-        return EncodedBody([bytes(64 * 1024 * 1024)], broker.response_budget.take(5))
+    def fetch(*_: object) -> EncodedBody:
+        return EncodedBody([bytes(64 * 1024 * 1024)], bench.broker.response_budget.take(5))
 
     async with serve({PLAIN_API: fetch}) as bench:
         client = await bench.connect()
@@ -381,14 +381,14 @@ async def test_closing_cuts_off_clients_that_do_not_finish(monkeypatch: pytest.M
         assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["connections cut off"]
 
 
-class NotedHandlers(dict[int, Handler[BudgetedBroker]]):
+class NotedHandlers(dict[int, Handler]):
     """Each handler is loaded at its first use; `last` is done when that of EndTxn is."""
 
     def __init__(self) -> None:
         super().__init__()
         self.last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def __missing__(self, api_key: int) -> Handler[BudgetedBroker]:
+    def __missing__(self, api_key: int) -> Handler:
         self[api_key] = _plain
         if api_key == ApiKey.END_TXN:
             self.last.set_result(None)

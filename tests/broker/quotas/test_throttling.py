@@ -70,7 +70,7 @@ class Bench:
         self.waits: list[asyncio.Future[Any]] = []
         self._respond = respond
         handlers = {PLAIN_API: self._plain, WAITING_API: self._waiting}
-        self.dispatcher = ThrottlingDispatcher(None, handlers, Metrics(), ManualClock())
+        self.dispatcher = ThrottlingDispatcher(handlers, Metrics(), ManualClock())
         self.connection = Connection(7, LISTENER, self.dispatcher, Owner(), ConnectionLimits())
         self.transport = FakeTransport()
         self.connection.connection_made(self.transport)

@@ -28,8 +28,7 @@ def trace_requests(lab: Lab) -> InMemorySpanExporter:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     broker = lab.broker
     lab.dispatcher = Dispatcher(
-        broker,
-        LazyHandlers(),
+        LazyHandlers(broker),
         broker.metrics,
         broker.clock,
         broker.quotas,
