@@ -95,7 +95,7 @@ async def _describe_partition(
     broker: Broker, key: SharePartitionKey
 ) -> DescribeShareGroupOffsetsResponsePartition:
     try:
-        leader = await broker.load_leader(key)
+        leader = await broker.fetch_source.load_leader(key)
     except (ApiError, StorageError) as error:
         return _unread(key.partition, error.code, str(error))
     return DescribeShareGroupOffsetsResponsePartition(

@@ -81,7 +81,11 @@ def _begin_lag_looks(broker: Broker) -> LagLooks:
     from barnabas.share.sweep.lag_looks import LagLooks
 
     looks = LagLooks(
-        broker.clock, broker.deadlines, broker.groups.share, broker.share_partitions, broker.load_leader
+        broker.clock,
+        broker.deadlines,
+        broker.groups.share,
+        broker.share_partitions,
+        broker.fetch_source.load_leader,
     )
     looks.begin()
     return looks

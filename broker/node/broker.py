@@ -62,7 +62,6 @@ from barnabas.share.fetch.fetch_source import FetchSource
 from barnabas.share.fetch.kept_answers import KeptAnswers
 from barnabas.share.leader.idle_leaders import checkpoint_before_closing
 from barnabas.share.leader.leader_loads import LeaderLoads
-from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.leader.state_keeper import StateKeeper
 from barnabas.share.leader.state_store import ShareStateStore
@@ -129,9 +128,9 @@ class Broker:
         self.share_partitions = self._make_share_partitions(new_id)
         self.offsets_topic = self._make_offsets_topic(new_id)
         self.groups = self.offsets_topic.groups
+        self.fetch_source = self._make_fetch_source()
         self.transactions = self.share_partitions.transactions = self._make_transactions()
         self._publish_metrics()
-        self.fetch_source = self._make_fetch_source()
         self.acknowledgements = Acknowledgements(self.share_partitions, self.fetch_source.leadership_error)
         self.sweep = self._make_sweep()
         self._follow_metadata()
@@ -229,7 +228,7 @@ class Broker:
             self.groups.share,
             self.logs,
             self.share_partitions,
-            self.load_leader,
+            self.fetch_source.load_leader,
         )
 
     def _make_offsets_topic(self, new_id: Callable[[], UUID]) -> OffsetsTopic:
@@ -243,7 +242,11 @@ class Broker:
 
     def _make_transactions(self) -> TransactionStateTopic:
         return TransactionStateTopic(
-            self.coordinator_parts(), self.producer_ids, self.groups, self.share_partitions, self.load_leader
+            self.coordinator_parts(),
+            self.producer_ids,
+            self.groups,
+            self.share_partitions,
+            self.fetch_source.load_leader,
         )
 
     async def close(self) -> None:
@@ -270,28 +273,7 @@ class Broker:
         """Done when these logs are open; None if they already are. Partitions that don't exist are
         skipped.
         """
-        closed = self.logs.closed_of(partitions)
-        if not closed:
-            return None
-        topics = self.metadata.image.topics_by_id
-        return self.logs.open_all(
-            [
-                (topics[partition.topic_id], partition.partition)
-                for partition in closed
-                if partition.topic_id in topics
-            ]
-        )
-
-    async def load_leader(self, key: SharePartitionKey) -> SharePartitionLeader:
-        """The leader of a share-partition. Raises ApiError or StorageError."""
-        opening = self.open_share_logs([key.topic_id_partition])
-        if opening is not None:
-            await opening
-        while (leader := self.fetch_source.lead(key)) is None:
-            under_way = self.share_partitions.under_way(key)
-            assert under_way is not None
-            await under_way
-        return leader
+        return self.logs.open_by_id(partitions)
 
     # Called by share-partition leaders (`GroupFacts`).
 

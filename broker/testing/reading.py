@@ -80,7 +80,7 @@ async def share_ranges(broker: Broker, group_id: str) -> list[ShareRange]:
     broker.groups.share.check_exists(group_id)
     found: list[ShareRange] = []
     for name, partition in _partitions_of(broker, group_id):
-        leader = await broker.load_leader(SharePartitionKey(group_id, *partition))
+        leader = await broker.fetch_source.load_leader(SharePartitionKey(group_id, *partition))
         found += [ShareRange(name, partition.partition, inspected) for inspected in _inspect(broker, leader)]
     return found
 

@@ -118,6 +118,20 @@ class PartitionLogs:
         ]
         return self._open_each(closed) if closed else None
 
+    def open_by_id(self, partitions: Iterable[TopicIdPartition]) -> Awaitable[None] | None:
+        """As `open_all`. Partitions that don't exist are skipped."""
+        closed = self.closed_of(partitions)
+        if not closed:
+            return None
+        topics = self._image.topics_by_id
+        return self.open_all(
+            [
+                (topics[partition.topic_id], partition.partition)
+                for partition in closed
+                if partition.topic_id in topics
+            ]
+        )
+
     def delete(self, topic: Topic) -> None:
         """The topic was deleted: close and remove its logs. A topic of the same name is opened after that."""
         for index in range(len(topic.partitions)):

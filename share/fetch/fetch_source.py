@@ -73,6 +73,17 @@ class FetchSource:
             raise LogOffline(str(leader.log.offline))
         return leader
 
+    async def load_leader(self, key: SharePartitionKey) -> SharePartitionLeader:
+        """As `lead`, but opens the log and waits for the leader."""
+        opening = self._logs.open_by_id([key.topic_id_partition])
+        if opening is not None:
+            await opening
+        while (leader := self.lead(key)) is None:
+            under_way = self._share_partitions.under_way(key)
+            assert under_way is not None
+            await under_way
+        return leader
+
     def leadership_error(self, partition: TopicIdPartition) -> ApiError | StorageError:
         """The error of an acknowledgement for a partition that has no leader at present. A log that went
         offline is opened again.

@@ -39,7 +39,7 @@ async def find_share_partition(
     if initialised is None or partition_index not in initialised.partitions:
         message = f"The share group {group_id} does not read {topic.name}-{partition_index}."
         raise ApiError(ErrorCode.resource_not_found, message)
-    return await broker.load_leader(key)
+    return await broker.fetch_source.load_leader(key)
 
 
 async def change_records(

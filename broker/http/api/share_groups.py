@@ -134,7 +134,9 @@ class ShareGroupRoutes:
     async def _progress(self, group_id: str, topic_id: UUID, place: Place) -> ShareProgress:
         topic, partition = place
         try:
-            leader = await self._broker.load_leader(SharePartitionKey(group_id, topic_id, partition))
+            leader = await self._broker.fetch_source.load_leader(
+                SharePartitionKey(group_id, topic_id, partition)
+            )
         except (ApiError, StorageError) as error:
             return ShareProgress(topic=topic, partition=partition, error=str(error))
         return progress_of(leader)

@@ -167,7 +167,7 @@ class StuckRecordRoutes:
         Raises ApiError, StorageError.
         """
         key = SharePartitionKey(position.group_id, topic_id, position.partition)
-        leader = await self._broker.load_leader(key)
+        leader = await self._broker.fetch_source.load_leader(key)
         first_offset = max(position.first_offset, leader.core.spso)
         is_wanted = partial(_is_stuck, query, self._broker.clock.monotonic_ms())
         page = page_of(self._broker, leader, first_offset, limit, is_wanted=is_wanted)

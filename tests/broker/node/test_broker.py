@@ -86,8 +86,8 @@ async def test_a_lost_connection_releases_only_its_sessions_partitions(stage: St
 
 async def test_a_leader_is_loaded_for_every_caller(stage: Stage) -> None:
     key = SharePartitionKey(GROUP, *stage.partition)
-    leader = await stage.lab.broker.load_leader(key)
-    assert await stage.lab.broker.load_leader(key) is leader
+    leader = await stage.lab.broker.fetch_source.load_leader(key)
+    assert await stage.lab.broker.fetch_source.load_leader(key) is leader
 
 
 async def test_a_deleted_topic_ends_its_leaders(stage: Stage) -> None:

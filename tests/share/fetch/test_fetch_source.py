@@ -26,7 +26,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 async def opened(stage: Stage) -> SharePartitionKey:
     """The group's key, its log open."""
-    opening = stage.lab.broker.open_share_logs([stage.partition])
+    opening = stage.lab.broker.logs.open_by_id([stage.partition])
     if opening is not None:
         await opening
     return SharePartitionKey(GROUP, *stage.partition)

@@ -67,7 +67,7 @@ async def stage() -> AsyncIterator[Stage]:
         await lab.configure_group(GROUP, auto_offset_reset="earliest")
         partitions = list(partitions_of(topic_id, 2))
         await ShareMember(lab.client(), partitions).join("t")
-        opening = lab.broker.open_share_logs(partitions)
+        opening = lab.broker.logs.open_by_id(partitions)
         assert opening is not None
         await opening
         yield Stage(lab, *partitions)

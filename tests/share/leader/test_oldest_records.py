@@ -24,7 +24,7 @@ def age_ms(group: WorkingGroup, partition: int = 0) -> float | None:
 
 async def load(group: WorkingGroup) -> None:
     """Loads the state of the first partition, without a fetch."""
-    await group.http.lab.broker.load_leader(SharePartitionKey("group", *group.partition))
+    await group.http.lab.broker.fetch_source.load_leader(SharePartitionKey("group", *group.partition))
 
 
 async def make_idle(group: WorkingGroup) -> None:

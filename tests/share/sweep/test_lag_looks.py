@@ -44,7 +44,7 @@ async def loads() -> None:
 async def looking(lab: Lab, load: Load | None = None) -> AsyncGenerator[None]:
     """`load` is the broker's, unless a test has its own."""
     broker = lab.broker
-    load = load or broker.load_leader
+    load = load or broker.fetch_source.load_leader
     looks = LagLooks(broker.clock, broker.deadlines, broker.groups.share, broker.share_partitions, load)
     looks.begin()
     await loads()
@@ -141,7 +141,7 @@ async def test_a_state_that_cannot_be_read_is_tried_again_in_the_next_round() ->
     async def load(key: SharePartitionKey) -> SharePartitionLeader:
         if key.partition in unreadable:
             raise LogOffline("The disk is away.")
-        return await lab.broker.load_leader(key)
+        return await lab.broker.fetch_source.load_leader(key)
 
     async with group_that_is_down() as (lab, _), looking(lab, load):
         assert len(lags(lab)) == PARTITION_COUNT - 1
