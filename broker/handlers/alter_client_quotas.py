@@ -7,7 +7,7 @@ entity that the request names twice has one result, an error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
 from kio.schema.alter_client_quotas.v1.request import EntryData as RequestEntryData
@@ -21,11 +21,15 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    metadata: Controller
 
 
 def handle_alter_client_quotas(
-    broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
+    parts: Parts, context: RequestContext, request: AlterClientQuotasRequest
 ) -> Reply:
     alterations = [_alteration(entry) for entry in request.entries]
 
@@ -37,7 +41,7 @@ def handle_alter_client_quotas(
             entries=tuple(_entry(entity, error) for entity, error in error_by_entity.items()),
         )
 
-    reply = broker.metadata.alter_client_quotas(alterations, validate_only=request.validate_only)
+    reply = parts.metadata.alter_client_quotas(alterations, validate_only=request.validate_only)
     return respond_to_each(reply, len(alterations), respond)
 
 

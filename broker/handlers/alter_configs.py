@@ -6,7 +6,7 @@ controller and the rules of the configuration decide on the values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -16,15 +16,19 @@ from barnabas.coordinator.metadata.config_decisions import ResourceReplacement
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
 
 
-def handle_alter_configs(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Reply:
+class Parts(NamedTuple):
+    metadata: Controller
+
+
+def handle_alter_configs(parts: Parts, context: RequestContext, request: AlterConfigsRequest) -> Reply:
     return answer_altered(
         request.resources,
         without_value=_without_value,
         fault=lambda _: None,
-        decide=lambda sound: broker.metadata.replace_configs(
+        decide=lambda sound: parts.metadata.replace_configs(
             [_replacement(resource) for resource in sound], validate_only=request.validate_only
         ),
         response=AlterConfigsResponse,

@@ -6,7 +6,7 @@ anything else is an error of that partition. timeout_ms is not used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
@@ -24,11 +24,17 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
 
 
 def handle_alter_partition_reassignments(
-    broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
+    parts: Parts, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Reply:
     return AlterPartitionReassignmentsResponse(
         throttle_time=milliseconds(0),
@@ -39,7 +45,8 @@ def handle_alter_partition_reassignments(
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _reassigned(broker, topic.name, partition) for partition in topic.partitions
+                    _reassigned(parts.metadata.image, parts.node_id, topic.name, partition)
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -48,16 +55,16 @@ def handle_alter_partition_reassignments(
 
 
 def _reassigned(
-    broker: Broker, topic_name: str, partition: ReassignablePartition
+    image: MetadataImage, node_id: int, topic_name: str, partition: ReassignablePartition
 ) -> ReassignablePartitionResponse:
     error_code, message = ErrorCode.none, None
     try:
         check_reassignment(
-            broker.metadata.image,
+            image,
             topic_name,
             partition.partition_index,
             partition.replicas,
-            broker.node_id,
+            node_id,
         )
     except ApiError as error:
         error_code, message = error.code, error.message

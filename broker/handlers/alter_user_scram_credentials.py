@@ -7,7 +7,7 @@ them. The controller checks each user by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.alter_user_scram_credentials.v0.response import (
@@ -23,11 +23,15 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    metadata: Controller
 
 
 def handle_alter_user_scram_credentials(
-    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
+    parts: Parts, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Reply:
     deletions = [Deletion(deletion.name, deletion.mechanism) for deletion in request.deletions]
     upsertions = [
@@ -42,7 +46,7 @@ def handle_alter_user_scram_credentials(
     ]
     names = [deletion.name for deletion in request.deletions]
     names += [upsertion.name for upsertion in request.upsertions]
-    reply = broker.metadata.alter_scram_credentials(deletions, upsertions)
+    reply = parts.metadata.alter_scram_credentials(deletions, upsertions)
     return respond_when_done(reply, _response, lambda error: _response(dict.fromkeys(names, error)))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 
@@ -26,13 +26,20 @@ from barnabas.protocol.primitive import i16, i64, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 _NAMES_ITS_SOFTWARE_FROM = 3
 _READS_LEVEL_0_FROM = 4
 _NO_FEATURES_EPOCH = -1
 _NO_NODE = -1
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    cluster_id: str
+    node_id: int
 
 
 def _served(*, inter_broker: bool) -> tuple[ApiVersion, ...]:
@@ -48,8 +55,8 @@ def _served(*, inter_broker: bool) -> tuple[ApiVersion, ...]:
 _FOR_CLIENTS, _FOR_BROKERS = _served(inter_broker=False), _served(inter_broker=True)
 
 
-def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> Reply:
-    error_code = _error_code(broker, context.api_version, request)
+def handle_api_versions(parts: Parts, context: RequestContext, request: ApiVersionsRequest) -> Reply:
+    error_code = _error_code(parts, context.api_version, request)
     if error_code is not ErrorCode.none:
         return ApiVersionsResponse(
             error_code=error_code,
@@ -66,29 +73,29 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
             for name, (least, greatest) in (*SUPPORTED_FEATURES.items(), *EXTENSIONS.items())
             if least > 0 or context.api_version >= _READS_LEVEL_0_FROM
         ),
-        finalized_features_epoch=i64(broker.metadata.last_offset),
+        finalized_features_epoch=i64(parts.metadata.last_offset),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
-            for name, level in _finalized(broker)
+            for name, level in _finalized(parts.metadata.image)
         ),
     )
 
 
-def _finalized(broker: Broker) -> Iterable[tuple[str, int]]:
+def _finalized(image: MetadataImage) -> Iterable[tuple[str, int]]:
     """The levels in force."""
-    yield from broker.metadata.image.features.items()
+    yield from image.features.items()
     for name, levels in EXTENSIONS.items():
         yield name, levels.greatest
 
 
-def _error_code(broker: Broker, version: int, request: ApiVersionsRequest) -> ErrorCode:
+def _error_code(parts: Parts, version: int, request: ApiVersionsRequest) -> ErrorCode:
     """Versions before 5 lack the cluster and the node; versions before 3 lack the software as well."""
     names_cluster, names_node = request.cluster_id is not None, request.node_id != _NO_NODE
     is_named = version < _NAMES_ITS_SOFTWARE_FROM or _names_its_software(request)
     if not is_named or names_cluster != names_node:
         return ErrorCode.invalid_request
     meant = request.cluster_id, request.node_id
-    if names_cluster and meant != (broker.cluster_id, broker.node_id):
+    if names_cluster and meant != (parts.cluster_id, parts.node_id):
         return ErrorCode.rebootstrap_required
     return ErrorCode.none
 

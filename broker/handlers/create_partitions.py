@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -22,13 +22,19 @@ from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.coordinator.metadata.controller import Controller
 
 _REFUSED_BY_QUOTA_FROM = 3
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    quotas: ClientQuotas
+
+
 def handle_create_partitions(
-    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+    parts: Parts, context: RequestContext, request: CreatePartitionsRequest
 ) -> Reply:
     seen = Counter(topic.name for topic in request.topics)
     wanted = [_more_partitions(topic) for topic in request.topics if seen[topic.name] == 1]
@@ -41,8 +47,8 @@ def handle_create_partitions(
         return CreatePartitionsResponse(throttle_time=throttle_time, results=(*refused, *results))
 
     strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
-    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
-    reply = broker.metadata.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
+    charge = MutationCharge(parts.quotas, context.client_id, strict=strict)
+    reply = parts.metadata.create_partitions(wanted, validate_only=request.validate_only, charge=charge)
     return respond_to_each(reply, len(wanted), respond)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import (
@@ -28,21 +28,35 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, i8, i16, i32, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.effective import EffectiveConfig
+    from barnabas.broker.internal_topics.internal_topics import InternalTopics
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.coordinator.metadata.controller import Controller
 
 _REFUSED_BY_QUOTA_FROM = 6
 
 
-def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Reply:
+class Parts(NamedTuple):
+    metadata: Controller
+    effective_config: EffectiveConfig
+    quotas: ClientQuotas
+    internal_topics: InternalTopics
+
+
+def handle_create_topics(parts: Parts, context: RequestContext, request: CreateTopicsRequest) -> Reply:
     seen = Counter(topic.name for topic in request.topics)
-    new_topics = [_new_topic(broker, topic) for topic in request.topics if seen[topic.name] == 1]
+    new_topics = [
+        _new_topic(parts.internal_topics, topic) for topic in request.topics if seen[topic.name] == 1
+    ]
     configs = {topic.name: topic.configs for topic in new_topics}
     duplicate = ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
     refused = [_refused(name, duplicate) for name, count in seen.items() if count > 1]
 
     def respond(creations: Sequence[TopicCreation]) -> CreateTopicsResponse:
-        results = [_result(broker, creation, configs[creation.name]) for creation in creations]
+        results = [
+            _result(parts.effective_config, creation, configs[creation.name]) for creation in creations
+        ]
         return CreateTopicsResponse(
             throttle_time=milliseconds(charge.throttle_ms), topics=(*results, *refused)
         )
@@ -51,12 +65,12 @@ def handle_create_topics(broker: Broker, context: RequestContext, request: Creat
         return respond([TopicCreation(topic.name, error=error) for topic in new_topics])
 
     strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
-    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
-    reply = broker.metadata.create_topics(new_topics, validate_only=request.validate_only, charge=charge)
+    charge = MutationCharge(parts.quotas, context.client_id, strict=strict)
+    reply = parts.metadata.create_topics(new_topics, validate_only=request.validate_only, charge=charge)
     return respond_when_done(reply, respond, refuse)
 
 
-def _new_topic(broker: Broker, topic: CreatableTopic) -> NewTopic:
+def _new_topic(internal_topics: InternalTopics, topic: CreatableTopic) -> NewTopic:
     asked = NewTopic(
         topic.name,
         topic.num_partitions,
@@ -64,11 +78,11 @@ def _new_topic(broker: Broker, topic: CreatableTopic) -> NewTopic:
         [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
         {config.name: config.value for config in topic.configs},
     )
-    return broker.internal_topics.completed(asked)
+    return internal_topics.completed(asked)
 
 
 def _result(
-    broker: Broker, creation: TopicCreation, configs: Mapping[str, str | None]
+    config: EffectiveConfig, creation: TopicCreation, configs: Mapping[str, str | None]
 ) -> CreatableTopicResult:
     if creation.error is not None:
         return _refused(creation.name, creation.error)
@@ -80,7 +94,7 @@ def _result(
         error_message=None,
         num_partitions=i32(creation.partition_count),
         replication_factor=i16(creation.replication_factor),
-        configs=tuple(_config(entry) for entry in broker.effective_config.new_topic_entries(own)),
+        configs=tuple(_config(entry) for entry in config.new_topic_entries(own)),
     )
 
 

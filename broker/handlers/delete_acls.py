@@ -5,7 +5,7 @@ The broker has no authorizer, so each filter is SECURITY_DISABLED, as in a Kafka
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.delete_acls.v3.request import DeleteAclsRequest
 from kio.schema.delete_acls.v3.response import DeleteAclsFilterResult, DeleteAclsResponse
@@ -15,10 +15,13 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
 
 
-def handle_delete_acls(broker: Broker, context: RequestContext, request: DeleteAclsRequest) -> Reply:
+class Parts(NamedTuple):
+    """Nothing: there are no ACLs."""
+
+
+def handle_delete_acls(parts: Parts, context: RequestContext, request: DeleteAclsRequest) -> Reply:
     refused = DeleteAclsFilterResult(
         error_code=ErrorCode.security_disabled,
         error_message="The broker has no authorizer.",

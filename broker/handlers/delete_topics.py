@@ -31,12 +31,20 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.broker_config import BrokerConfig
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.coordinator.metadata.controller import Controller
 
 _TELLS_DISABLED_FROM = 3
 _REFUSED_BY_QUOTA_FROM = 5
 _BY_ID_FROM = 6
+
+
+class Parts(NamedTuple):
+    config: BrokerConfig
+    metadata: Controller
+    quotas: ClientQuotas
 
 
 class _Asked(NamedTuple):
@@ -53,13 +61,13 @@ class _Result(NamedTuple):
 
 
 def handle_delete_topics(
-    broker: Broker, context: RequestContext, request: DeleteTopicsRequestByName | DeleteTopicsRequestById
+    parts: Parts, context: RequestContext, request: DeleteTopicsRequestByName | DeleteTopicsRequestById
 ) -> Reply:
     if context.api_version < _BY_ID_FROM:
         names = cast("DeleteTopicsRequestByName", request).topic_names
-        return _delete(broker, context, [_Asked(name, None) for name in names], _by_name)
+        return _delete(parts, context, [_Asked(name, None) for name in names], _by_name)
     topics = cast("DeleteTopicsRequestById", request).topics
-    return _delete(broker, context, [_Asked(topic.name, topic.topic_id) for topic in topics], _by_id)
+    return _delete(parts, context, [_Asked(topic.name, topic.topic_id) for topic in topics], _by_id)
 
 
 def _by_name(results: Iterable[_Result]) -> DeleteTopicsResponseByName:
@@ -90,16 +98,16 @@ def _by_id(results: Iterable[_Result]) -> DeleteTopicsResponseById:
 
 
 def _delete(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     asked: Sequence[_Asked],
     encode: Callable[[Iterable[_Result]], DeleteTopicsResponseByName | DeleteTopicsResponseById],
 ) -> Reply:
-    if not broker.config.flag("delete.topic.enable"):
+    if not parts.config.flag("delete.topic.enable"):
         told = context.api_version >= _TELLS_DISABLED_FROM
         disabled = ApiError(ErrorCode.topic_deletion_disabled if told else ErrorCode.invalid_request)
         return encode(_Result(*topic, disabled) for topic in asked)
-    refused, deletable = _sort_out(broker.metadata.image, asked)
+    refused, deletable = _sort_out(parts.metadata.image, asked)
 
     def respond(
         errors: Sequence[ApiError | None],
@@ -108,8 +116,8 @@ def _delete(
         return replace(encode([*refused, *results]), throttle_time=milliseconds(charge.throttle_ms))
 
     strict = context.api_version >= _REFUSED_BY_QUOTA_FROM
-    charge = MutationCharge(broker.quotas, context.client_id, strict=strict)
-    reply = broker.metadata.delete_topics([topic_id for _, topic_id in deletable], charge=charge)
+    charge = MutationCharge(parts.quotas, context.client_id, strict=strict)
+    reply = parts.metadata.delete_topics([topic_id for _, topic_id in deletable], charge=charge)
     return respond_to_each(reply, len(deletable), respond)
 
 

@@ -5,7 +5,7 @@ The broker has no authorizer, so it answers SECURITY_DISABLED, as a Kafka withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.schema.describe_acls.v3.response import DescribeAclsResponse
@@ -15,10 +15,13 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
 
 
-def handle_describe_acls(broker: Broker, context: RequestContext, request: DescribeAclsRequest) -> Reply:
+class Parts(NamedTuple):
+    """Nothing: there are no ACLs."""
+
+
+def handle_describe_acls(parts: Parts, context: RequestContext, request: DescribeAclsRequest) -> Reply:
     return DescribeAclsResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.security_disabled,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_client_quotas.v1.request import DescribeClientQuotasRequest
 from kio.schema.describe_client_quotas.v1.response import (
@@ -20,23 +20,27 @@ from barnabas.protocol.primitive import f64, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    metadata: Controller
 
 
 def handle_describe_client_quotas(
-    broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
+    parts: Parts, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> Reply:
-    parts = [
+    wanted = [
         FilterPart(component.entity_type, component.match_type, component.match)
         for component in request.components
     ]
     try:
-        asked = QuotaFilter(parts, strict=request.strict)
+        asked = QuotaFilter(wanted, strict=request.strict)
     except ApiError as error:
         return DescribeClientQuotasResponse(
             throttle_time=milliseconds(0), error_code=error.code, error_message=error.message, entries=None
         )
-    quotas = broker.metadata.image.client_quotas
+    quotas = parts.metadata.image.client_quotas
     return DescribeClientQuotasResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.none,

@@ -1,12 +1,12 @@
 """DescribeCluster (key 60, versions 0 to 2; KIP-700, KIP-919, KIP-1073): the brokers of the cluster.
 
-There is one broker, and it is never fenced. Its endpoint is one for brokers, so a client that asks for
+There is one parts, and it is never fenced. Its endpoint is one for brokers, so a client that asks for
 controllers gets MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
@@ -17,14 +17,16 @@ from barnabas.protocol.primitive import BrokerId, i8, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-def handle_describe_cluster(
-    broker: Broker, context: RequestContext, request: DescribeClusterRequest
-) -> Reply:
+class Parts(NamedTuple):
+    cluster_id: str
+    node_id: int
+
+
+def handle_describe_cluster(parts: Parts, context: RequestContext, request: DescribeClusterRequest) -> Reply:
     if request.endpoint_type == _CONTROLLERS:
         return _refused(
             ErrorCode.mismatched_endpoint_type,
@@ -35,12 +37,12 @@ def handle_describe_cluster(
         message = f"Unsupported endpoint type {request.endpoint_type}"
         return _refused(ErrorCode.unsupported_endpoint_type, message)
     asked = request.include_cluster_authorized_operations
-    node_id, listener = BrokerId(broker.node_id), context.listener
+    node_id, listener = BrokerId(parts.node_id), context.listener
     return DescribeClusterResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.none,
         endpoint_type=i8(_BROKERS),
-        cluster_id=broker.cluster_id,
+        cluster_id=parts.cluster_id,
         controller_id=node_id,
         brokers=(
             DescribeClusterBroker(

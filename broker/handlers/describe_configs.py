@@ -12,7 +12,7 @@ setting is encoded once in a request, and the settings of a resource are looked 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -33,19 +33,25 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 
-def handle_describe_configs(
-    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
-) -> Reply:
-    return in_turns(_answer(broker, context, request))
+class Parts(NamedTuple):
+    metadata: Controller
+    effective_config: EffectiveConfig
+    node_id: int
 
 
-async def _answer(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> EncodedBody:
+def handle_describe_configs(parts: Parts, context: RequestContext, request: DescribeConfigsRequest) -> Reply:
+    return in_turns(_answer(parts, context, request))
+
+
+async def _answer(parts: Parts, context: RequestContext, request: DescribeConfigsRequest) -> EncodedBody:
     version = context.api_version
-    turns, described = Turns(), _Described(broker, version, request)
+    turns, described = Turns(), _Described(parts, version, request)
     buffers: list[Buffer] = [encode_response_start(version, len(request.resources))]
     for resource in request.resources:
         encoded = described.encode(resource)
@@ -57,8 +63,8 @@ async def _answer(broker: Broker, context: RequestContext, request: DescribeConf
 class _Described:
     """The resources that one request has named so far, and the bytes of their settings."""
 
-    def __init__(self, broker: Broker, version: int, request: DescribeConfigsRequest) -> None:
-        self._broker = broker
+    def __init__(self, parts: Parts, version: int, request: DescribeConfigsRequest) -> None:
+        self._parts = parts
         self._version = version
         self._request = request
         self._encode = setting_encoder(version)
@@ -86,7 +92,7 @@ class _Described:
     def _entries_of(self, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
         key = (int(resource.resource_type), resource.resource_name)
         if key not in self._entries:
-            self._entries[key] = _entries(self._broker, resource)
+            self._entries[key] = _entries(self._parts, resource)
         return self._entries[key]
 
     def _setting(self, entry: ConfigEntry) -> bytes:
@@ -96,19 +102,19 @@ class _Described:
         return encoded
 
 
-def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
+def _entries(parts: Parts, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
     """The settings of one resource; raises `ApiError`."""
-    name, effective = resource.resource_name, broker.effective_config
+    name, effective = resource.resource_name, parts.effective_config
     match int(resource.resource_type):
         case ResourceType.TOPIC if name == METADATA_TOPIC:
             return effective.metadata_topic_entries()
         case ResourceType.TOPIC:
-            _check_topic(broker, name)
-            return effective.topic_entries(broker.metadata.image.configs(ResourceType.TOPIC, name))
+            _check_topic(parts.metadata.image, name)
+            return effective.topic_entries(parts.metadata.image.configs(ResourceType.TOPIC, name))
         case ResourceType.BROKER if not name:
             return effective.all_brokers_entries()
         case ResourceType.BROKER:
-            _check_broker_name(broker.node_id, name)
+            _check_broker_name(parts.node_id, name)
             return effective.broker_entries()
         case ResourceType.GROUP:
             if not name:
@@ -118,11 +124,11 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[Conf
             raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {other}")
 
 
-def _check_topic(broker: Broker, name: str) -> None:
+def _check_topic(image: MetadataImage, name: str) -> None:
     reason = invalid_topic_name(name)
     if reason is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, reason)
-    if name not in broker.metadata.image.topics_by_name:
+    if name not in image.topics_by_name:
         raise ApiError(ErrorCode.unknown_topic_or_partition)
 
 

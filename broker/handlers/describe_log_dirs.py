@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v5.response import (
@@ -29,37 +29,43 @@ from barnabas.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.storage.directory.log_directory import LogDirectory
 
 log = get_logger("describe_log_dirs")
 
 _UNKNOWN_BYTES = -1
 
 
+class Parts(NamedTuple):
+    log_directory: LogDirectory
+    metadata: Controller
+
+
 async def handle_describe_log_dirs(
-    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
+    parts: Parts, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.none,
-        results=(await _describe(broker, list(_existing(broker, request))),),
+        results=(await _describe(parts.log_directory, list(_existing(parts.metadata.image, request))),),
     )
 
 
-def _existing(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[TopicPartition]:
-    topics = broker.metadata.image.topics_by_name
+def _existing(image: MetadataImage, request: DescribeLogDirsRequest) -> Iterator[TopicPartition]:
+    topics = image.topics_by_name
     if request.topics is None:
         for topic in topics.values():
             yield from (TopicPartition(topic.name, partition.index) for partition in topic.partitions)
         return
     asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     for key in sorted(asked):
-        if broker.metadata.image.partition(key.topic, key.partition) is not None:
+        if image.partition(key.topic, key.partition) is not None:
             yield key
 
 
-async def _describe(broker: Broker, partitions: list[TopicPartition]) -> DescribeLogDirsResult:
-    directory = broker.log_directory
+async def _describe(directory: LogDirectory, partitions: list[TopicPartition]) -> DescribeLogDirsResult:
     filesystem = directory.filesystem
     try:
         space = await filesystem.run(filesystem.disk_space, directory.path)
@@ -67,13 +73,13 @@ async def _describe(broker: Broker, partitions: list[TopicPartition]) -> Describ
     except OSError as error:
         log.warning("data directory cannot be read", reason=str(error))
         unknown = DiskSpace(_UNKNOWN_BYTES, _UNKNOWN_BYTES)
-        return _result(broker, ErrorCode.kafka_storage_error, {}, unknown)
+        return _result(directory.path, ErrorCode.kafka_storage_error, {}, unknown)
     error_code = ErrorCode.kafka_storage_error if directory.full_disk.is_full else ErrorCode.none
-    return _result(broker, error_code, {key: sizes.get(key, 0) for key in partitions}, space)
+    return _result(directory.path, error_code, {key: sizes.get(key, 0) for key in partitions}, space)
 
 
 def _result(
-    broker: Broker, error_code: ErrorCode, sizes: Mapping[TopicPartition, int], space: DiskSpace
+    path: str, error_code: ErrorCode, sizes: Mapping[TopicPartition, int], space: DiskSpace
 ) -> DescribeLogDirsResult:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for key, size_bytes in sizes.items():
@@ -86,7 +92,7 @@ def _result(
         topics.setdefault(key.topic, []).append(partition)
     return DescribeLogDirsResult(
         error_code=error_code,
-        log_dir=str(Path(broker.log_directory.path).absolute()),
+        log_dir=str(Path(path).absolute()),
         topics=tuple(
             DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
             for name, partitions in topics.items()

@@ -6,7 +6,7 @@ that names anything besides the partition of the metadata log gets UNKNOWN_TOPIC
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.request import TopicData as RequestTopicData
@@ -26,12 +26,19 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, i64, u16
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
 
 _UNKNOWN = -1
 
 
-def handle_describe_quorum(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Reply:
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    node_id: int
+
+
+def handle_describe_quorum(parts: Parts, context: RequestContext, request: DescribeQuorumRequest) -> Reply:
     asked = [
         (topic.topic_name, partition.partition_index)
         for topic in request.topics
@@ -41,19 +48,19 @@ def handle_describe_quorum(broker: Broker, context: RequestContext, request: Des
         return _response([_unknown_topic(topic) for topic in request.topics], [])
     listener = context.listener
     node = Node(
-        node_id=BrokerId(broker.node_id),
+        node_id=BrokerId(parts.node_id),
         listeners=(
             Listener(name=listener.name, host=listener.advertised_host, port=u16(listener.advertised_port)),
         ),
     )
-    topic = TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(_metadata_partition(broker),))
+    topic = TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(_metadata_partition(parts),))
     return _response([topic], [node])
 
 
-def _metadata_partition(broker: Broker) -> PartitionData:
-    log, now_ms = broker.metadata.log, i64(broker.clock.wall_ms())
+def _metadata_partition(parts: Parts) -> PartitionData:
+    log, now_ms = parts.metadata.log, i64(parts.clock.wall_ms())
     voter = ReplicaState(
-        replica_id=BrokerId(broker.node_id),
+        replica_id=BrokerId(parts.node_id),
         replica_directory_id=None,
         log_end_offset=i64(log.end_offset),
         last_fetch_timestamp=now_ms,
@@ -63,16 +70,16 @@ def _metadata_partition(broker: Broker) -> PartitionData:
         partition_index=i32(METADATA_PARTITION.partition),
         error_code=ErrorCode.none,
         error_message="",
-        leader_id=BrokerId(broker.node_id),
-        leader_epoch=i32(broker.metadata.node_epoch),
+        leader_id=BrokerId(parts.node_id),
+        leader_epoch=i32(parts.metadata.node_epoch),
         high_watermark=i64(log.end_offset),
         current_voters=(voter,),
-        observers=tuple(_observer(broker, key, heard) for key, heard in log.followers().items()),
+        observers=tuple(_observer(parts.clock, key, heard) for key, heard in log.followers().items()),
     )
 
 
-def _observer(broker: Broker, key: FollowerKey, heard: Heard) -> ReplicaState:
-    monotonic_to_wall_ms = broker.clock.wall_ms() - broker.clock.monotonic_ms()
+def _observer(clock: Clock, key: FollowerKey, heard: Heard) -> ReplicaState:
+    monotonic_to_wall_ms = clock.wall_ms() - clock.monotonic_ms()
     caught_up_at_ms = heard.caught_up_at_ms
     return ReplicaState(
         replica_id=BrokerId(key.node_id),

@@ -9,7 +9,7 @@ with a topic that is not in the request, or with a partition below 0, is INVALID
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_topic_partitions.v0.request import Cursor as RequestCursor
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
@@ -27,19 +27,25 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.broker_config import BrokerConfig
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    config: BrokerConfig
+    metadata: Controller
 
 
 def handle_describe_topic_partitions(
-    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+    parts: Parts, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> Reply:
-    image, cursor = broker.metadata.image, request.cursor
+    image, cursor = parts.metadata.image, request.cursor
     asked = {topic.name for topic in request.topics}
     if cursor is not None and ((asked and cursor.topic_name not in asked) or cursor.partition_index < 0):
         return _response([_failed(topic.name, ErrorCode.invalid_request) for topic in request.topics], None)
     names = sorted(asked or image.topics_by_name)
-    limit = broker.config.integer("max.request.partition.size.limit")
+    limit = parts.config.integer("max.request.partition.size.limit")
     return _page(image, names, cursor, max(1, min(limit, request.response_partition_limit)))
 
 

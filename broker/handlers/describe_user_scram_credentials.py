@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_user_scram_credentials.v0.request import DescribeUserScramCredentialsRequest
 from kio.schema.describe_user_scram_credentials.v0.response import (
@@ -22,13 +22,18 @@ from barnabas.protocol.primitive import i8, i32, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
+
+
+class Parts(NamedTuple):
+    metadata: Controller
 
 
 def handle_describe_user_scram_credentials(
-    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
+    parts: Parts, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> Reply:
-    infos = _credential_infos(broker)
+    infos = _credential_infos(parts.metadata.image)
     asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(infos, 1)
     return DescribeUserScramCredentialsResponse(
         throttle_time=milliseconds(0),
@@ -38,10 +43,10 @@ def handle_describe_user_scram_credentials(
     )
 
 
-def _credential_infos(broker: Broker) -> dict[str, list[CredentialInfo]]:
+def _credential_infos(image: MetadataImage) -> dict[str, list[CredentialInfo]]:
     """The credentials of each user."""
     infos: dict[str, list[CredentialInfo]] = {}
-    for (user, mechanism), credential in broker.metadata.image.scram_credentials.items():
+    for (user, mechanism), credential in image.scram_credentials.items():
         info = CredentialInfo(mechanism=i8(mechanism), iterations=i32(credential.iterations))
         infos.setdefault(user, []).append(info)
     return infos

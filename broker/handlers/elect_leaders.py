@@ -8,7 +8,7 @@ timeout_ms is not used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
@@ -19,26 +19,30 @@ from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 
-def handle_elect_leaders(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Reply:
+class Parts(NamedTuple):
+    metadata: Controller
+
+
+def handle_elect_leaders(parts: Parts, context: RequestContext, request: ElectLeadersRequest) -> Reply:
     asked = request.topic_partitions
     try:
         check_election_type(request.election_type)
     except ApiError as error:
         return _response(error.code, [_topic_result(topic, error) for topic in asked or ()])
     if asked is None:
-        names = broker.metadata.image.topics_by_name
+        names = parts.metadata.image.topics_by_name
         return _response(
             ErrorCode.none,
             [ReplicaElectionResult(topic=TopicName(name), partition_result=()) for name in names],
         )
-    return _response(ErrorCode.none, [_elected(broker, topic) for topic in asked])
+    return _response(ErrorCode.none, [_elected(parts.metadata.image, topic) for topic in asked])
 
 
-def _elected(broker: Broker, topic: TopicPartitions) -> ReplicaElectionResult:
-    image = broker.metadata.image
+def _elected(image: MetadataImage, topic: TopicPartitions) -> ReplicaElectionResult:
     results = [(index, election_refusal(image, topic.topic, index)) for index in topic.partitions]
     return ReplicaElectionResult(
         topic=topic.topic,

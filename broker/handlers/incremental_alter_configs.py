@@ -7,7 +7,7 @@ INVALID_REQUEST.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterConfigsResource,
@@ -24,19 +24,23 @@ from barnabas.protocol.errors import ApiError
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
 
 _OPERATIONS = frozenset[int](Operation)
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+
+
 def handle_incremental_alter_configs(
-    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
+    parts: Parts, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Reply:
     return answer_altered(
         request.resources,
         without_value=_without_value,
         fault=_unknown_operation,
-        decide=lambda sound: broker.metadata.alter_configs(
+        decide=lambda sound: parts.metadata.alter_configs(
             [_change(resource) for resource in sound], validate_only=request.validate_only
         ),
         response=IncrementalAlterConfigsResponse,

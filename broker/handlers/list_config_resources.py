@@ -7,7 +7,7 @@ asks for all; an unknown type is UNSUPPORTED_VERSION.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 from kio.schema.list_config_resources.v1.response import ConfigResource, ListConfigResourcesResponse
@@ -18,20 +18,26 @@ from barnabas.protocol.primitive import i8, milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 _TYPES = frozenset[int](ResourceType)
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
+
+
 def handle_list_config_resources(
-    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+    parts: Parts, context: RequestContext, request: ListConfigResourcesRequest
 ) -> Reply:
     asked = set(map(int, request.resource_types))
     if context.api_version == 0:
         asked = {int(ResourceType.CLIENT_METRICS)}
     if not asked <= _TYPES:
         return _response(ErrorCode.unsupported_version, [])
-    names = _names(broker)
+    names = _names(parts.metadata.image, parts.node_id)
     return _response(
         ErrorCode.none,
         [
@@ -43,11 +49,10 @@ def handle_list_config_resources(
     )
 
 
-def _names(broker: Broker) -> dict[ResourceType, list[str]]:
-    image = broker.metadata.image
+def _names(image: MetadataImage, node_id: int) -> dict[ResourceType, list[str]]:
     return {
         ResourceType.TOPIC: list(image.topics_by_name),
-        ResourceType.BROKER: [str(broker.node_id)],
+        ResourceType.BROKER: [str(node_id)],
         ResourceType.GROUP: image.configured_names(ResourceType.GROUP),
     }
 

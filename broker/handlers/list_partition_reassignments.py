@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
@@ -12,11 +12,14 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+
+
+class Parts(NamedTuple):
+    """Nothing: there are no reassignments."""
 
 
 def handle_list_partition_reassignments(
-    broker: Broker, context: RequestContext, request: ListPartitionReassignmentsRequest
+    parts: Parts, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Reply:
     return ListPartitionReassignmentsResponse(
         throttle_time=milliseconds(0), error_code=ErrorCode.none, error_message=None, topics=()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import UUID
 
 from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequestWithCluster
@@ -37,9 +37,14 @@ from barnabas.protocol.primitive import BrokerId, TopicName, i32, milliseconds
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.broker.internal_topics.internal_topics import InternalTopics
     from barnabas.broker.network.handler import Reply, RequestContext
     from barnabas.broker.network.handler import Response as AnyResponse
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.runtime.long_work import LongWork
 
     Request = MetadataRequest | MetadataRequestWithCluster
     Response = MetadataResponse | MetadataResponseWithCluster
@@ -55,80 +60,89 @@ _STEPS_PER_TOPIC = 4
 """The steps of a turn for one topic without its partitions."""
 
 
-def handle_metadata(broker: Broker, context: RequestContext, request: Request) -> Reply:
+class Parts(NamedTuple):
+    config: BrokerConfig
+    metadata: Controller
+    quotas: ClientQuotas
+    cluster_id: str
+    node_id: int
+    internal_topics: InternalTopics
+    long_work: LongWork
+
+
+def handle_metadata(parts: Parts, context: RequestContext, request: Request) -> Reply:
     # In version 10 the topics have another class with the same fields.
     asked = cast("tuple[MetadataRequestTopic, ...] | None", request.topics)
     if asked is None or (context.api_version == 0 and not asked):
-        return in_turns(_answer_all(broker, context, request))
-    if request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable"):
+        return in_turns(_answer_all(parts, context, request))
+    if request.allow_auto_topic_creation and parts.config.flag("auto.create.topics.enable"):
         if len(asked) > TOPICS_AT_ONCE_MAX:
-            return _create_some_then_answer(broker, context, request, asked)
-        missing = _creatable(broker, asked)
+            return _create_some_then_answer(parts, context, request, asked)
+        missing = _creatable(parts.metadata.image, asked)
         if missing:
-            return _create_then_answer(broker, context, request, asked, missing)
-    return in_turns(_answer(broker, context, request, asked))
+            return _create_then_answer(parts, context, request, asked, missing)
+    return in_turns(_answer(parts, context, request, asked))
 
 
-def _creatable(broker: Broker, asked: Sequence[MetadataRequestTopic]) -> list[str]:
+def _creatable(image: MetadataImage, asked: Sequence[MetadataRequestTopic]) -> list[str]:
     """The topics to create before the response, each once."""
     names = dict.fromkeys(topic.name for topic in asked if topic.name is not None and topic.topic_id is None)
-    existing = broker.metadata.image.topics_by_name
+    existing = image.topics_by_name
     return [name for name in names if name not in existing and invalid_topic_name(name) is None]
 
 
-async def _answer_all(broker: Broker, context: RequestContext, request: Request) -> AnyResponse:
+async def _answer_all(parts: Parts, context: RequestContext, request: Request) -> AnyResponse:
     turns, topics = Turns(), list[MetadataResponseTopic]()
-    for topic in tuple(broker.metadata.image.topics_by_name.values()):
+    for topic in tuple(parts.metadata.image.topics_by_name.values()):
         topics.append(_found(topic, request))
         await turns.took(_STEPS_PER_TOPIC + len(topic.partitions))
-    response = _response(broker, context, request, topics)
-    return await encoded_at_length(broker.long_work, turns, context, response)
+    response = _response(parts, context, request, topics)
+    return await encoded_at_length(parts.long_work, turns, context, response)
 
 
 async def _create_some_then_answer(
-    broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
+    parts: Parts, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
 ) -> Response:
     """Looks up many names in turns, then creates the topics that do not exist."""
     turns, missing = Turns(), dict[str, None]()
     for some in some_at_a_time(asked):
-        missing.update(dict.fromkeys(_creatable(broker, some)))
+        missing.update(dict.fromkeys(_creatable(parts.metadata.image, some)))
         await turns.took(_STEPS_PER_TOPIC * len(some))
-    return await _create_then_answer(broker, context, request, asked, list(missing))
+    return await _create_then_answer(parts, context, request, asked, list(missing))
 
 
 async def _create_then_answer(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: Request,
     asked: Sequence[MetadataRequestTopic],
     names: Sequence[str],
 ) -> Response:
-    charge = MutationCharge(broker.quotas, context.client_id, strict=False)
-    new_topics = [broker.internal_topics.auto_created(name) for name in names]
+    charge = MutationCharge(parts.quotas, context.client_id, strict=False)
+    new_topics = [parts.internal_topics.auto_created(name) for name in names]
     # A topic that was not created is unknown in the response, and the client asks again.
     with contextlib.suppress(ApiError):
-        broker.metadata.check_partition_count(new_topics)
+        parts.metadata.check_partition_count(new_topics)
         for some in some_at_a_time(new_topics):
-            await broker.metadata.create_topics(some, charge=charge)
-    response = await _answer(broker, context, request, asked)
+            await parts.metadata.create_topics(some, charge=charge)
+    response = await _answer(parts, context, request, asked)
     return replace(response, throttle_time=milliseconds(charge.throttle_ms))
 
 
 async def _answer(
-    broker: Broker, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
+    parts: Parts, context: RequestContext, request: Request, asked: Sequence[MetadataRequestTopic]
 ) -> Response:
     unique = dict.fromkeys((topic.name, topic.topic_id) for topic in asked)
     turns, topics = Turns(), list[MetadataResponseTopic]()
     for name, topic_id in unique:
-        topics.append(_one_topic(broker, request, name, topic_id))
+        topics.append(_one_topic(parts.metadata.image, request, name, topic_id))
         await turns.took(1)
-    return _response(broker, context, request, topics)
+    return _response(parts, context, request, topics)
 
 
 def _one_topic(
-    broker: Broker, request: Request, name: TopicName | None, topic_id: UUID | None
+    image: MetadataImage, request: Request, name: TopicName | None, topic_id: UUID | None
 ) -> MetadataResponseTopic:
-    image = broker.metadata.image
     if topic_id is not None:
         topic = image.topics_by_id.get(topic_id)
         return _found(topic, request) if topic else _missing(ErrorCode.unknown_topic_id, None, topic_id)
@@ -190,12 +204,12 @@ def _with_name(topic: MetadataResponseTopic) -> MetadataResponseTopic:
 
 
 def _response(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: Request,
     topics: Sequence[MetadataResponseTopic],
 ) -> Response:
-    node_id = BrokerId(broker.node_id)
+    node_id = BrokerId(parts.node_id)
     this_broker = MetadataResponseBroker(
         node_id=node_id,
         host=context.listener.advertised_host,
@@ -206,7 +220,7 @@ def _response(
         return MetadataResponseWithCluster(
             throttle_time=milliseconds(0),
             brokers=(this_broker,),  # type: ignore[arg-type]  # another class with the same fields
-            cluster_id=broker.cluster_id,
+            cluster_id=parts.cluster_id,
             controller_id=node_id,
             topics=tuple(map(_with_name, topics)),  # type: ignore[arg-type]
             cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
@@ -214,7 +228,7 @@ def _response(
     return MetadataResponse(
         throttle_time=milliseconds(0),
         brokers=(this_broker,),
-        cluster_id=broker.cluster_id,
+        cluster_id=parts.cluster_id,
         controller_id=node_id,
         topics=tuple(topics),
         error_code=ErrorCode.none,

@@ -8,7 +8,7 @@ is not used.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.update_features.v1.request import UpdateFeaturesRequest as UpdateFeaturesRequestPerFeature
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
@@ -23,15 +23,19 @@ from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
 
 _ANSWERS_PER_FEATURE_TO = 1
 
 Response = UpdateFeaturesResponse | UpdateFeaturesResponsePerFeature
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+
+
 def handle_update_features(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: UpdateFeaturesRequest | UpdateFeaturesRequestPerFeature,
 ) -> Reply:
@@ -42,7 +46,7 @@ def handle_update_features(
 
     version = context.api_version
     return respond_when_done(
-        broker.metadata.update_features([*updates.values()], validate_only=request.validate_only),
+        parts.metadata.update_features([*updates.values()], validate_only=request.validate_only),
         lambda _: _response(version, None, updates),
         lambda error: _response(version, error, ()),
     )
