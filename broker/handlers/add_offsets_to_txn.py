@@ -6,7 +6,7 @@ fenced producer gets INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
@@ -18,20 +18,28 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.internal_topics import InternalTopics
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
 
 _KNOWS_FENCED_FROM = 2
 
 
+class Parts(NamedTuple):
+    internal_topics: InternalTopics
+    groups: Groups
+    transactions: TransactionStateTopic
+
+
 async def handle_add_offsets_to_txn(
-    broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
+    parts: Parts, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
     try:
         # The topic must exist first, because the transaction stores the number of the group's partition.
-        await broker.internal_topics.ensure(OFFSETS_TOPIC)
-        partition = TopicNamePartition(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
-        await broker.transactions.coordinator.add_participants(
+        await parts.internal_topics.ensure(OFFSETS_TOPIC)
+        partition = TopicNamePartition(OFFSETS_TOPIC, parts.groups.partition_of(request.group_id))
+        await parts.transactions.coordinator.add_participants(
             request.transactional_id,
             ProducerIdentity(request.producer_id, request.producer_epoch),
             [partition],

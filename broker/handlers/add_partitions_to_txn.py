@@ -38,14 +38,21 @@ from barnabas.protocol.identity import ProducerIdentity, TopicNamePartition
 from barnabas.protocol.primitive import TopicName, TransactionalId, i32, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 _KNOWS_FENCED_FROM, _BATCH_FROM = 2, 4
 
 ResultT = TypeVar("ResultT")
 
 _Outcomes = Mapping[TopicNamePartition, ErrorCode]
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    transactions: TransactionStateTopic
 
 
 class _Wish(NamedTuple):
@@ -59,19 +66,19 @@ class _Wish(NamedTuple):
 
 
 async def handle_add_partitions_to_txn(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: AddPartitionsToTxnRequest | AddPartitionsToTxnRequestBatch,
 ) -> AddPartitionsToTxnResponse | AddPartitionsToTxnResponseBatch:
     if context.api_version >= _BATCH_FROM:
-        return await _answer_batch(broker, context, cast("AddPartitionsToTxnRequestBatch", request))
+        return await _answer_batch(parts, context, cast("AddPartitionsToTxnRequestBatch", request))
     single = cast("AddPartitionsToTxnRequest", request)
     wish = _Wish(
         single.v3_and_below_transactional_id,
         ProducerIdentity(single.v3_and_below_producer_id, single.v3_and_below_producer_epoch),
         _partitions(single.v3_and_below_topics),
     )
-    outcomes = await _fulfil(broker, context, wish)
+    outcomes = await _fulfil(parts, context, wish)
     return AddPartitionsToTxnResponse(
         throttle_time=milliseconds(0),
         results_by_topic_v3_and_below=_topic_results(
@@ -81,7 +88,7 @@ async def handle_add_partitions_to_txn(
 
 
 async def _answer_batch(
-    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequestBatch
+    parts: Parts, context: RequestContext, request: AddPartitionsToTxnRequestBatch
 ) -> AddPartitionsToTxnResponseBatch:
     results: list[AddPartitionsToTxnResult] = []
     for transaction in request.transactions:
@@ -92,18 +99,18 @@ async def _answer_batch(
             transaction.verify_only,
             EPOCH_RAISED_FROM,
         )
-        results.append(_result(wish.transactional_id, await _fulfil(broker, context, wish)))
+        results.append(_result(wish.transactional_id, await _fulfil(parts, context, wish)))
     return AddPartitionsToTxnResponseBatch(
         throttle_time=milliseconds(0), error_code=ErrorCode.none, results_by_transaction=tuple(results)
     )
 
 
-async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outcomes:
-    unknown = [partition for partition in wish.partitions if not _exists(broker, partition)]
+async def _fulfil(parts: Parts, context: RequestContext, wish: _Wish) -> _Outcomes:
+    unknown = [partition for partition in wish.partitions if not _exists(parts.metadata.image, partition)]
     if unknown:
         refused = dict.fromkeys(wish.partitions, ErrorCode.operation_not_attempted)
         return {**refused, **dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)}
-    coordinator = broker.transactions.coordinator
+    coordinator = parts.transactions.coordinator
     try:
         if wish.verify_only:
             taking_part = {
@@ -123,8 +130,8 @@ async def _fulfil(broker: Broker, context: RequestContext, wish: _Wish) -> _Outc
     return dict.fromkeys(wish.partitions, ErrorCode.none)
 
 
-def _exists(broker: Broker, partition: TopicNamePartition) -> bool:
-    topic = broker.metadata.image.topics_by_name.get(partition.topic)
+def _exists(image: MetadataImage, partition: TopicNamePartition) -> bool:
+    topic = image.topics_by_name.get(partition.topic)
     return topic is not None and 0 <= partition.partition < len(topic.partitions)
 
 

@@ -6,7 +6,7 @@ The group must have no members; `coordinator.share_group.offsets` has the rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
 from kio.schema.alter_share_group_offsets.v0.response import (
@@ -23,13 +23,21 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    groups: Groups
 
 
 def handle_alter_share_group_offsets(
-    broker: Broker, context: RequestContext, request: AlterShareGroupOffsetsRequest
+    parts: Parts, context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> Reply:
-    if not share_groups_enabled(broker.metadata.image):
+    if not share_groups_enabled(parts.metadata.image):
         return _refuse(ApiError(ErrorCode.unsupported_version, "The version of API is not supported."))
     topics = [
         TopicOffsets(
@@ -38,7 +46,7 @@ def handle_alter_share_group_offsets(
         )
         for topic in request.topics
     ]
-    reply = broker.groups.share.alter_offsets(request.group_id, topics, wall_ms=broker.clock.wall_ms())
+    reply = parts.groups.share.alter_offsets(request.group_id, topics, wall_ms=parts.clock.wall_ms())
     return respond_when_done(reply, _respond, _refuse)
 
 

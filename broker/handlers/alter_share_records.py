@@ -11,7 +11,7 @@ operation is authorized, because there is no authorizer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.common.share_records import change_records, find_share_partition
 from barnabas.broker.network.handler import RequestContext
@@ -25,16 +25,24 @@ from barnabas.protocol.record_inspection import RecordAction
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.share.fetch.fetch_source import FetchSource
 
 _ACTIONS = {int(action): action for action in RecordAction}
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    groups: Groups
+    fetch_source: FetchSource
+
+
 async def handle_alter_share_records(
-    broker: Broker, context: RequestContext, request: AlterShareRecordsRequest
+    parts: Parts, context: RequestContext, request: AlterShareRecordsRequest
 ) -> AlterShareRecordsResponse:
     try:
-        record_count = await _alter(broker, context, request)
+        record_count = await _alter(parts, context, request)
     except ApiError as error:
         return _response(error.code, error.message)
     except StorageError as error:
@@ -42,12 +50,19 @@ async def handle_alter_share_records(
     return _response(ErrorCode.none, None, record_count)
 
 
-async def _alter(broker: Broker, context: RequestContext, request: AlterShareRecordsRequest) -> int:
+async def _alter(parts: Parts, context: RequestContext, request: AlterShareRecordsRequest) -> int:
     """The number of records that have changed. Raises ApiError and StorageError."""
     action = _ACTIONS.get(request.action)
     if action is None:
         raise ApiError(ErrorCode.invalid_request, f"There is no action {request.action}.")
-    leader = await find_share_partition(broker, request.group_id, request.topic_id, request.partition_index)
+    leader = await find_share_partition(
+        parts.metadata.image,
+        parts.groups.share,
+        parts.fetch_source,
+        request.group_id,
+        request.topic_id,
+        request.partition_index,
+    )
     return await change_records(
         leader,
         action,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.handlers.common.consumer_protocol import require_consumer_groups
@@ -29,19 +29,27 @@ from barnabas.protocol.primitive import TopicName, i8, i32, milliseconds
 from barnabas.protocol.record_keys.hash_range import HashRange
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
 
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = i8(0), i8(1)
 _NO_SHARES: Mapping[TopicIdPartition, HashRange] = {}
 
 
+class Parts(NamedTuple):
+    config: BrokerConfig
+    metadata: Controller
+    groups: Groups
+
+
 def handle_consumer_group_describe(
-    broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
+    parts: Parts, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply:
     groups = describe_each(
         request,
-        partial(require_consumer_groups, broker),
-        broker.groups.consumer.describe,
+        partial(require_consumer_groups, parts.metadata.image, parts.config),
+        parts.groups.consumer.describe,
         DescribedGroup,
         partial(_member, with_shares=request.wants_shares),
     )

@@ -6,7 +6,7 @@ member id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.handlers.common.consumer_protocol import require_consumer_groups
@@ -27,10 +27,20 @@ from barnabas.protocol.extended.packed import shares_of_topic
 from barnabas.protocol.primitive import i32, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
 
 _NAMES_ITSELF_FROM = 1
 _NO_ID = UUID(int=0)
+
+
+class Parts(NamedTuple):
+    config: BrokerConfig
+    clock: Clock
+    metadata: Controller
+    groups: Groups
 
 
 def _topic_partitions(
@@ -47,11 +57,11 @@ _MESSAGES = HeartbeatMessages(ConsumerGroupHeartbeatResponse, Assignment, _topic
 
 
 def handle_consumer_group_heartbeat(
-    broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    parts: Parts, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> Reply:
     try:
-        require_consumer_groups(broker)
-        check_subscribed_names(broker, request.subscribed_topic_names)
+        require_consumer_groups(parts.metadata.image, parts.config)
+        check_subscribed_names(parts.metadata.image, request.subscribed_topic_names)
     except ApiError as error:
         return _MESSAGES.refuse(error)
     heartbeat = HeartbeatRequest(
@@ -70,7 +80,7 @@ def handle_consumer_group_heartbeat(
         names_itself=context.api_version >= _NAMES_ITSELF_FROM,
         individual_commit=request.individual_commit,
     )
-    reply = broker.groups.consumer.heartbeat(heartbeat, now_ms=broker.clock.monotonic_ms())
+    reply = parts.groups.consumer.heartbeat(heartbeat, now_ms=parts.clock.monotonic_ms())
     return respond_when_done(reply, _MESSAGES.respond, _MESSAGES.refuse)
 
 

@@ -5,7 +5,7 @@ Each group has its own error, and from version 3 on its own error message.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -18,14 +18,18 @@ from barnabas.protocol.primitive import GroupId, milliseconds
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+
+
+class Parts(NamedTuple):
+    groups: Groups
 
 
 async def handle_delete_groups(
-    broker: Broker, context: RequestContext, request: DeleteGroupsRequest
+    parts: Parts, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     replies = {
-        group_id: broker.groups.delete_group(group_id) for group_id in dict.fromkeys(request.groups_names)
+        group_id: parts.groups.delete_group(group_id) for group_id in dict.fromkeys(request.groups_names)
     }
     results = [await _result(group_id, reply) for group_id, reply in replies.items()]
     return DeleteGroupsResponse(throttle_time=milliseconds(0), results=tuple(results))

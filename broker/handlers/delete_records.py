@@ -9,7 +9,7 @@ INVALID_TOPIC_EXCEPTION, topics without delete in their cleanup.policy POLICY_VI
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
 from kio.schema.delete_records.v2.response import (
@@ -23,23 +23,34 @@ from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.primitive import i32, i64, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.effective import EffectiveConfig
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+    from barnabas.storage.directory.log_directory import LogDirectory
     from barnabas.storage.directory.record_deletion import Cut, Outcome
 
 _NO_LOW_WATERMARK = -1
 
 
+class Parts(NamedTuple):
+    log_directory: LogDirectory
+    metadata: Controller
+    effective_config: EffectiveConfig
+    node_id: int
+    logs: PartitionLogs
+
+
 async def handle_delete_records(
-    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
+    parts: Parts, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     names = [
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     ]
-    opening = open_logs(broker, names)
+    opening = open_logs(parts.metadata.image, parts.logs, names)
     if opening is not None:
         await opening
-    outcomes = await _delete(broker, request)
+    outcomes = await _delete(parts, request)
     return DeleteRecordsResponse(
         throttle_time=milliseconds(0),
         topics=tuple(
@@ -54,25 +65,25 @@ async def handle_delete_records(
     )
 
 
-async def _delete(broker: Broker, request: DeleteRecordsRequest) -> Iterator[Outcome]:
+async def _delete(parts: Parts, request: DeleteRecordsRequest) -> Iterator[Outcome]:
     """The outcomes of the partitions, in the order of the request."""
     found = [
-        _find(broker, topic.name, partition) for topic in request.topics for partition in topic.partitions
+        _find(parts, topic.name, partition) for topic in request.topics for partition in topic.partitions
     ]
     cuts = [cut for cut in found if not isinstance(cut, ApiError)]
-    deleted = iter(await broker.log_directory.delete_records(cuts))
+    deleted = iter(await parts.log_directory.delete_records(cuts))
     return (outcome if isinstance(outcome, ApiError) else next(deleted) for outcome in found)
 
 
-def _find(broker: Broker, topic_name: str, asked: DeleteRecordsPartition) -> Cut | ApiError:
+def _find(parts: Parts, topic_name: str, asked: DeleteRecordsPartition) -> Cut | ApiError:
     """The log with the offset to delete below, or the reason why nothing may be deleted."""
     try:
-        led = find_partition(broker, topic_name, asked.partition_index)
+        led = find_partition(parts.metadata.image, parts.node_id, topic_name, asked.partition_index)
         if led.topic.is_internal:
             raise ApiError(ErrorCode.invalid_topic_exception)
-        if not broker.effective_config.topic_config(topic_name).delete_enabled:
+        if not parts.effective_config.topic_config(topic_name).delete_enabled:
             raise ApiError(ErrorCode.policy_violation)
-        return find_log(broker, led), asked.offset
+        return find_log(parts.logs, led), asked.offset
     except ApiError as error:
         return without_frames(error)
 

@@ -6,7 +6,7 @@ The group must have no members; `coordinator.share_group.offsets` has the rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
 from kio.schema.delete_share_group_offsets.v0.response import (
@@ -22,16 +22,22 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    groups: Groups
 
 
 def handle_delete_share_group_offsets(
-    broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+    parts: Parts, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> Reply:
-    if not share_groups_enabled(broker.metadata.image):
+    if not share_groups_enabled(parts.metadata.image):
         return _refuse(ApiError(ErrorCode.unsupported_version, "The version of API is not supported."))
     names = [topic.topic_name for topic in request.topics]
-    return respond_when_done(broker.groups.share.delete_offsets(request.group_id, names), _respond, _refuse)
+    return respond_when_done(parts.groups.share.delete_offsets(request.group_id, names), _respond, _refuse)
 
 
 def _respond(topics: Sequence[DeletedTopic]) -> DeleteShareGroupOffsetsResponse:

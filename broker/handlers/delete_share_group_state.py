@@ -5,7 +5,7 @@ Deleting a state that does not exist succeeds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.delete_share_group_state.v0.request import DeleteShareGroupStateRequest, PartitionData
 from kio.schema.delete_share_group_state.v0.response import (
@@ -24,13 +24,19 @@ from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    share_state: ShareStateTopic | None
 
 
 async def handle_delete_share_group_state(
-    broker: Broker, context: RequestContext, request: DeleteShareGroupStateRequest
+    parts: Parts, context: RequestContext, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse:
-    results = await ask_each(broker, request, _delete, _answer, DeleteStateResult)
+    results = await ask_each(parts.share_state, parts.clock, request, _delete, _answer, DeleteStateResult)
     return DeleteShareGroupStateResponse(results=results)
 
 

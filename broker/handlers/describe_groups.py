@@ -7,7 +7,7 @@ groups have an API of their own.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.describe_groups.v6.response import (
@@ -27,34 +27,41 @@ from barnabas.protocol.primitive import GroupId, milliseconds
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.classic.coordinator import ClassicCoordinator
+    from barnabas.coordinator.groups import Groups
+    from barnabas.runtime.long_work import LongWork
 
 _NOT_FOUND_FROM = 6
 _STEPS_PER_GROUP = 2
 """The steps of a turn for one group without its members."""
 
 
-def handle_describe_groups(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Reply:
-    return in_turns(_answer(broker, context, request))
+class Parts(NamedTuple):
+    long_work: LongWork
+    groups: Groups
 
 
-async def _answer(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Response:
+def handle_describe_groups(parts: Parts, context: RequestContext, request: DescribeGroupsRequest) -> Reply:
+    return in_turns(_answer(parts, context, request))
+
+
+async def _answer(parts: Parts, context: RequestContext, request: DescribeGroupsRequest) -> Response:
     tells_not_found = context.api_version >= _NOT_FOUND_FROM
     operations = authorized_operations(asked_for=request.include_authorized_operations)
     turns, described = Turns(), list[DescribedGroup]()
     for group_id in request.groups:
-        group = _describe(broker, group_id, tells_not_found=tells_not_found)
+        group = _describe(parts.groups.classic, group_id, tells_not_found=tells_not_found)
         if group.error_code is ErrorCode.none:
             group = replace(group, authorized_operations=operations)
         described.append(group)
         await turns.took(_STEPS_PER_GROUP + len(group.members))
     response = DescribeGroupsResponse(throttle_time=milliseconds(0), groups=tuple(described))
-    return await encoded_at_length(broker.long_work, turns, context, response)
+    return await encoded_at_length(parts.long_work, turns, context, response)
 
 
-def _describe(broker: Broker, group_id: str, *, tells_not_found: bool) -> DescribedGroup:
+def _describe(groups: ClassicCoordinator, group_id: str, *, tells_not_found: bool) -> DescribedGroup:
     try:
-        group = broker.groups.classic.describe(group_id)
+        group = groups.describe(group_id)
     except ApiError as error:
         if error.code is ErrorCode.group_id_not_found:
             return _dead(group_id, error if tells_not_found else None)

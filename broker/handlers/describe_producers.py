@@ -7,7 +7,7 @@ UNKNOWN_TOPIC_OR_PARTITION if none has it. The broker's own topics are described
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest
 from kio.schema.describe_producers.v0.response import (
@@ -25,25 +25,33 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
     from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
+    logs: PartitionLogs
+
+
 def handle_describe_producers(
-    broker: Broker, context: RequestContext, request: DescribeProducersRequest
+    parts: Parts, context: RequestContext, request: DescribeProducersRequest
 ) -> Reply:
     names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    return answer_with_logs(broker, names, partial(_answer, broker, request))
+    return answer_with_logs(parts.metadata.image, parts.logs, names, partial(_answer, parts, request))
 
 
-def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def _answer(parts: Parts, request: DescribeProducersRequest) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         throttle_time=milliseconds(0),
         topics=tuple(
             TopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _one_partition(broker, topic.name, index) for index in topic.partition_indexes
+                    _one_partition(parts, topic.name, index) for index in topic.partition_indexes
                 ),
             )
             for topic in request.topics
@@ -51,10 +59,10 @@ def _answer(broker: Broker, request: DescribeProducersRequest) -> DescribeProduc
     )
 
 
-def _one_partition(broker: Broker, topic_name: str, index: i32) -> PartitionResponse:
+def _one_partition(parts: Parts, topic_name: str, index: i32) -> PartitionResponse:
     try:
-        _check_topic(broker, topic_name)
-        log = find_log(broker, find_partition(broker, topic_name, index))
+        _check_topic(parts.metadata.image, topic_name)
+        log = find_log(parts.logs, find_partition(parts.metadata.image, parts.node_id, topic_name, index))
     except (ApiError, StorageError) as error:
         message = error.message if isinstance(error, ApiError) else None
         return PartitionResponse(
@@ -68,11 +76,11 @@ def _one_partition(broker: Broker, topic_name: str, index: i32) -> PartitionResp
     )
 
 
-def _check_topic(broker: Broker, name: str) -> None:
+def _check_topic(image: MetadataImage, name: str) -> None:
     reason = invalid_topic_name(name)
     if reason is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, reason)
-    if name not in broker.metadata.image.topics_by_name:
+    if name not in image.topics_by_name:
         message = "This server does not host this topic-partition."
         raise ApiError(ErrorCode.unknown_topic_or_partition, message)
 

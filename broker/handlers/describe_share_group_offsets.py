@@ -8,7 +8,7 @@ its lag counts records that are gone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from kio.schema.describe_share_group_offsets.v1.request import (
@@ -31,35 +31,43 @@ from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, millisecon
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.share.fetch.fetch_source import FetchSource
 
 _NO_ID = UUID(int=0)
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    groups: Groups
+    fetch_source: FetchSource
+
+
 async def handle_describe_share_group_offsets(
-    broker: Broker, context: RequestContext, request: DescribeShareGroupOffsetsRequest
+    parts: Parts, context: RequestContext, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     return DescribeShareGroupOffsetsResponse(
         throttle_time=milliseconds(0),
-        groups=tuple([await _describe_group(broker, group) for group in request.groups]),
+        groups=tuple([await _describe_group(parts, group) for group in request.groups]),
     )
 
 
 async def _describe_group(
-    broker: Broker, group: DescribeShareGroupOffsetsRequestGroup
+    parts: Parts, group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    if not share_groups_enabled(broker.metadata.image):
+    if not share_groups_enabled(parts.metadata.image):
         return DescribeShareGroupOffsetsResponseGroup(
             group_id=GroupId(group.group_id), topics=(), error_code=ErrorCode.unsupported_version
         )
-    initialised = broker.groups.share.initialised_partitions(group.group_id)
+    initialised = parts.groups.share.initialised_partitions(group.group_id)
     asked = (
         _all_topics(initialised)
         if group.topics is None
         else [(t.topic_name, t.partitions) for t in group.topics]
     )
     topics = [
-        await _describe_topic(broker, group.group_id, name, indexes, initialised) for name, indexes in asked
+        await _describe_topic(parts, group.group_id, name, indexes, initialised) for name, indexes in asked
     ]
     return DescribeShareGroupOffsetsResponseGroup(
         group_id=GroupId(group.group_id), topics=tuple(topics), error_code=ErrorCode.none
@@ -71,17 +79,17 @@ def _all_topics(initialised: Mapping[UUID, TopicPartitionSet]) -> list[tuple[str
 
 
 async def _describe_topic(
-    broker: Broker,
+    parts: Parts,
     group_id: str,
     name: str,
     indexes: Sequence[int],
     initialised: Mapping[UUID, TopicPartitionSet],
 ) -> DescribeShareGroupOffsetsResponseTopic:
-    topic = broker.metadata.image.topics_by_name.get(name)
+    topic = parts.metadata.image.topics_by_name.get(name)
     topic_id = _NO_ID if topic is None else topic.topic_id
     read = initialised[topic_id].partitions if topic_id in initialised else ()
     partitions = [
-        await _describe_partition(broker, SharePartitionKey(group_id, topic_id, index))
+        await _describe_partition(parts.fetch_source, SharePartitionKey(group_id, topic_id, index))
         if index in read
         else _unread(index)
         for index in indexes
@@ -92,10 +100,10 @@ async def _describe_topic(
 
 
 async def _describe_partition(
-    broker: Broker, key: SharePartitionKey
+    fetch_source: FetchSource, key: SharePartitionKey
 ) -> DescribeShareGroupOffsetsResponsePartition:
     try:
-        leader = await broker.fetch_source.load_leader(key)
+        leader = await fetch_source.load_leader(key)
     except (ApiError, StorageError) as error:
         return _unread(key.partition, error.code, str(error))
     return DescribeShareGroupOffsetsResponsePartition(

@@ -8,7 +8,7 @@ group and on the topic. Every operation is authorized, because there is no autho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.common.share_records import find_share_partition
 from barnabas.broker.network.handler import RequestContext
@@ -25,21 +25,36 @@ from barnabas.share.log_store.history_search import HistoryPage, find_history
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.share.fetch.fetch_source import FetchSource
 
 _NO_NEXT_PAGE = -1
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    share_state: ShareStateTopic | None
+    groups: Groups
+    fetch_source: FetchSource
+
+
 async def handle_describe_share_record_history(
-    broker: Broker, context: RequestContext, request: DescribeShareRecordHistoryRequest
+    parts: Parts, context: RequestContext, request: DescribeShareRecordHistoryRequest
 ) -> DescribeShareRecordHistoryResponse:
     try:
         if request.offset < 0:
             raise ApiError(ErrorCode.invalid_request, f"{request.offset} is no offset.")
         leader = await find_share_partition(
-            broker, request.group_id, request.topic_id, request.partition_index
+            parts.metadata.image,
+            parts.groups.share,
+            parts.fetch_source,
+            request.group_id,
+            request.topic_id,
+            request.partition_index,
         )
-        if broker.share_state is not None:  # the state topic is compacted
+        if parts.share_state is not None:  # the state topic is compacted
             return _answer(None)
         page = find_history(leader.log, leader.group_id, request.offset, request.before_offset)
     except ApiError as error:

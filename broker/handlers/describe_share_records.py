@@ -9,7 +9,7 @@ unknown.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.common.group_describe import authorized_operations
 from barnabas.broker.handlers.common.share_records import HeldLock, find_share_partition, held_lock
@@ -29,22 +29,39 @@ from barnabas.share.leader.recorded_changes import RecordedChange
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.group_config import GroupConfigs
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
+    from barnabas.share.fetch.fetch_source import FetchSource
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
 _NO_OFFSET = i64(-1)
 _NO_PRIORITY = i8(-1)
 
 
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    group_configs: GroupConfigs
+    groups: Groups
+    fetch_source: FetchSource
+
+
 async def handle_describe_share_records(
-    broker: Broker, context: RequestContext, request: DescribeShareRecordsRequest
+    parts: Parts, context: RequestContext, request: DescribeShareRecordsRequest
 ) -> DescribeShareRecordsResponse:
     try:
         _check(request)
         leader = await find_share_partition(
-            broker, request.group_id, request.topic_id, request.partition_index
+            parts.metadata.image,
+            parts.groups.share,
+            parts.fetch_source,
+            request.group_id,
+            request.topic_id,
+            request.partition_index,
         )
-        return _describe(broker, leader, request)
+        return _describe(parts, leader, request)
     except ApiError as error:
         return _refuse(error.code, error.message)
     except StorageError as error:
@@ -60,9 +77,9 @@ def _check(request: DescribeShareRecordsRequest) -> None:
 
 
 def _describe(
-    broker: Broker, leader: SharePartitionLeader, request: DescribeShareRecordsRequest
+    parts: Parts, leader: SharePartitionLeader, request: DescribeShareRecordsRequest
 ) -> DescribeShareRecordsResponse:
-    config = broker.group_configs.of(leader.group_id)
+    config = parts.group_configs.of(leader.group_id)
     first_offset = None if request.first_offset == FROM_START_OFFSET else request.first_offset
     bounds = bounds_of(leader, config.limits, first_offset, read_committed=config.read_committed)
     page = inspect_page(
@@ -75,13 +92,13 @@ def _describe(
         end_offset=i64(leader.core.speo),
         log_start_offset=i64(bounds.log_start_offset),
         high_watermark=i64(bounds.high_watermark),
-        ranges=tuple(map(partial(_range, broker, leader), page.ranges)),
+        ranges=tuple(map(partial(_range, parts, leader), page.ranges)),
         next_offset=i64(page.next_offset),
         authorized_operations=authorized_operations(asked_for=request.include_authorized_operations),
     )
 
 
-def _range(broker: Broker, leader: SharePartitionLeader, described: DescribedRecords) -> DescribedRange:
+def _range(parts: Parts, leader: SharePartitionLeader, described: DescribedRecords) -> DescribedRange:
     inspected, last_change = described
     return DescribedRange(
         first_offset=i64(inspected.first_offset),
@@ -89,7 +106,7 @@ def _range(broker: Broker, leader: SharePartitionLeader, described: DescribedRec
         state=i8(inspected.state),
         delivery_count=i16(inspected.delivery_count),
         wait=i8(inspected.wait),
-        holder=_holder(held_lock(broker, leader, inspected)),
+        holder=_holder(held_lock(parts.groups.share, parts.clock, leader, inspected)),
         last_change=None if last_change is None else _last_change(last_change),
         due_ms=i64(inspected.due_ms),
         priority=_NO_PRIORITY if inspected.priority is None else i8(inspected.priority),

@@ -6,7 +6,7 @@ The response has its own encoder, because kio rejects the start time -1 of an id
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 
@@ -20,33 +20,40 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns, some_at_a_time
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+    from barnabas.runtime.long_work import LongWork
 
 
 _STEPS_PER_ID = 3
 """The steps of a turn for one id."""
 
 
+class Parts(NamedTuple):
+    long_work: LongWork
+    transactions: TransactionStateTopic
+
+
 def handle_describe_transactions(
-    broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
+    parts: Parts, context: RequestContext, request: DescribeTransactionsRequest
 ) -> Reply:
-    return in_turns(_describe_all(broker, request.transactional_ids))
+    return in_turns(_describe_all(parts, request.transactional_ids))
 
 
-async def _describe_all(broker: Broker, transactional_ids: Sequence[str]) -> EncodedBody:
+async def _describe_all(parts: Parts, transactional_ids: Sequence[str]) -> EncodedBody:
     turns, results = Turns(), list[TransactionResult]()
     for some in some_at_a_time(transactional_ids):
-        results += [_describe(broker, transactional_id) for transactional_id in some]
+        results += [_describe(parts.transactions.coordinator, transactional_id) for transactional_id in some]
         await turns.took(_STEPS_PER_ID * len(some))
     return EncodedBody(
-        [await broker.long_work.run_if(turns.passed, encode_describe_transactions_response, results)]
+        [await parts.long_work.run_if(turns.passed, encode_describe_transactions_response, results)]
     )
 
 
-def _describe(broker: Broker, transactional_id: str) -> TransactionResult:
+def _describe(coordinator: TransactionCoordinator, transactional_id: str) -> TransactionResult:
     try:
-        found = broker.transactions.coordinator.describe(transactional_id)
+        found = coordinator.describe(transactional_id)
     except ApiError as error:
         return TransactionResult(transactional_id, error.code.value)
     return TransactionResult(

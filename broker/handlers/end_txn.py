@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.end_txn.v5.response import EndTxnResponse
@@ -23,14 +23,18 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
 
 _KNOWS_FENCED_FROM, _RAISES_EPOCH_FROM = 2, 5
 _NO_ID = ProducerIdentity(-1, -1)
 
 
-def handle_end_txn(broker: Broker, context: RequestContext, request: EndTxnRequest) -> Reply:
+class Parts(NamedTuple):
+    transactions: TransactionStateTopic
+
+
+def handle_end_txn(parts: Parts, context: RequestContext, request: EndTxnRequest) -> Reply:
     raises_epoch = context.api_version >= _RAISES_EPOCH_FROM
     end = EndRequest(
         request.transactional_id,
@@ -39,7 +43,7 @@ def handle_end_txn(broker: Broker, context: RequestContext, request: EndTxnReque
         EPOCH_RAISED_FROM if raises_epoch else 0,
     )
     return respond_when_done(
-        broker.transactions.coordinator.end(end),
+        parts.transactions.coordinator.end(end),
         lambda producer: _response(ErrorCode.none, producer if raises_epoch else _NO_ID),
         lambda error: _response(fenced_code(error.code, context, known_from=_KNOWS_FENCED_FROM), _NO_ID),
     )

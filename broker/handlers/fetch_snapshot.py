@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 from kio.schema.fetch_snapshot.v1.request import PartitionSnapshot as PartitionSnapshotRequest
@@ -35,44 +35,52 @@ from barnabas.protocol.primitive import BrokerId, Records, TopicName, i32, i64, 
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.response_budget import ResponseBudget
 
 
-def handle_fetch_snapshot(broker: Broker, context: RequestContext, request: FetchSnapshotRequest) -> Reply:
-    if is_other_cluster(broker, request.cluster_id):
+class Parts(NamedTuple):
+    metadata: Controller
+    response_budget: ResponseBudget
+    cluster_id: str
+    node_id: int
+
+
+def handle_fetch_snapshot(parts: Parts, context: RequestContext, request: FetchSnapshotRequest) -> Reply:
+    if is_other_cluster(parts.cluster_id, request.cluster_id):
         return _refused(ErrorCode.inconsistent_cluster_id)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.max_bytes < 0:
         return _refused(ErrorCode.invalid_request)
     topic = request.topics[0]
     wanted = topic.partitions[0]
     is_known = topic.name == METADATA_TOPIC and wanted.partition == METADATA_PARTITION.partition
-    if not (is_known and is_follower(broker, context, request.replica_id)):
+    if not (is_known and is_follower(parts.node_id, context, request.replica_id)):
         return _response(
-            broker, context, topic.name, _piece(broker, wanted, ErrorCode.unknown_topic_or_partition)
+            parts.node_id, context, topic.name, _piece(parts, wanted, ErrorCode.unknown_topic_or_partition)
         )
-    return _read(broker, context, request, wanted)
+    return _read(parts, context, request, wanted)
 
 
 async def _read(
-    broker: Broker, context: RequestContext, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
+    parts: Parts, context: RequestContext, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
 ) -> FetchSnapshotResponse:
     size_bytes, data, error_code = 0, b"", ErrorCode.none
     try:
-        size_bytes, data = await _read_piece(broker, request, wanted)
+        size_bytes, data = await _read_piece(parts, request, wanted)
     except ApiError as error:
         error_code = error.code
     except OSError:
         error_code = ErrorCode.kafka_storage_error
-    piece = _piece(broker, wanted, error_code, size_bytes=size_bytes, data=data)
-    return _response(broker, context, METADATA_TOPIC, piece)
+    piece = _piece(parts, wanted, error_code, size_bytes=size_bytes, data=data)
+    return _response(parts.node_id, context, METADATA_TOPIC, piece)
 
 
 async def _read_piece(
-    broker: Broker, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
+    parts: Parts, request: FetchSnapshotRequest, wanted: PartitionSnapshotRequest
 ) -> tuple[int, bytes]:
     """(size of the whole snapshot, the piece); raises `ApiError`, `OSError`."""
-    check_leader(broker, wanted.current_leader_epoch)
-    log = broker.metadata.log
+    check_leader(parts.metadata.node_epoch, wanted.current_leader_epoch)
+    log = parts.metadata.log
     snapshot_id = SnapshotId(wanted.snapshot_id.end_offset, wanted.snapshot_id.epoch)
     stored = None if snapshot_id == BOOTSTRAP_ID else log.snapshots.find(snapshot_id)
     if stored is None:
@@ -81,7 +89,7 @@ async def _read_piece(
         raise ApiError(ErrorCode.position_out_of_range)
     # Before the read, because this keeps the snapshot from being deleted.
     log.follower_heard(FollowerKey(request.replica_id, wanted.replica_directory_id), snapshot_id.end_offset)
-    bytes_max = min(request.max_bytes, broker.response_budget.bytes_max())
+    bytes_max = min(request.max_bytes, parts.response_budget.bytes_max())
     data = await log.snapshots.read(snapshot_id, wanted.position, bytes_max)
     if data is None:
         raise ApiError(ErrorCode.snapshot_not_found)
@@ -93,7 +101,7 @@ def _refused(error_code: ErrorCode) -> FetchSnapshotResponse:
 
 
 def _piece(
-    broker: Broker,
+    parts: Parts,
     wanted: PartitionSnapshotRequest,
     error_code: ErrorCode,
     *,
@@ -109,7 +117,7 @@ def _piece(
             epoch=wanted.snapshot_id.epoch if is_read else i32(0),
         ),
         current_leader=LeaderIdAndEpoch(
-            leader_id=BrokerId(broker.node_id), leader_epoch=i32(broker.metadata.node_epoch)
+            leader_id=BrokerId(parts.node_id), leader_epoch=i32(parts.metadata.node_epoch)
         ),
         size=i64(size_bytes),
         position=wanted.position if is_read else i64(0),
@@ -118,7 +126,7 @@ def _piece(
 
 
 def _response(
-    broker: Broker, context: RequestContext, topic_name: str, piece: PartitionSnapshot
+    node_id: int, context: RequestContext, topic_name: str, piece: PartitionSnapshot
 ) -> FetchSnapshotResponse:
     listener = context.listener
     return FetchSnapshotResponse(
@@ -127,7 +135,7 @@ def _response(
         topics=(TopicSnapshot(name=TopicName(topic_name), partitions=(piece,)),),
         node_endpoints=(
             NodeEndpoint(
-                node_id=BrokerId(broker.node_id),
+                node_id=BrokerId(node_id),
                 host=listener.advertised_host,
                 port=u16(listener.advertised_port),
             ),

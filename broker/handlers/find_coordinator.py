@@ -40,8 +40,9 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.internal_topics import InternalTopics
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext, Response
-    from barnabas.broker.node.broker import Broker
 
 _BATCH_FROM, _SHARE_FROM = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
@@ -49,6 +50,12 @@ _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE:
 """The topic in which the coordinators of each type keep their records."""
 
 _Request = FindCoordinatorRequestSingle | FindCoordinatorRequestBatch
+
+
+class Parts(NamedTuple):
+    node_id: int
+    internal_topics: InternalTopics
+    share_state: ShareStateTopic | None
 
 
 class _Node(NamedTuple):
@@ -59,22 +66,22 @@ class _Node(NamedTuple):
     error_message: str
 
 
-def handle_find_coordinator(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+def handle_find_coordinator(parts: Parts, context: RequestContext, request: _Request) -> Reply:
     topic = _TOPICS.get(request.key_type)
-    if topic is None or broker.internal_topics.exists(topic):
-        return _answer(broker, context, request)
-    return _create_then_answer(broker, context, request, topic)
+    if topic is None or parts.internal_topics.exists(topic):
+        return _answer(parts, context, request)
+    return _create_then_answer(parts, context, request, topic)
 
 
 async def _create_then_answer(
-    broker: Broker, context: RequestContext, request: _Request, topic: str
+    parts: Parts, context: RequestContext, request: _Request, topic: str
 ) -> Response:
     keys = _keys(context.api_version, request)
-    if any(_refusal(broker, context, request.key_type, key) is None for key in keys):
+    if any(_refusal(parts.share_state, context, request.key_type, key) is None for key in keys):
         # A failure becomes COORDINATOR_NOT_AVAILABLE, and the client asks again.
         with contextlib.suppress(ApiError):
-            await broker.internal_topics.ensure(topic)
-    response = _answer(broker, context, request)
+            await parts.internal_topics.ensure(topic)
+    response = _answer(parts, context, request)
     return await response if isawaitable(response) else response
 
 
@@ -84,10 +91,10 @@ def _keys(version: int, request: _Request) -> Sequence[str]:
     return [cast("FindCoordinatorRequestSingle", request).key]
 
 
-def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+def _answer(parts: Parts, context: RequestContext, request: _Request) -> Reply:
     if context.api_version >= _BATCH_FROM:
-        return in_turns(_find_all(broker, context, cast("FindCoordinatorRequestBatch", request)))
-    node = _find(broker, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
+        return in_turns(_find_all(parts, context, cast("FindCoordinatorRequestBatch", request)))
+    node = _find(parts, context, request.key_type, cast("FindCoordinatorRequestSingle", request).key)
     # Kafka has this text for a success in these versions, and no text in the newer ones.
     return FindCoordinatorResponse(
         throttle_time=milliseconds(0),
@@ -100,13 +107,13 @@ def _answer(broker: Broker, context: RequestContext, request: _Request) -> Reply
 
 
 async def _find_all(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequestBatch
+    parts: Parts, context: RequestContext, request: FindCoordinatorRequestBatch
 ) -> EncodedBody:
     """Encodes each distinct result once, because a request may have very many keys."""
     turns, encoded = Turns(), dict[_Node, bytes]()
     buffers: list[Buffer] = [encode_response_start(len(request.coordinator_keys))]
     for key in request.coordinator_keys:
-        node = _find(broker, context, request.key_type, key)
+        node = _find(parts, context, request.key_type, key)
         if node not in encoded:
             encoded[node] = encode_node(*node)
         buffers.append(encode_coordinator_of(key, encoded[node]))
@@ -114,17 +121,19 @@ async def _find_all(
     return EncodedBody([*buffers, RESPONSE_END])
 
 
-def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node:
-    refusal = _refusal(broker, context, key_type, key)
+def _find(parts: Parts, context: RequestContext, key_type: int, key: str) -> _Node:
+    refusal = _refusal(parts.share_state, context, key_type, key)
     if refusal is not None:
         return refusal
-    if not broker.internal_topics.exists(_TOPICS[key_type]):
+    if not parts.internal_topics.exists(_TOPICS[key_type]):
         return _nowhere(ErrorCode.coordinator_not_available, "The coordinator's topic could not be created.")
     listener = context.listener
-    return _Node(broker.node_id, listener.advertised_host, listener.advertised_port, ErrorCode.none, "")
+    return _Node(parts.node_id, listener.advertised_host, listener.advertised_port, ErrorCode.none, "")
 
 
-def _refusal(broker: Broker, context: RequestContext, key_type: int, key: str) -> _Node | None:
+def _refusal(
+    share_state: ShareStateTopic | None, context: RequestContext, key_type: int, key: str
+) -> _Node | None:
     """The error if no coordinator of this type can have this key; does not depend on the topics."""
     if key_type in (_GROUP, _TRANSACTION):
         return None
@@ -132,7 +141,7 @@ def _refusal(broker: Broker, context: RequestContext, key_type: int, key: str) -
     if not is_share or not is_coordinator_key(key):
         message = f"There are no coordinators of type {key_type} for clients."
         return _nowhere(ErrorCode.invalid_request, message)
-    if broker.share_state is None:
+    if share_state is None:
         message = "Share state is kept in the partitions' own logs."
         return _nowhere(ErrorCode.coordinator_not_available, message)
     return None

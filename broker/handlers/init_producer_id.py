@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
@@ -23,26 +23,32 @@ from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.primitive import ProducerId, i16, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.producer_ids import ProducerIds
 
 _NONE = -1
 _KNOWS_FENCED_FROM = 4
 
 
-def handle_init_producer_id(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> Reply:
+class Parts(NamedTuple):
+    producer_ids: ProducerIds
+    transactions: TransactionStateTopic
+
+
+def handle_init_producer_id(parts: Parts, context: RequestContext, request: InitProducerIdRequest) -> Reply:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return _refused(ErrorCode.invalid_request)
     if request.transactional_id is None:
         return respond_when_done(
-            broker.producer_ids.next_id(),
+            parts.producer_ids.next_id(),
             lambda producer_id: _given(ProducerIdentity(producer_id, 0)),
             lambda error: _refused(error.code),
         )
     has_one = request.producer_id != _NONE
     expected = ProducerIdentity(request.producer_id, request.producer_epoch) if has_one else None
     return respond_when_done(
-        broker.transactions.coordinator.initialise(
+        parts.transactions.coordinator.initialise(
             request.transactional_id, to_milliseconds(request.transaction_timeout), expected
         ),
         _given,

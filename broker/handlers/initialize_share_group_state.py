@@ -5,7 +5,7 @@ A state epoch below the one of the last initialisation is FENCED_STATE_EPOCH.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.initialize_share_group_state.v0.request import InitializeShareGroupStateRequest, PartitionData
 from kio.schema.initialize_share_group_state.v0.response import (
@@ -24,13 +24,21 @@ from barnabas.runtime.clock import WallMs
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    share_state: ShareStateTopic | None
 
 
 async def handle_initialize_share_group_state(
-    broker: Broker, context: RequestContext, request: InitializeShareGroupStateRequest
+    parts: Parts, context: RequestContext, request: InitializeShareGroupStateRequest
 ) -> InitializeShareGroupStateResponse:
-    results = await ask_each(broker, request, _initialise, _answer, InitializeStateResult)
+    results = await ask_each(
+        parts.share_state, parts.clock, request, _initialise, _answer, InitializeStateResult
+    )
     return InitializeShareGroupStateResponse(results=results)
 
 

@@ -5,7 +5,7 @@ The response waits for the group's next generation. `coordinator.classic` has th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
@@ -17,14 +17,20 @@ from barnabas.protocol.errors import ApiError
 from barnabas.protocol.primitive import i32, milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.runtime.clock import Clock
 
 _KNOWN_MEMBER_ID_VERSION = 4
 _SKIP_ASSIGNMENT_VERSION = 9
 
 
-def handle_join_group(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Reply:
-    reply = broker.groups.classic.join(_asked(context, request), now_ms=broker.clock.monotonic_ms())
+class Parts(NamedTuple):
+    clock: Clock
+    groups: Groups
+
+
+def handle_join_group(parts: Parts, context: RequestContext, request: JoinGroupRequest) -> Reply:
+    reply = parts.groups.classic.join(_asked(context, request), now_ms=parts.clock.monotonic_ms())
     return respond_when_done(reply, _respond, _refuse)
 
 

@@ -7,7 +7,7 @@ with several members and an error for each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kio.schema.leave_group.v2.request import LeaveGroupRequest as LeaveGroupRequestSingle
 from kio.schema.leave_group.v2.response import LeaveGroupResponse as LeaveGroupResponseSingle
@@ -23,13 +23,19 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.runtime.clock import Clock
 
 _BATCH_FROM = 3
 
 
+class Parts(NamedTuple):
+    clock: Clock
+    groups: Groups
+
+
 def handle_leave_group(
-    broker: Broker, context: RequestContext, request: LeaveGroupRequestSingle | LeaveGroupRequestBatch
+    parts: Parts, context: RequestContext, request: LeaveGroupRequestSingle | LeaveGroupRequestBatch
 ) -> Reply:
     is_batch = context.api_version >= _BATCH_FROM
     if is_batch:
@@ -37,7 +43,7 @@ def handle_leave_group(
         identities = [MemberIdentity(member.member_id, member.group_instance_id) for member in members]
     else:
         identities = [MemberIdentity(cast("LeaveGroupRequestSingle", request).member_id, None)]
-    reply = broker.groups.classic.leave(request.group_id, identities, now_ms=broker.clock.monotonic_ms())
+    reply = parts.groups.classic.leave(request.group_id, identities, now_ms=parts.clock.monotonic_ms())
     if is_batch:
         return respond_when_done(reply, _respond, _refuse)
     return respond_when_done(reply, _respond_to_one, _refuse_one)

@@ -5,7 +5,7 @@ The request may filter by state and by type. Filters that a version lacks are em
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
@@ -15,11 +15,15 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import GroupId, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
 
 
-def handle_list_groups(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Reply:
-    groups = broker.groups.list_groups(request.states_filter, request.types_filter)
+class Parts(NamedTuple):
+    groups: Groups
+
+
+def handle_list_groups(parts: Parts, context: RequestContext, request: ListGroupsRequest) -> Reply:
+    groups = parts.groups.list_groups(request.states_filter, request.types_filter)
     return ListGroupsResponse(
         throttle_time=milliseconds(0),
         error_code=ErrorCode.none,

@@ -37,7 +37,10 @@ from barnabas.storage.reading.offset_lookup import TimedOffset
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext, Response
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+    from barnabas.runtime.long_work import LongWork
+    from barnabas.runtime.stepwise import StepwiseWork
     from barnabas.storage.log.partition_log import PartitionLog
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = range(
@@ -58,6 +61,14 @@ _STEPS_PER_SEARCH = 100
 """The steps of a turn for a search by time, which looks into a few records."""
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
+    logs: PartitionLogs
+    long_work: LongWork
+    time_lookups: StepwiseWork
+
+
 class _Offset(NamedTuple):
     """The result for one partition; all -1 if there is no such record."""
 
@@ -74,23 +85,28 @@ _Searches = dict[tuple[str, int], "tuple[PartitionLog, _Found]"]
 """The searched log and the result, by topic name and partition."""
 
 
-def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Reply:
+def handle_list_offsets(parts: Parts, context: RequestContext, request: ListOffsetsRequest) -> Reply:
     if any(_is_time(partition.timestamp) for topic in request.topics for partition in topic.partitions):
-        return _answer_by_time(broker, context, request)
-    return answer_with_logs(broker, _names(request), lambda: in_turns(_answer(broker, context, request, {})))
+        return _answer_by_time(parts, context, request)
+    return answer_with_logs(
+        parts.metadata.image,
+        parts.logs,
+        _names(request),
+        lambda: in_turns(_answer(parts, context, request, {})),
+    )
 
 
-async def _answer_by_time(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Response:
-    return await _answer(broker, context, request, await _search_times(broker, request))
+async def _answer_by_time(parts: Parts, context: RequestContext, request: ListOffsetsRequest) -> Response:
+    return await _answer(parts, context, request, await _search_times(parts, request))
 
 
 def _is_time(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == _MAX_TIMESTAMP
 
 
-async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _Searches:
+async def _search_times(parts: Parts, request: ListOffsetsRequest) -> _Searches:
     """Searches the partitions with a timestamp, one after the other; skips those without a log."""
-    opening = open_logs(broker, _names(request))
+    opening = open_logs(parts.metadata.image, parts.logs, _names(request))
     if opening is not None:
         await opening
     searches: _Searches = {}
@@ -100,17 +116,17 @@ async def _search_times(broker: Broker, request: ListOffsetsRequest) -> _Searche
             if _is_time(asked.timestamp):
                 name = topic.name, asked.partition_index
                 with suppress(ApiError, StorageError):
-                    log = find_log(broker, find_partition(broker, *name))
-                    searches[name] = log, await _search_time(broker, log, asked.timestamp)
+                    log = find_log(parts.logs, find_partition(parts.metadata.image, parts.node_id, *name))
+                    searches[name] = log, await _search_time(parts.time_lookups, log, asked.timestamp)
                 await turns.took(_STEPS_PER_SEARCH)
     return searches
 
 
-async def _search_time(broker: Broker, log: PartitionLog, timestamp: int) -> _Found:
+async def _search_time(lookups: StepwiseWork, log: PartitionLog, timestamp: int) -> _Found:
     try:
         if timestamp == _MAX_TIMESTAMP:
-            return await log.max_timestamp(broker.time_lookups)
-        return await log.offset_for_timestamp(timestamp, broker.time_lookups)
+            return await log.max_timestamp(lookups)
+        return await log.offset_for_timestamp(timestamp, lookups)
     except StorageError as error:
         return without_frames(error)
 
@@ -122,7 +138,7 @@ def _names(request: ListOffsetsRequest) -> Iterator[tuple[str, int]]:
 
 
 async def _answer(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest, searches: _Searches
+    parts: Parts, context: RequestContext, request: ListOffsetsRequest, searches: _Searches
 ) -> Response:
     turns, topics = Turns(), list[ListOffsetsTopicResponse]()
     names = list(_names(request))
@@ -136,12 +152,12 @@ async def _answer(
                 partitions.append(_invalid(asked))
             else:
                 isolation_level, search = request.isolation_level, searches.get(name)
-                partitions.append(_one_partition(broker, context, name, asked, isolation_level, search))
+                partitions.append(_one_partition(parts, context, name, asked, isolation_level, search))
             await turns.took(_STEPS_PER_PARTITION)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
         await turns.took(_STEPS_PER_PARTITION)
     response = ListOffsetsResponse(throttle_time=milliseconds(0), topics=tuple(topics))
-    return await encoded_at_length(broker.long_work, turns, context, response)
+    return await encoded_at_length(parts.long_work, turns, context, response)
 
 
 def _each_once(partitions: Iterable[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:
@@ -154,7 +170,7 @@ def _invalid(partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
 
 
 def _one_partition(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     name: tuple[str, int],
     asked: ListOffsetsPartition,
@@ -164,9 +180,9 @@ def _one_partition(
     try:
         if asked.timestamp < 0 and context.api_version < _KNOWN_FROM_VERSION.get(asked.timestamp, 1 << 15):
             raise ApiError(ErrorCode.unsupported_version)
-        led = find_partition(broker, *name)
+        led = find_partition(parts.metadata.image, parts.node_id, *name)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
-        log = find_log(broker, led)
+        log = find_log(parts.logs, led)
         found = _found_in(log, search) if _is_time(asked.timestamp) else None
         return _response(asked, ErrorCode.none, _offset(log, asked.timestamp, isolation_level, found))
     except (ApiError, StorageError) as error:

@@ -6,7 +6,7 @@ is not a regular expression is INVALID_REGULAR_EXPRESSION.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.list_transactions.v2.response import ListTransactionsResponse, TransactionState
@@ -17,12 +17,16 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import ProducerId, TransactionalId, milliseconds
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+
+
+class Parts(NamedTuple):
+    transactions: TransactionStateTopic
 
 
 def handle_list_transactions(
-    broker: Broker, context: RequestContext, request: ListTransactionsRequest
+    parts: Parts, context: RequestContext, request: ListTransactionsRequest
 ) -> Reply:
     pattern = request.transactional_id_pattern
     try:
@@ -32,7 +36,7 @@ def handle_list_transactions(
             request.duration_filter if request.duration_filter >= 0 else None,
             RegularExpression(pattern).matches if pattern else None,
         )
-        found = broker.transactions.coordinator.list_transactions(wanted)
+        found = parts.transactions.coordinator.list_transactions(wanted)
     except RegexError:
         return _refused(ErrorCode.invalid_regular_expression)
     except ApiError as error:

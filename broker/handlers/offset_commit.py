@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kio.schema.offset_commit.v9.request import OffsetCommitRequest as OffsetCommitRequestByName
 from kio.schema.offset_commit.v9.response import OffsetCommitResponse as OffsetCommitResponseByName
@@ -31,7 +31,9 @@ from barnabas.protocol.extended.offset_commit_v10 import OffsetCommitResponseTop
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
 
 _BY_ID_FROM = 10
 _GROUP_ID_NOT_FOUND_FROM = 9
@@ -40,10 +42,16 @@ _Request = OffsetCommitRequestByName | OffsetCommitRequestById
 _Response = OffsetCommitResponseByName | OffsetCommitResponseById
 
 
-def handle_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    groups: Groups
+
+
+def handle_offset_commit(parts: Parts, context: RequestContext, request: _Request) -> Reply:
     by_id = context.api_version >= _BY_ID_FROM
     respond = partial(_respond_by_id if by_id else _respond_by_name, request)
-    resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
+    resolved = resolve_offsets(parts.metadata.image, request.topics, by_id=by_id)
     if resolved.refused and not resolved.offsets:
         return respond(resolved.refused)
     commit = CommitRequest(
@@ -54,7 +62,7 @@ def handle_offset_commit(broker: Broker, context: RequestContext, request: _Requ
         tells_not_found=context.api_version >= _GROUP_ID_NOT_FOUND_FROM,
     )
     return respond_when_done(
-        broker.groups.offsets.commit(commit, now_ms=broker.clock.monotonic_ms()),
+        parts.groups.offsets.commit(commit, now_ms=parts.clock.monotonic_ms()),
         lambda codes: respond(resolved.with_codes(codes)),
         lambda error: respond(resolved.with_error(error.code)),
     )

@@ -7,7 +7,7 @@ topics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_delete.v0.response import (
@@ -22,22 +22,29 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 
-def handle_offset_delete(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Reply:
+class Parts(NamedTuple):
+    metadata: Controller
+    groups: Groups
+
+
+def handle_offset_delete(parts: Parts, context: RequestContext, request: OffsetDeleteRequest) -> Reply:
     asked = [
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     ]
-    known = [key for key in asked if _exists(broker, *key)]
-    reply = broker.groups.offsets.delete(request.group_id, known)
+    known = [key for key in asked if _exists(parts.metadata.image, *key)]
+    reply = parts.groups.offsets.delete(request.group_id, known)
     return respond_when_done(
         reply, lambda codes: _respond(request, dict(zip(known, codes, strict=True))), _refuse
     )
 
 
-def _exists(broker: Broker, topic_name: str, partition: int) -> bool:
-    topic = broker.metadata.image.topics_by_name.get(topic_name)
+def _exists(image: MetadataImage, topic_name: str, partition: int) -> bool:
+    topic = image.topics_by_name.get(topic_name)
     return topic is not None and 0 <= partition < len(topic.partitions)
 
 

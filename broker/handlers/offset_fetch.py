@@ -44,7 +44,9 @@ from barnabas.protocol.primitive import GroupId, TopicName, i32, i64, millisecon
 from barnabas.runtime.turns import Turns, in_turns
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.long_work import LongWork
 
 _SEVERAL_FROM, _BY_ID_FROM = 8, 10
 _NO_ID = UUID(int=0)
@@ -56,6 +58,12 @@ _Request = OffsetFetchRequestSingle | OffsetFetchRequestByName | OffsetFetchRequ
 
 NOTHING = CommittedOffset(-1, -1, "", -1)
 """The result for a partition without a committed offset."""
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    long_work: LongWork
+    groups: Groups
 
 
 class _Wanted(NamedTuple):
@@ -87,11 +95,11 @@ class _FetchedTopic(NamedTuple):
         ]
 
 
-def handle_offset_fetch(broker: Broker, context: RequestContext, request: _Request) -> Reply:
-    return in_turns(_answer(broker, context, request))
+def handle_offset_fetch(parts: Parts, context: RequestContext, request: _Request) -> Reply:
+    return in_turns(_answer(parts, context, request))
 
 
-async def _answer(broker: Broker, context: RequestContext, request: _Request) -> Response:
+async def _answer(parts: Parts, context: RequestContext, request: _Request) -> Response:
     turns = Turns()
     response: OffsetFetchResponseById | OffsetFetchResponseByName | OffsetFetchResponseSingle
     if context.api_version >= _BY_ID_FROM:
@@ -99,7 +107,7 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
         response = OffsetFetchResponseById(
             throttle_time=milliseconds(0),
             groups=tuple(
-                [await _group_by_id(turns, broker, group, request.require_stable) for group in groups]
+                [await _group_by_id(turns, parts, group, request.require_stable) for group in groups]
             ),
         )
     elif context.api_version >= _SEVERAL_FROM:
@@ -107,12 +115,12 @@ async def _answer(broker: Broker, context: RequestContext, request: _Request) ->
         response = OffsetFetchResponseByName(
             throttle_time=milliseconds(0),
             groups=tuple(
-                [await _group_by_name(turns, broker, group, request.require_stable) for group in named]
+                [await _group_by_name(turns, parts, group, request.require_stable) for group in named]
             ),
         )
     else:
-        response = await _single(turns, broker, cast("OffsetFetchRequestSingle", request))
-    return await encoded_at_length(broker.long_work, turns, context, response)
+        response = await _single(turns, parts, cast("OffsetFetchRequestSingle", request))
+    return await encoded_at_length(parts.long_work, turns, context, response)
 
 
 async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:
@@ -120,9 +128,9 @@ async def _begin_group(turns: Turns, topics: Sequence[object] | None) -> None:
     await turns.took(_STEPS_PER_GROUP + len(topics or ()))
 
 
-def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, list[_FetchedTopic]]:
+def _fetch(parts: Parts, wanted: _Wanted) -> tuple[ErrorCode, list[_FetchedTopic]]:
     try:
-        found = broker.groups.offsets.fetch(
+        found = parts.groups.offsets.fetch(
             wanted.group_id,
             wanted.topics,
             require_stable=wanted.require_stable,
@@ -133,16 +141,14 @@ def _fetch(broker: Broker, wanted: _Wanted) -> tuple[ErrorCode, list[_FetchedTop
     except ApiError as error:
         return error.code, []
     by_topic = groupby(found, key=attrgetter("topic_name"))
-    topics = broker.metadata.image.topics_by_name
+    topics = parts.metadata.image.topics_by_name
     return ErrorCode.none, [_FetchedTopic(name, topics.get(name), list(ones)) for name, ones in by_topic]
 
 
-async def _single(
-    turns: Turns, broker: Broker, request: OffsetFetchRequestSingle
-) -> OffsetFetchResponseSingle:
+async def _single(turns: Turns, parts: Parts, request: OffsetFetchRequestSingle) -> OffsetFetchResponseSingle:
     await _begin_group(turns, request.topics)
     wanted = _Wanted(request.group_id, _by_name(request.topics), request.require_stable)
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = _fetch(parts, wanted)
     if error_code is not ErrorCode.none:
         # Version 1 has no error of the group, so it is the error of each partition.
         topics = (wanted.topics or {}).items()
@@ -165,12 +171,12 @@ async def _single(
 
 
 async def _group_by_name(
-    turns: Turns, broker: Broker, asked: WantedGroupByName, require_stable: bool
+    turns: Turns, parts: Parts, asked: WantedGroupByName, require_stable: bool
 ) -> FetchedGroupByName:
     await _begin_group(turns, asked.topics)
     topics = _by_name(asked.topics)
     wanted = _Wanted(asked.group_id, topics, require_stable, asked.member_id, asked.member_epoch)
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = _fetch(parts, wanted)
     return FetchedGroupByName(
         group_id=GroupId(asked.group_id),
         error_code=error_code,
@@ -187,14 +193,14 @@ async def _group_by_name(
 
 
 async def _group_by_id(
-    turns: Turns, broker: Broker, asked: WantedGroupById, require_stable: bool
+    turns: Turns, parts: Parts, asked: WantedGroupById, require_stable: bool
 ) -> FetchedGroupById:
     await _begin_group(turns, asked.topics)
-    names, unknown = _names_of(broker.metadata.image, asked)
+    names, unknown = _names_of(parts.metadata.image, asked)
     wanted = _Wanted(
         asked.group_id, names, require_stable, asked.member_id, asked.member_epoch, asked.wants_ranges
     )
-    error_code, fetched = _fetch(broker, wanted)
+    error_code, fetched = _fetch(parts, wanted)
     known = [
         FetchedTopicById(
             topic_id=topic.topic.topic_id,

@@ -8,7 +8,7 @@ requested one; epoch and offset are -1 if the epoch is unknown.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
@@ -28,26 +28,33 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 
 _UNKNOWN = -1
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
+    logs: PartitionLogs
+
+
 def handle_offset_for_leader_epoch(
-    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
+    parts: Parts, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Reply:
     names = [(topic.topic, partition.partition) for topic in request.topics for partition in topic.partitions]
-    return answer_with_logs(broker, names, partial(_answer, broker, request))
+    return answer_with_logs(parts.metadata.image, parts.logs, names, partial(_answer, parts, request))
 
 
-def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def _answer(parts: Parts, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         throttle_time=milliseconds(0),
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=tuple(
-                    _one_partition(broker, topic.topic, partition) for partition in topic.partitions
+                    _one_partition(parts, topic.topic, partition) for partition in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -55,11 +62,11 @@ def _answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> OffsetForLe
     )
 
 
-def _one_partition(broker: Broker, topic_name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _one_partition(parts: Parts, topic_name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        led = find_partition(broker, topic_name, asked.partition)
+        led = find_partition(parts.metadata.image, parts.node_id, topic_name, asked.partition)
         check_leader_epoch(led.partition.leader_epoch, asked.current_leader_epoch)
-        leader_epoch, end_offset = find_log(broker, led).end_offset_for_epoch(asked.leader_epoch)
+        leader_epoch, end_offset = find_log(parts.logs, led).end_offset_for_epoch(asked.leader_epoch)
         return _response(asked, ErrorCode.none, leader_epoch, end_offset)
     except (ApiError, StorageError) as error:
         return _response(asked, error.code, _UNKNOWN, _UNKNOWN)

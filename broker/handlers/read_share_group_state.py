@@ -6,7 +6,7 @@ initialised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
 from kio.schema.read_share_group_state.v0.response import (
@@ -28,13 +28,19 @@ from barnabas.runtime.completion import Completion
 from barnabas.storage.format.share_partition_state import SharePartitionState
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    share_state: ShareStateTopic | None
 
 
 async def handle_read_share_group_state(
-    broker: Broker, context: RequestContext, request: ReadShareGroupStateRequest
+    parts: Parts, context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse:
-    results = await ask_each(broker, request, _read, _answer, ReadStateResult)
+    results = await ask_each(parts.share_state, parts.clock, request, _read, _answer, ReadStateResult)
     return ReadShareGroupStateResponse(results=results)
 
 

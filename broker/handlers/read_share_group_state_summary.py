@@ -6,7 +6,7 @@ state that was never initialised has an undecided start offset.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.read_share_group_state_summary.v1.request import (
     PartitionData,
@@ -34,13 +34,21 @@ from barnabas.storage.format.share_partition_state import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    share_state: ShareStateTopic | None
 
 
 async def handle_read_share_group_state_summary(
-    broker: Broker, context: RequestContext, request: ReadShareGroupStateSummaryRequest
+    parts: Parts, context: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
-    results = await ask_each(broker, request, _read_summary, _answer, ReadStateSummaryResult)
+    results = await ask_each(
+        parts.share_state, parts.clock, request, _read_summary, _answer, ReadStateSummaryResult
+    )
     return ReadShareGroupStateSummaryResponse(results=results)
 
 

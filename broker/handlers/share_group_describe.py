@@ -6,7 +6,7 @@ Each group has its own error.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.share_group_describe.v1.response import (
@@ -24,16 +24,22 @@ from barnabas.coordinator.share_group.description import DescribedMember
 from barnabas.protocol.primitive import TopicName, i32, milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+
+
+class Parts(NamedTuple):
+    metadata: Controller
+    groups: Groups
 
 
 def handle_share_group_describe(
-    broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
+    parts: Parts, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> Reply:
     groups = describe_each(
         request,
-        partial(require_share_groups, broker.metadata.image),
-        broker.groups.share.describe,
+        partial(require_share_groups, parts.metadata.image),
+        parts.groups.share.describe,
         DescribedGroup,
         _member,
     )

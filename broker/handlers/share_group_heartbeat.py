@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
@@ -29,10 +29,18 @@ from barnabas.runtime.clock import moment
 from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
 
 
 log = get_logger("share_groups")
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    groups: Groups
 
 
 def _topic_partitions(_: HeartbeatResult, topic_id: UUID, partitions: tuple[i32, ...]) -> TopicPartitions:
@@ -44,12 +52,12 @@ _new_request = maker(HeartbeatRequest)
 
 
 def handle_share_group_heartbeat(
-    broker: Broker, context: RequestContext, request: ShareGroupHeartbeatRequest
+    parts: Parts, context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> Reply:
     try:
-        require_share_groups(broker.metadata.image)
+        require_share_groups(parts.metadata.image)
         if request.subscribed_topic_names is not None:
-            check_subscribed_names(broker, request.subscribed_topic_names)
+            check_subscribed_names(parts.metadata.image, request.subscribed_topic_names)
     except ApiError as error:
         return _MESSAGES.refuse(error)
     heartbeat = _new_request(
@@ -63,7 +71,7 @@ def handle_share_group_heartbeat(
             context.client_host,
         )
     )
-    reply = broker.groups.share.heartbeat(heartbeat, moment(broker.clock))
+    reply = parts.groups.share.heartbeat(heartbeat, moment(parts.clock))
     joins = request.member_epoch == JOIN_EPOCH
     respond = partial(_respond_to_join, heartbeat) if joins else _MESSAGES.respond
     return respond_when_done(reply, respond, _MESSAGES.refuse)

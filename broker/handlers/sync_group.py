@@ -5,7 +5,7 @@ The leader of the group sends the assignments of all members.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
@@ -17,14 +17,20 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.primitive import milliseconds
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.runtime.clock import Clock
 
 
 _PROTOCOL_VERSION = 5
 """From this version on the request must name the protocol."""
 
 
-def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Reply:
+class Parts(NamedTuple):
+    clock: Clock
+    groups: Groups
+
+
+def handle_sync_group(parts: Parts, context: RequestContext, request: SyncGroupRequest) -> Reply:
     if context.api_version >= _PROTOCOL_VERSION and None in (request.protocol_type, request.protocol_name):
         return _respond(SyncResult(ErrorCode.inconsistent_group_protocol))
     asked = SyncRequest(
@@ -36,7 +42,7 @@ def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGrou
         request.protocol_name,
         {member.member_id: member.assignment for member in request.assignments},
     )
-    reply = broker.groups.classic.sync(asked, now_ms=broker.clock.monotonic_ms())
+    reply = parts.groups.classic.sync(asked, now_ms=parts.clock.monotonic_ms())
     return respond_when_done(reply, _respond, _refuse)
 
 

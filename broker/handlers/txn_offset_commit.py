@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.common.interruptible_commit import InterruptibleCommit
 from barnabas.broker.handlers.common.offsets_to_commit import Place, partition_results, resolve_offsets
@@ -51,8 +51,14 @@ from barnabas.protocol.primitive import milliseconds
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.effective import EffectiveConfig
+    from barnabas.broker.internal_topics.internal_topics import InternalTopics
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import Reply, RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.groups import Groups
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+    from barnabas.runtime.clock import Clock
 
 _KNOWS_LOADING_FROM, _KNOWS_ABORTABLE_FROM, _ADDS_FROM, _BY_ID_FROM = 2, 4, 5, 6
 
@@ -63,11 +69,20 @@ _Request = TxnOffsetCommitRequestByName | TxnOffsetCommitRequestById
 _Response = TxnOffsetCommitResponseByName | TxnOffsetCommitResponseById
 
 
-def handle_txn_offset_commit(broker: Broker, context: RequestContext, request: _Request) -> Reply:
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    effective_config: EffectiveConfig
+    internal_topics: InternalTopics
+    groups: Groups
+    transactions: TransactionStateTopic
+
+
+def handle_txn_offset_commit(parts: Parts, context: RequestContext, request: _Request) -> Reply:
     if not _is_individual(request):
-        return _handle(broker, context, request, broker.groups.offsets.commit_in_transaction)
-    reply: InterruptibleCommit[_Response] = InterruptibleCommit(broker.groups.offsets)
-    reply.begin(_handle(broker, context, request, reply.enter))
+        return _handle(parts, context, request, parts.groups.offsets.commit_in_transaction)
+    reply: InterruptibleCommit[_Response] = InterruptibleCommit(parts.groups.offsets)
+    reply.begin(_handle(parts, context, request, reply.enter))
     return reply
 
 
@@ -76,21 +91,23 @@ def _is_individual(request: _Request) -> bool:
 
 
 async def _handle(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: _Request,
     commit_in_transaction: Callable[[TransactionalCommit], Completion[list[ErrorCode]]],
 ) -> _Response:
     by_id = context.api_version >= _BY_ID_FROM
-    resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
+    resolved = resolve_offsets(parts.metadata.image, request.topics, by_id=by_id)
     if not resolved.offsets:
         return _response(request, resolved.refused)
     try:
-        check = await _begin(broker, context.api_version, request)
+        check = await _begin(parts, context.api_version, request)
         # Again, because a topic may have been deleted during the wait, and its committed offsets with it.
-        resolved = resolve_offsets(broker.metadata.image, request.topics, by_id=by_id)
+        resolved = resolve_offsets(parts.metadata.image, request.topics, by_id=by_id)
         commit = _commit_request(context.api_version, request, list(resolved.offsets.values()))
-        wait_until_ms = _wait_until_ms(broker, request.producer_id)
+        wait_until_ms = _wait_until_ms(
+            parts.transactions.coordinator, parts.clock.monotonic_ms(), request.producer_id
+        )
         codes = await commit_in_transaction(
             TransactionalCommit(commit, _producer(request), check, wait_until_ms)
         )
@@ -102,12 +119,10 @@ async def _handle(
     return _response(request, resolved.with_codes(codes))
 
 
-def _wait_until_ms(broker: Broker, producer_id: int) -> int:
+def _wait_until_ms(coordinator: TransactionCoordinator, now_ms: int, producer_id: int) -> int:
     """The end of the wait in a group that commits in order: early enough for the client to abort the
     transaction before it times out.
     """
-    now_ms = broker.clock.monotonic_ms()
-    coordinator = broker.transactions.coordinator
     transaction = coordinator.of_producer(producer_id)
     if transaction is None:
         return now_ms
@@ -129,20 +144,20 @@ def _commit_request(version: int, request: _Request, offsets: list[OffsetToCommi
     )
 
 
-async def _begin(broker: Broker, version: int, request: _Request) -> Callable[[], None]:
+async def _begin(parts: Parts, version: int, request: _Request) -> Callable[[], None]:
     """Adds the group's offsets partition to the transaction; returns the check to make right before the
     commit.
     """
     if not request.group_id:
         raise ApiError(ErrorCode.invalid_group_id, "The group id is empty.")
     # The topic must exist first, because the transaction stores the number of the group's partition.
-    await broker.internal_topics.ensure(OFFSETS_TOPIC)
-    partition = TopicNamePartition(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
+    await parts.internal_topics.ensure(OFFSETS_TOPIC)
+    partition = TopicNamePartition(OFFSETS_TOPIC, parts.groups.partition_of(request.group_id))
     writes = TransactionalWrites(
-        broker.transactions.coordinator,
+        parts.transactions.coordinator,
         request.transactional_id,
         ClientAbility(version >= _ADDS_FROM, version >= _KNOWS_ABORTABLE_FROM),
-        verifies=verifies_partitions(broker.effective_config),
+        verifies=verifies_partitions(parts.effective_config),
     )
     await writes.add(_producer(request), [partition])
     return partial(writes.check, _producer(request), partition)

@@ -6,7 +6,7 @@ FENCED_STATE_EPOCH. Version 0 lacks the number of final records, which is then u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.write_share_group_state.v1.request import PartitionData, WriteShareGroupStateRequest
 from kio.schema.write_share_group_state.v1.response import (
@@ -27,13 +27,19 @@ from barnabas.storage.format.share_partition_state import StateWrite
 from barnabas.storage.format.state_batches import StateBatch
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
+    from barnabas.runtime.clock import Clock
+
+
+class Parts(NamedTuple):
+    clock: Clock
+    share_state: ShareStateTopic | None
 
 
 async def handle_write_share_group_state(
-    broker: Broker, context: RequestContext, request: WriteShareGroupStateRequest
+    parts: Parts, context: RequestContext, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse:
-    results = await ask_each(broker, request, _write, _answer, WriteStateResult)
+    results = await ask_each(parts.share_state, parts.clock, request, _write, _answer, WriteStateResult)
     return WriteShareGroupStateResponse(results=results)
 
 

@@ -8,7 +8,7 @@ end.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
 from kio.schema.write_txn_markers.v2.response import (
@@ -28,8 +28,10 @@ from barnabas.runtime.completion import Completion
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 
 _NOT_READY = frozenset(
     {
@@ -41,29 +43,34 @@ _NOT_READY = frozenset(
 _FORGED = frozenset({ErrorCode.transaction_coordinator_fenced, ErrorCode.invalid_producer_epoch})
 
 
+class Parts(NamedTuple):
+    metadata: Controller
+    node_id: int
+    logs: PartitionLogs
+    transactions: TransactionStateTopic
+
+
 async def handle_write_txn_markers(
-    broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
+    parts: Parts, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     topics = [topic for marker in request.markers for topic in marker.topics]
     names = [(topic.name, index) for topic in topics for index in topic.partition_indexes]
-    opening = open_logs(broker, names)
+    opening = open_logs(parts.metadata.image, parts.logs, names)
     if opening is not None:
         await opening
     return WriteTxnMarkersResponse(
-        markers=tuple([await _write(broker, context, marker) for marker in request.markers])
+        markers=tuple([await _write(parts, context, marker) for marker in request.markers])
     )
 
 
-async def _write(
-    broker: Broker, context: RequestContext, asked: WritableTxnMarker
-) -> WritableTxnMarkerResult:
+async def _write(parts: Parts, context: RequestContext, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
     marker = TransactionMarker(
         ProducerIdentity(asked.producer_id, asked.producer_epoch),
         asked.coordinator_epoch,
         asked.transaction_result,
         asked.transaction_version,
     )
-    begin = partial(_begin, broker, context, marker)
+    begin = partial(_begin, parts, context, marker)
     written = [
         (topic.name, [(index, begin(topic.name, index)) for index in topic.partition_indexes])
         for topic in asked.topics
@@ -83,27 +90,27 @@ async def _write(
 
 
 def _begin(
-    broker: Broker, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
+    parts: Parts, context: RequestContext, marker: TransactionMarker, topic_name: str, index: int
 ) -> Completion[None]:
     """The write of the marker, or the error that prevents it."""
     partition = TopicNamePartition(topic_name, index)
     try:
-        _check(broker, partition, marker)
+        _check(parts, partition, marker)
     except ApiError as error:
         if error.code in _FORGED:
-            _note(broker, context, marker, partition, error)
+            _note(parts.transactions, context, marker, partition, error)
         return Completion.failed(error)
-    return broker.transactions.markers.forward(partition, marker)
+    return parts.transactions.markers.forward(partition, marker)
 
 
 def _note(
-    broker: Broker,
+    transactions: TransactionStateTopic,
     context: RequestContext,
     marker: TransactionMarker,
     partition: TopicNamePartition,
     error: ApiError,
 ) -> None:
-    broker.transactions.refused_markers.note(
+    transactions.refused_markers.note(
         client=context.client_host,
         client_id=context.client_id,
         topic=partition.topic,
@@ -115,16 +122,16 @@ def _note(
     )
 
 
-def _check(broker: Broker, partition: TopicNamePartition, marker: TransactionMarker) -> None:
+def _check(parts: Parts, partition: TopicNamePartition, marker: TransactionMarker) -> None:
     """Raises `ApiError` if the client may not write this marker."""
-    log = find_log(broker, find_partition(broker, *partition))
+    log = find_log(parts.logs, find_partition(parts.metadata.image, parts.node_id, *partition))
     check_client_marker(
-        broker.transactions.coordinator,
-        broker.metadata.node_epoch,
+        parts.transactions.coordinator,
+        parts.metadata.node_epoch,
         log.producer(marker.producer.producer_id),
         partition,
         marker,
-        damage=broker.transactions.damage,
+        damage=parts.transactions.damage,
     )
 
 

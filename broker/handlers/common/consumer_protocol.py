@@ -9,14 +9,15 @@ from barnabas.coordinator.metadata.features import GROUP_VERSION
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 
-def require_consumer_groups(broker: Broker) -> None:
+def require_consumer_groups(image: MetadataImage, config: BrokerConfig) -> None:
     """UNSUPPORTED_VERSION if the level of group.version is 0, or `group.coordinator.rebalance.protocols` does
     not name the protocol.
     """
-    if broker.metadata.image.feature_level(GROUP_VERSION) == 0:
+    if image.feature_level(GROUP_VERSION) == 0:
         raise ApiError(ErrorCode.unsupported_version, f"{GROUP_VERSION} is 0.")
-    if "consumer" not in broker.config.items(REBALANCE_PROTOCOLS):
+    if "consumer" not in config.items(REBALANCE_PROTOCOLS):
         raise ApiError(ErrorCode.unsupported_version, f"{REBALANCE_PROTOCOLS} does not name 'consumer'.")

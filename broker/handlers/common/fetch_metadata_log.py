@@ -52,14 +52,14 @@ def follows_metadata_log(request: FetchBody, broker: Broker, context: RequestCon
     """Whether a follower asks for the metadata log."""
     return (
         request.replica_id >= 0
-        and is_follower(broker, context, request.replica_id)
+        and is_follower(broker.node_id, context, request.replica_id)
         and any(topic.reference == METADATA_TOPIC_ID for topic in request.topics)
     )
 
 
 def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBody) -> Reply:
     """The reply to a request that `follows_metadata_log`."""
-    if is_other_cluster(broker, request.cluster_id):
+    if is_other_cluster(broker.cluster_id, request.cluster_id):
         return _refused(context, ErrorCode.inconsistent_cluster_id)
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     if (
@@ -147,7 +147,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         )
         if not is_possible:
             raise ApiError(ErrorCode.invalid_request)
-        check_leader(self._broker, wanted.current_leader_epoch)
+        check_leader(self._broker.metadata.node_epoch, wanted.current_leader_epoch)
 
     def _encode(self, found: _Found) -> EncodedBody:
         broker, listener = self._broker, self._context.listener

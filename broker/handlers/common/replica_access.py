@@ -12,25 +12,23 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.network.handler import RequestContext
-    from barnabas.broker.node.broker import Broker
 
 
-def is_follower(broker: Broker, context: RequestContext, replica_id: int) -> bool:
-    """Whether the request comes from another node; a node does not follow itself."""
-    return context.listener.inter_broker and replica_id >= 0 and replica_id != broker.node_id
+def is_follower(node_id: int, context: RequestContext, replica_id: int) -> bool:
+    """Whether the request comes from a node other than this one, which does not follow itself."""
+    return context.listener.inter_broker and replica_id >= 0 and replica_id != node_id
 
 
-def is_other_cluster(broker: Broker, cluster_id: str | None) -> bool:
+def is_other_cluster(own_id: str, cluster_id: str | None) -> bool:
     """Whether the follower names another cluster."""
-    return cluster_id is not None and cluster_id != broker.cluster_id
+    return cluster_id is not None and cluster_id != own_id
 
 
-def check_leader(broker: Broker, leader_epoch: int) -> None:
+def check_leader(node_epoch: int, leader_epoch: int) -> None:
     """Raises `ApiError` if the follower has an older or a newer leader epoch.
 
     An unknown epoch (-1) counts as older; the response has the current one.
     """
-    current = broker.metadata.node_epoch
-    if leader_epoch != current:
-        is_older = leader_epoch < current
+    if leader_epoch != node_epoch:
+        is_older = leader_epoch < node_epoch
         raise ApiError(ErrorCode.fenced_leader_epoch if is_older else ErrorCode.unknown_leader_epoch)

@@ -14,11 +14,11 @@ from uuid import UUID
 from barnabas.coordinator.share_state.share_coordinator import ShareCoordinator
 from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.protocol.identity import SharePartitionKey
-from barnabas.runtime.clock import WallMs
+from barnabas.runtime.clock import Clock, WallMs
 from barnabas.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 
 _NO_ID = UUID(int=0)
 
@@ -55,7 +55,8 @@ Ask = Callable[[ShareCoordinator, SharePartitionKey, PartitionT, WallMs], Comple
 
 
 async def ask_each(
-    broker: Broker,
+    share_state: ShareStateTopic | None,
+    clock: Clock,
     request: _Request[PartitionT],
     ask: Ask[PartitionT, ValueT],
     answer: Callable[[PartitionT, ValueT | ApiError], object],
@@ -72,7 +73,7 @@ async def ask_each(
         for topic in request.topics
         for partition in topic.partitions
     ]
-    replies = [_ask(broker, key, partition, ask) for key, partition in asked]
+    replies = [_ask(share_state, clock, key, partition, ask) for key, partition in asked]
     answers: dict[UUID, list[object]] = {}
     for (key, partition), reply in zip(asked, replies, strict=True):
         outcome = await _value_or_error(reply)
@@ -83,10 +84,14 @@ async def ask_each(
 
 
 def _ask(
-    broker: Broker, key: SharePartitionKey, partition: PartitionT, ask: Ask[PartitionT, ValueT]
+    share_state: ShareStateTopic | None,
+    clock: Clock,
+    key: SharePartitionKey,
+    partition: PartitionT,
+    ask: Ask[PartitionT, ValueT],
 ) -> Completion[ValueT]:
-    if broker.share_state is not None:
-        return ask(broker.share_state.coordinator, key, partition, broker.clock.wall_ms())
+    if share_state is not None:
+        return ask(share_state.coordinator, key, partition, clock.wall_ms())
     message = "Share state is kept in the partitions' own logs."
     refused: Completion[ValueT] = Completion()
     refused.fail(ApiError(ErrorCode.coordinator_not_available, message))

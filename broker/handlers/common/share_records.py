@@ -15,7 +15,10 @@ from barnabas.protocol.record_inspection import RecordAction
 from barnabas.runtime.logging import get_logger
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.coordinator.share_group.coordinator import ShareGroupCoordinator
+    from barnabas.runtime.clock import Clock
+    from barnabas.share.fetch.fetch_source import FetchSource
     from barnabas.share.leader.share_partition_leader import SharePartitionLeader
     from barnabas.share.partition.inspection import InspectedRange
 
@@ -23,7 +26,12 @@ _NO_ID = UUID(int=0)
 
 
 async def find_share_partition(
-    broker: Broker, group_id: str, topic_id: UUID | None, partition_index: int
+    image: MetadataImage,
+    groups: ShareGroupCoordinator,
+    fetch_source: FetchSource,
+    group_id: str,
+    topic_id: UUID | None,
+    partition_index: int,
 ) -> SharePartitionLeader:
     """The leader of a partition that the group reads.
 
@@ -31,15 +39,15 @@ async def find_share_partition(
     GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
     RESOURCE_NOT_FOUND (the group does not read the partition), or an error of its state.
     """
-    require_share_groups(broker.metadata.image)
-    broker.groups.share.check_exists(group_id)
+    require_share_groups(image)
+    groups.check_exists(group_id)
     key = SharePartitionKey(group_id, topic_id or _NO_ID, partition_index)
-    topic = broker.fetch_source.find_topic(key.topic_id_partition)
-    initialised = broker.groups.share.initialised_partitions(group_id).get(key.topic_id)
+    topic = fetch_source.find_topic(key.topic_id_partition)
+    initialised = groups.initialised_partitions(group_id).get(key.topic_id)
     if initialised is None or partition_index not in initialised.partitions:
         message = f"The share group {group_id} does not read {topic.name}-{partition_index}."
         raise ApiError(ErrorCode.resource_not_found, message)
-    return await broker.fetch_source.load_leader(key)
+    return await fetch_source.load_leader(key)
 
 
 async def change_records(
@@ -86,12 +94,14 @@ class HeldLock(NamedTuple):
     """From now to the deadline, and 0 behind it."""
 
 
-def held_lock(broker: Broker, leader: SharePartitionLeader, inspected: InspectedRange) -> HeldLock | None:
+def held_lock(
+    groups: ShareGroupCoordinator, clock: Clock, leader: SharePartitionLeader, inspected: InspectedRange
+) -> HeldLock | None:
     """The lock of the range; None if no member holds it."""
     if inspected.owner is None:
         return None
-    member = broker.groups.share.member(leader.group_id, inspected.owner)
-    now_ms, wall_ms = broker.clock.monotonic_ms(), broker.clock.wall_ms()
+    member = groups.member(leader.group_id, inspected.owner)
+    now_ms, wall_ms = clock.monotonic_ms(), clock.wall_ms()
     deadline_ms = max(inspected.lock_deadline_ms, now_ms)
     wall_of = partial(leader.core.wall_ms, ahead_ms=wall_ms - now_ms)
     return HeldLock(

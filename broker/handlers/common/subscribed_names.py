@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from barnabas.protocol.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.image import MetadataImage
 
 MISSING_NAMES_MAX = 5_000
 """A subscription may name this many topics that do not exist: deleted ones, and ones yet to be created."""
 
 
-def check_subscribed_names(broker: Broker, names: Sized | None) -> None:
+def check_subscribed_names(image: MetadataImage, names: Sized | None) -> None:
     """Raises `ApiError` INVALID_REQUEST for a subscription to far more topics than exist."""
-    names_max = len(broker.metadata.image.topics_by_name) + MISSING_NAMES_MAX
+    names_max = len(image.topics_by_name) + MISSING_NAMES_MAX
     if names is None or len(names) <= names_max:
         return
     message = f"The subscription names {len(names)} topics; the present limit is {names_max}."

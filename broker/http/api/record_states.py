@@ -91,7 +91,7 @@ def range_of(broker: Broker, leader: SharePartitionLeader, described: DescribedR
         priority=inspected.priority,
         wait=None if inspected.wait is Wait.NOTHING else _words(inspected.wait.name),
         due_ms=inspected.due_ms or None,
-        holder=_holder(held_lock(broker, leader, inspected)),
+        holder=_holder(held_lock(broker.groups.share, broker.clock, leader, inspected)),
         last_change=_last_change(last_change),
     )
 

@@ -205,7 +205,12 @@ async def find_leader(broker: Broker, path: Mapping[str, str]) -> SharePartition
     """The leader of the share-partition that the path names. Raises Problem, ApiError, StorageError."""
     topic = find_topic(broker, path)
     return await find_share_partition(
-        broker, path["group"], topic.topic_id, number_in_path(path, "partition")
+        broker.metadata.image,
+        broker.groups.share,
+        broker.fetch_source,
+        path["group"],
+        topic.topic_id,
+        number_in_path(path, "partition"),
     )
 
 

@@ -90,6 +90,7 @@ class AdminBroker:
         windows = QuotaWindows(sample_count=11, window_ms=1000)
         self.quotas = ClientQuotas(windows, windows, self.clock.monotonic_ms)
         self.internal_topics = InternalTopics(self.config, self.metadata)
+        self.share_state = self.transactions = None
         self.producer_ids = ProducerIds(self.metadata.allocate_producer_id_block)
         self.cluster_id = "cluster"
         self.node_id = parts.config.node_id
