@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from barnabas.broker.fetch.partition_fetch import available_bytes, is_up_to_date, look_up, missing, read
@@ -50,9 +50,16 @@ from barnabas.runtime.turns import PARTITIONS_AT_ONCE_MAX, SMALL_READ_BYTES, Tur
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
+    from barnabas.coordinator.metadata.controller import Controller
     from barnabas.coordinator.metadata.image import Topic
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
     from barnabas.protocol.decode.fetch import FetchBody
+    from barnabas.runtime.clock import Clock
+    from barnabas.runtime.long_work import LongWork
+    from barnabas.runtime.purgatory import Purgatory
+    from barnabas.runtime.response_budget import ResponseBudget
 
 _FENCED: Final = ErrorCode.fenced_leader_epoch.value
 _NO_ID: Final = UUID(int=0)
@@ -67,6 +74,29 @@ _STEPS_PER_READ: Final = 40
 _Results = list[tuple[WantedPartition, FetchPartitionResult]]
 
 
+class FetchParts(Protocol):
+    """The handler's parts that the operation uses."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def metadata(self) -> Controller: ...
+    @property
+    def response_budget(self) -> ResponseBudget: ...
+    @property
+    def quotas(self) -> ClientQuotas: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def purgatory(self) -> Purgatory: ...
+    @property
+    def logs(self) -> PartitionLogs: ...
+    @property
+    def long_work(self) -> LongWork: ...
+    @property
+    def fetch_sessions(self) -> FetchSessionCache: ...
+
+
 class FetchOperation(ReservingOperation):
     """The wait of a fetch; also the future of its response."""
 
@@ -79,7 +109,7 @@ class FetchOperation(ReservingOperation):
 
     def __init__(
         self,
-        broker: Broker,
+        parts: FetchParts,
         context: RequestContext,
         request: FetchBody,
         session: FetchSession | None,
@@ -87,8 +117,8 @@ class FetchOperation(ReservingOperation):
         """`session` is the session of an incremental request: the partitions are the session's. Without one
         they are those in the request.
         """
-        super().__init__(broker.response_budget)
-        self._broker = broker
+        super().__init__(parts.response_budget)
+        self._parts = parts
         self._context = context
         self._request = request
         self._session = session
@@ -107,7 +137,7 @@ class FetchOperation(ReservingOperation):
         self._partitions = wanted_partitions(named) if session is None else list(session.partitions.values())
         closed = self._look_up(self._partitions)
         self._set_missing_aside()
-        opening = self._broker.logs.open_all(closed) if closed else None
+        opening = self._parts.logs.open_all(closed) if closed else None
         if opening is None:
             self._wait()
         else:
@@ -120,18 +150,18 @@ class FetchOperation(ReservingOperation):
 
     async def _find_in_turns(self) -> None:
         """Finds thousands of partitions, and opens the logs that are not open."""
-        broker, turns = self._broker, Turns()
-        self._partitions = await broker.long_work.run(wanted_partitions, self._request.topics)
+        parts, turns = self._parts, Turns()
+        self._partitions = await parts.long_work.run(wanted_partitions, self._request.topics)
         closed = await self._look_up_in_turns(turns)
         await self._set_missing_aside_in_turns(turns)
-        opening = broker.logs.open_all(closed) if closed else None
+        opening = parts.logs.open_all(closed) if closed else None
         if opening is not None:
             await opening
             await self._look_up_in_turns(turns)
 
     async def _look_up_in_turns(self, turns: Turns) -> list[tuple[Topic, int]]:
         closed: list[tuple[Topic, int]] = []
-        revision = self._broker.metadata.image.topics_revision
+        revision = self._parts.metadata.image.topics_revision
         for some in some_at_a_time(self._partitions):
             closed += self._look_up(some)
             await turns.took(_STEPS_PER_PARTITION * len(some))
@@ -157,17 +187,17 @@ class FetchOperation(ReservingOperation):
         if max_wait_ms <= 0 or not self._partitions:
             self.on_expire()
         elif not self.try_complete():
-            deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
+            deadline_ms = self._parts.clock.monotonic_ms() + max_wait_ms
             keys = [
                 (partition.topic.topic_id.int, partition.asked.partition)
                 for partition in self._partitions
                 if partition.topic
             ]
-            self._broker.purgatory.watch(self, keys, deadline_ms)
+            self._parts.purgatory.watch(self, keys, deadline_ms)
 
     def try_complete(self) -> bool:
         """See `DelayedOperation`."""
-        if not self._broker.response_budget.bytes_max() or not self._has_enough():
+        if not self._parts.response_budget.bytes_max() or not self._has_enough():
             return False
         self.on_expire()
         return True
@@ -220,7 +250,7 @@ class FetchOperation(ReservingOperation):
                 if session is None:
                     await turns.took(len(some_results))
             session_id = self._open_session(results) if session is None else session.session_id
-        long_work = self._broker.long_work
+        long_work = self._parts.long_work
         body = await long_work.run_if(turns.passed, self._encode, ErrorCode.none, session_id, results)
         self._answer(body)
 
@@ -236,18 +266,18 @@ class FetchOperation(ReservingOperation):
 
     def _throttle_ms(self, record_bytes: int) -> int:
         """The throttle time for that many bytes. If the client must wait, its session is not changed."""
-        quotas = self._broker.quotas
+        quotas = self._parts.quotas
         return quotas.fetched(self._context.client_id or "", record_bytes) if quotas.active else 0
 
     def _bytes_max(self) -> int:
         """The most bytes of records in the response, by the request and the client's quota."""
-        quotas, bytes_max = self._broker.quotas, self._request.max_bytes
+        quotas, bytes_max = self._parts.quotas, self._request.max_bytes
         quota_bytes = quotas.fetch_bytes_max(self._context.client_id or "") if quotas.active else None
         return bytes_max if quota_bytes is None else min(bytes_max, quota_bytes)
 
     def _look_up(self, partitions: Sequence[WantedPartition]) -> list[tuple[Topic, int]]:
         """Find the partitions' topics and logs; returns the partitions whose logs are not open."""
-        broker, image = self._broker, self._broker.metadata.image
+        parts, image = self._parts, self._parts.metadata.image
         revision = self._topics_revision = image.topics_revision
         closed: list[tuple[Topic, int]] = []
         for partition in partitions:
@@ -256,14 +286,14 @@ class FetchOperation(ReservingOperation):
             if partition.topic is None:
                 self._has_unfound = True
             elif partition.log is None or partition.log.state.offline is not None:
-                partition.log = broker.logs.get(partition.topic, partition.asked.partition)
+                partition.log = parts.logs.get(partition.topic, partition.asked.partition)
                 if partition.log is None:
                     closed.append((partition.topic, partition.asked.partition))
         return closed
 
     def _look_up_changes(self) -> None:
         """Topics may be created and deleted while the request waits."""
-        if self._topics_revision != self._broker.metadata.image.topics_revision:
+        if self._topics_revision != self._parts.metadata.image.topics_revision:
             self._look_up(self._partitions)
 
     def _has_enough(self) -> bool:
@@ -295,7 +325,7 @@ class FetchOperation(ReservingOperation):
         """The results of the partitions that may have changes, and the bytes of their records."""
         self._look_up_changes()
         isolation_level = self._request.isolation_level
-        budget = self._broker.response_budget
+        budget = self._parts.response_budget
         budget_bytes = budget.bytes_max()
         bytes_left, read_bytes = min(self._bytes_max(), budget_bytes), 0
         at_least_one = budget_bytes > 0
@@ -344,10 +374,10 @@ class FetchOperation(ReservingOperation):
 
     def _open_session(self, results: _Results) -> int:
         """The id of a new session; NO_SESSION if there is no room for one."""
-        return self._broker.fetch_sessions.open(
+        return self._parts.fetch_sessions.open(
             [partition for partition, _ in results],
             by_id=self._context.api_version >= TOPIC_ID_VERSION,
-            now_ms=self._broker.clock.monotonic_ms(),
+            now_ms=self._parts.clock.monotonic_ms(),
         )
 
     def _answer(self, body: list[Buffer], *, throttle_ms: int = 0) -> None:
@@ -379,7 +409,7 @@ class FetchOperation(ReservingOperation):
             return result._replace(error_code=_NOT_LEADER)
         if result.error_code != _FENCED or version < ENDPOINTS_VERSION or partition.log is None:
             return result
-        node_id, listener = self._broker.node_id, self._context.listener
+        node_id, listener = self._parts.node_id, self._context.listener
         if not endpoints:
             endpoints.append(NodeEndpoint(node_id, listener.advertised_host, listener.advertised_port))
         return result._replace(current_leader=(node_id, partition.log.leader_epoch))

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
 from barnabas.broker.handlers.common.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
@@ -21,32 +21,52 @@ from barnabas.protocol.errors import ApiError
 from barnabas.runtime.response_budget import EncodedBody
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
     from barnabas.protocol.decode.fetch import FetchBody
+    from barnabas.runtime.clock import Clock
+    from barnabas.runtime.long_work import LongWork
+    from barnabas.runtime.purgatory import Purgatory
+    from barnabas.runtime.response_budget import ResponseBudget
 
 _FULL_FETCH_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
 
 
-def handle_fetch(broker: Broker, context: RequestContext, request: FetchBody) -> Reply:
-    if follows_metadata_log(request, broker, context):
-        return fetch_metadata_log(broker, context, request)
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    response_budget: ResponseBudget
+    quotas: ClientQuotas
+    cluster_id: str
+    node_id: int
+    purgatory: Purgatory
+    logs: PartitionLogs
+    long_work: LongWork
+    fetch_sessions: FetchSessionCache
+
+
+def handle_fetch(parts: Parts, context: RequestContext, request: FetchBody) -> Reply:
+    if follows_metadata_log(parts.node_id, context, request):
+        return fetch_metadata_log(parts, context, request)
     try:
-        operation = _begin(broker, context, request)
+        operation = _begin(parts, context, request)
     except ApiError as error:
         body = encode_fetch_response(context.api_version, error.code.value, NO_SESSION, ())
         return EncodedBody(body)
     return operation.start()
 
 
-def _begin(broker: Broker, context: RequestContext, request: FetchBody) -> FetchOperation:
+def _begin(parts: Parts, context: RequestContext, request: FetchBody) -> FetchOperation:
     """The operation of a request; raises `ApiError` if its session is unknown or has another epoch."""
-    sessions = broker.fetch_sessions
+    sessions = parts.fetch_sessions
     by_id = context.api_version >= TOPIC_ID_VERSION
     if request.session_epoch not in _FULL_FETCH_EPOCHS:
-        now_ms = broker.clock.monotonic_ms()
+        now_ms = parts.clock.monotonic_ms()
         session = sessions.find(request.session_id, request.session_epoch, by_id=by_id)
         if sessions.advance(session, request.topics, request.forgotten_topics, now_ms):
-            return FetchOperation(broker, context, request, session)
+            return FetchOperation(parts, context, request, session)
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
-    return FetchOperation(broker, context, request, None)
+    return FetchOperation(parts, context, request, None)

@@ -60,7 +60,5 @@ class LazyHandlers(dict[int, Handler]):
 def bound_handler(broker: Broker, name: str) -> Handler:
     """The handler of an API by its name, with the parts of the broker that it uses."""
     module = importlib.import_module(f"barnabas.broker.handlers.{name}")
-    parts = broker
-    if hasattr(module, "Parts"):
-        parts = module.Parts(*(getattr(broker, field) for field in module.Parts._fields))
+    parts = module.Parts(*(getattr(broker, field) for field in module.Parts._fields))
     return partial(getattr(module, f"handle_{name}"), parts)

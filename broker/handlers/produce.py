@@ -13,8 +13,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.network.handler import NO_RESPONSE, Reply, RequestContext, Response
@@ -44,8 +44,16 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.log.appended import Append
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
-    from barnabas.coordinator.metadata.image import Topic
+    from barnabas.broker.config.effective import EffectiveConfig
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
+    from barnabas.broker.produce.preparation import Preparation
+    from barnabas.broker.produce.produce_order import ProduceOrder
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.image import MetadataImage, Topic
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+    from barnabas.protocol.identity import Place
+    from barnabas.runtime.clock import Clock
+    from barnabas.storage.log.partition_log import PartitionLog
 
 _ACKS = (-1, 0, 1)
 _NO_ID = UUID(int=0)
@@ -55,26 +63,37 @@ _new_topic, _new_answer = maker(ProducedTopic), maker(EncodedBody)
 _new_topic_result, _new_result = maker(ProduceTopicResult), maker(ProducePartitionResult)
 
 
-def handle_produce(broker: Broker, context: RequestContext, request: ProduceBody) -> Reply:
-    topics, closed = _find(broker, request)
-    now_ms = broker.clock.wall_ms()
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    effective_config: EffectiveConfig
+    logs: PartitionLogs
+    produce_order: ProduceOrder
+    preparation: Preparation
+    transactions: TransactionStateTopic
+
+
+def handle_produce(parts: Parts, context: RequestContext, request: ProduceBody) -> Reply:
+    topics, closed = _find(parts.metadata.image, parts.logs.by_place, request)
+    now_ms = parts.clock.wall_ms()
     is_transactional = request.transactional_id is not None
-    is_prepared = broker.preparation.begin(
+    is_prepared = parts.preparation.begin(
         topics,
         now_ms=now_ms,
         zstd_allowed=context.api_version >= _ZSTD_VERSION_MIN,
         transactional_allowed=is_transactional,
     )
-    order, connection_id = broker.produce_order, context.connection_id
+    order, connection_id = parts.produce_order, context.connection_id
     if is_prepared and not closed and not is_transactional and connection_id not in order.waiting:
         return _append(context, request, topics, now_ms)
-    opening = broker.logs.open_all(closed) if closed else None
-    return _append_in_turn(broker, context, request, topics, opening, order.turn(connection_id))
+    opening = parts.logs.open_all(closed) if closed else None
+    return _append_in_turn(parts, context, request, topics, opening, order.turn(connection_id))
 
 
-def _find(broker: Broker, request: ProduceBody) -> tuple[list[ProducedTopic], list[tuple[Topic, int]]]:
+def _find(
+    image: MetadataImage, logs: Mapping[Place, PartitionLog], request: ProduceBody
+) -> tuple[list[ProducedTopic], list[tuple[Topic, int]]]:
     """The topics of a request, and the partitions whose logs are not open."""
-    image, logs = broker.metadata.image, broker.logs.by_place
     topics: list[ProducedTopic] = []
     closed: list[tuple[Topic, int]] = []
     for name, topic_id, partitions in request.topics:
@@ -103,7 +122,7 @@ def _find(broker: Broker, request: ProduceBody) -> tuple[list[ProducedTopic], li
 
 
 async def _append_in_turn(
-    broker: Broker,
+    parts: Parts,
     context: RequestContext,
     request: ProduceBody,
     topics: Sequence[ProducedTopic],
@@ -113,12 +132,12 @@ async def _append_in_turn(
     async with turn:
         if opening is not None:
             await opening
-        await broker.preparation.finish(topics)
+        await parts.preparation.finish(topics)
         writes = refusal = None
         if request.transactional_id is not None:
             writes = writes_of_produce(
-                broker.transactions.coordinator,
-                broker.effective_config,
+                parts.transactions.coordinator,
+                parts.effective_config,
                 context.api_version,
                 request.transactional_id,
             )
@@ -126,17 +145,17 @@ async def _append_in_turn(
                 await add_produced_partitions(writes, topics)
             except ApiError as error:
                 refusal = without_frames(error)
-        _find_logs_again(broker, topics)
-        reply = _append(context, request, topics, broker.clock.wall_ms(), writes, refusal)
+        _find_logs_again(parts.logs, topics)
+        reply = _append(context, request, topics, parts.clock.wall_ms(), writes, refusal)
     return await settle(reply)
 
 
-def _find_logs_again(broker: Broker, topics: Iterable[ProducedTopic]) -> None:
+def _find_logs_again(logs: PartitionLogs, topics: Iterable[ProducedTopic]) -> None:
     """The logs that are open now, after a wait."""
     for topic in topics:
         if topic.found is not None:
             for partition in topic.partitions:
-                partition.log = broker.logs.get(topic.found, partition.index)
+                partition.log = logs.get(topic.found, partition.index)
 
 
 def _append(

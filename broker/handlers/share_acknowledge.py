@@ -9,8 +9,9 @@ client repeats after a lost connection gets its first answer again (`share.fetch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.handlers.common.share_request import (
     check_caller,
@@ -35,45 +36,66 @@ from barnabas.share.sessions.acknowledgements import Results
 from barnabas.share.sessions.session import ShareSession
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.group_config import GroupConfigs
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
+    from barnabas.share.fetch.kept_answers import KeptAnswers
+    from barnabas.share.leader.share_partitions import SharePartitions
+    from barnabas.share.sessions.acknowledgements import Acknowledgements
+    from barnabas.share.sessions.session_cache import ShareSessionCache
 
 
 _API = "share_acknowledge"
 
 
-def handle_share_acknowledge(broker: Broker, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
+class Parts(NamedTuple):
+    clock: Clock
+    metadata: Controller
+    group_configs: GroupConfigs
+    share_sessions: ShareSessionCache
+    kept_answers: KeptAnswers
+    share_partitions: SharePartitions
+    transactions: TransactionStateTopic
+    acknowledgements: Acknowledgements
+    end_share_session: Callable[[ShareSession], None]
+
+
+def handle_share_acknowledge(parts: Parts, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
     version = context.api_version
     try:
-        check_caller(broker, request)
-        session = broker.share_sessions.advance(session_key(request), request.share_session_epoch)
+        check_caller(parts.metadata.image, request)
+        session = parts.share_sessions.advance(session_key(request), request.share_session_epoch)
     except ApiError as error:
-        first = find_first_answer(broker, request, _API, error)
+        first = find_first_answer(parts.kept_answers, parts.share_sessions, parts.clock, request, _API, error)
         if first is not None:
-            take_over(broker, first.session, context.connection_id)
-            return _answer(broker, version, first.session, first.results)
+            take_over(parts.share_sessions, first.session, context.connection_id)
+            return _answer(parts.group_configs, version, first.session, first.results)
         return EncodedBody(encode_share_acknowledge_response(version, error.code.value, error.message, 0, ()))
     if request.transaction is None:
-        acknowledged = broker.acknowledgements.take(
+        acknowledged = parts.acknowledgements.take(
             session,
             request.topics,
-            broker.group_configs.of(session.key.group_id).limits,
+            parts.group_configs.of(session.key.group_id).limits,
             context.started_ms,
             version=version,
             is_renew_ack=request.is_renew_ack,
         )
     else:
-        acknowledged = acknowledge_in_transaction(broker, context, session, request, request.transaction)
-    finish(broker, session, request, _API, acknowledged)
-    return _answer(broker, version, session, acknowledged)
+        acknowledged = acknowledge_in_transaction(parts, context, session, request, request.transaction)
+    finish(parts.kept_answers, parts.end_share_session, session, request, _API, acknowledged)
+    return _answer(parts.group_configs, version, session, acknowledged)
 
 
-def _answer(broker: Broker, version: int, session: ShareSession, acknowledged: Completion[Results]) -> Reply:
+def _answer(
+    configs: GroupConfigs, version: int, session: ShareSession, acknowledged: Completion[Results]
+) -> Reply:
     if acknowledged.done:
-        return _encode(broker, version, session, acknowledged.result())
-    return acknowledged.then(partial(_encode, broker, version, session))
+        return _encode(configs, version, session, acknowledged.result())
+    return acknowledged.then(partial(_encode, configs, version, session))
 
 
-def _encode(broker: Broker, version: int, session: ShareSession, results: Results) -> EncodedBody:
+def _encode(configs: GroupConfigs, version: int, session: ShareSession, results: Results) -> EncodedBody:
     topics: dict[int, ShareAcknowledgeTopicResult] = {}
     for partition, (error_code, message) in results.items():
         row = ShareAcknowledgePartitionResult(partition.key.partition, error_code, message)
@@ -82,5 +104,5 @@ def _encode(broker: Broker, version: int, session: ShareSession, results: Result
             topics[partition.place[0]] = ShareAcknowledgeTopicResult(partition.key.topic_id, [row])
         else:
             topic.partitions.append(row)
-    lock_ms = lock_duration_ms(broker, session)
+    lock_ms = lock_duration_ms(configs, session)
     return EncodedBody(encode_share_acknowledge_response(version, 0, None, lock_ms, topics.values()))

@@ -16,7 +16,7 @@ connection gets its first answer again (`share.fetch.kept_answers`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -68,7 +68,20 @@ from barnabas.share.sessions.session import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.broker_config import BrokerConfig
+    from barnabas.broker.config.group_config import GroupConfigs
+    from barnabas.broker.quotas.client_quotas import ClientQuotas
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
+    from barnabas.runtime.clock import Clock
+    from barnabas.runtime.long_work import LongWork
+    from barnabas.runtime.purgatory import Purgatory
+    from barnabas.runtime.response_budget import ResponseBudget
+    from barnabas.share.fetch.fetch_source import FetchSource
+    from barnabas.share.fetch.kept_answers import KeptAnswers
+    from barnabas.share.leader.share_partitions import SharePartitions
+    from barnabas.share.sessions.acknowledgements import Acknowledgements
+    from barnabas.share.sessions.session_cache import ShareSessionCache
 
 _API = "share_fetch"
 
@@ -88,6 +101,24 @@ _Topics: TypeAlias = dict[int, ShareFetchTopicResult]
 """The results of partitions by topic, the key being the topic's id as a number."""
 
 
+class Parts(NamedTuple):
+    config: BrokerConfig
+    clock: Clock
+    metadata: Controller
+    response_budget: ResponseBudget
+    quotas: ClientQuotas
+    group_configs: GroupConfigs
+    purgatory: Purgatory
+    logs: PartitionLogs
+    long_work: LongWork
+    share_sessions: ShareSessionCache
+    kept_answers: KeptAnswers
+    share_partitions: SharePartitions
+    fetch_source: FetchSource
+    acknowledgements: Acknowledgements
+    end_share_session: Callable[[ShareSession], None]
+
+
 class _Named(NamedTuple):
     """What a large request names, collected in a thread."""
 
@@ -97,20 +128,20 @@ class _Named(NamedTuple):
 
 
 def handle_share_fetch(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None = None
+    parts: Parts, context: RequestContext, request: ShareFetchBody, named: _Named | None = None
 ) -> Reply:
     if named is None:
         named_count = 0
         for _, partitions in request.topics:
             named_count += len(partitions)
         if named_count > PARTITIONS_AT_ONCE_MAX:
-            return _large(broker, context, request)
+            return _large(parts, context, request)
     try:
-        session = _admit(broker, context, request, named)
+        session = _admit(parts, context, request, named)
     except ApiError as error:
-        return _repeat(broker, context, request, error) or _refuse_in_time(broker, context, request, error)
-    config, epoch = broker.group_configs.of(session.key.group_id), request.share_session_epoch
-    acknowledged = broker.acknowledgements.take(
+        return _repeat(parts, context, request, error) or _refuse_in_time(parts, context, request, error)
+    config, epoch = parts.group_configs.of(session.key.group_id), request.share_session_epoch
+    acknowledged = parts.acknowledgements.take(
         session,
         request.topics if named is None else named.acknowledged,
         config.limits,
@@ -120,20 +151,20 @@ def handle_share_fetch(
     )
     kept = None
     if session.repeats_requests or epoch <= INITIAL_SHARE_SESSION_EPOCH:
-        kept = finish(broker, session, request, _API, acknowledged)
+        kept = finish(parts.kept_answers, parts.end_share_session, session, request, _API, acknowledged)
     in_turn = [] if epoch == FINAL_SHARE_SESSION_EPOCH else session.partitions_in_turn(epoch)
-    answer = _Answer(broker, context, request, session, in_turn, acknowledged, kept)
+    answer = _Answer(parts, context, request, session, in_turn, acknowledged, kept)
     return answer.give(config, context.started_ms, _NONE_ACQUIRED)
 
 
-def _large(broker: Broker, context: RequestContext, request: ShareFetchBody) -> Reply:
+def _large(parts: Parts, context: RequestContext, request: ShareFetchBody) -> Reply:
     async def read() -> Sequence[_Named]:
-        return [await broker.long_work.run(_many_named, request)]
+        return [await parts.long_work.run(_many_named, request)]
 
     async def answer(_: Sequence[_Named], answers: Sequence[Response]) -> Response:
         return answers[0]
 
-    return LargeRequest(read, lambda named: handle_share_fetch(broker, context, request, named), answer)
+    return LargeRequest(read, lambda named: handle_share_fetch(parts, context, request, named), answer)
 
 
 def _many_named(request: ShareFetchBody) -> _Named:
@@ -147,21 +178,19 @@ def _many_named(request: ShareFetchBody) -> _Named:
     return _Named(named_partitions(request.group_id or "", request.topics, _NOTHING_NAMED), acknowledged)
 
 
-def _repeat(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, error: ApiError
-) -> Reply | None:
+def _repeat(parts: Parts, context: RequestContext, request: ShareFetchBody, error: ApiError) -> Reply | None:
     """The first answer again, to a request that is refused because the client repeats it. If its session
     still lives, the request may fetch; else the locks have ended with the session, and only the results are
     left.
     """
-    first = find_first_answer(broker, request, _API, error)
+    first = find_first_answer(parts.kept_answers, parts.share_sessions, parts.clock, request, _API, error)
     if first is None:
         return None
     session, partitions = first.session, list[SessionPartition]()
-    if take_over(broker, session, context.connection_id):
+    if take_over(parts.share_sessions, session, context.connection_id):
         partitions = session.partitions_in_turn(request.share_session_epoch)
-    config, now_ms = broker.group_configs.of(session.key.group_id), broker.clock.monotonic_ms()
-    answer = _Answer(broker, context, request, session, partitions, first.results, first)
+    config, now_ms = parts.group_configs.of(session.key.group_id), parts.clock.monotonic_ms()
+    answer = _Answer(parts, context, request, session, partitions, first.results, first)
     return answer.give(config, now_ms, first.acquired)
 
 
@@ -178,8 +207,8 @@ def _check_renewal(request: ShareFetchBody) -> None:
         raise ApiError(ErrorCode.invalid_request, f"{', '.join(wrong)} must be 0 in a renewing request.")
 
 
-def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
-    greatest_ms = broker.config.integer(_LOCK_DURATION_MAX)
+def _check_lock_duration(config: BrokerConfig, duration_ms: int) -> None:
+    greatest_ms = config.integer(_LOCK_DURATION_MAX)
     if not LOCK_DURATION_MIN_MS <= duration_ms <= greatest_ms:
         message = (
             f"The duration of locks is {duration_ms} ms. It must be from {LOCK_DURATION_MIN_MS} ms to "
@@ -189,18 +218,18 @@ def _check_lock_duration(broker: Broker, duration_ms: int) -> None:
 
 
 def _admit(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, named: _Named | None
+    parts: Parts, context: RequestContext, request: ShareFetchBody, named: _Named | None
 ) -> ShareSession:
     """The session of the request: a new one, or the present one with what the request changes in it. Raises
     `ApiError` for a request that is not allowed, and the errors of the sessions.
     """
-    check_caller(broker, request)
+    check_caller(parts.metadata.image, request)
     if request.is_renew_ack:
         _check_renewal(request)
     if request.share_acquire_mode not in ACQUIRE_MODES:
         raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
     if request.lock_duration_ms is not None:
-        _check_lock_duration(broker, request.lock_duration_ms)
+        _check_lock_duration(parts.config, request.lock_duration_ms)
     key, epoch = session_key(request), request.share_session_epoch
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
         if has_acknowledgements(request.topics if named is None else named.acknowledged):
@@ -210,9 +239,9 @@ def _admit(
             if named is None
             else named.partitions
         )
-        session = broker.share_sessions.open(key, partitions, context.connection_id)
+        session = parts.share_sessions.open(key, partitions, context.connection_id)
     else:
-        session = broker.share_sessions.advance(key, epoch)
+        session = parts.share_sessions.advance(key, epoch)
         if epoch != FINAL_SHARE_SESSION_EPOCH:
             added = (
                 named_partitions(key.group_id, request.topics, session.by_place)
@@ -250,14 +279,12 @@ class _LateRefusal(DelayedOperation[Response]):
         self.complete(self._refusal)
 
 
-def _refuse_in_time(
-    broker: Broker, context: RequestContext, request: ShareFetchBody, error: ApiError
-) -> Reply:
+def _refuse_in_time(parts: Parts, context: RequestContext, request: ShareFetchBody, error: ApiError) -> Reply:
     refusal = _refuse(context.api_version, error)
     if error.code is not ErrorCode.share_session_limit_reached or request.max_wait_ms <= 0:
         return refusal
     operation = _LateRefusal(refusal)
-    broker.purgatory.watch(operation, (), broker.clock.monotonic_ms() + request.max_wait_ms)
+    parts.purgatory.watch(operation, (), parts.clock.monotonic_ms() + request.max_wait_ms)
     return operation
 
 
@@ -266,17 +293,17 @@ class _Answer:
 
     __slots__ = (
         "_acknowledged",
-        "_broker",
         "_context",
         "_kept",
         "_partitions",
+        "_parts",
         "_request",
         "_session",
     )
 
     def __init__(
         self,
-        broker: Broker,
+        parts: Parts,
         context: RequestContext,
         request: ShareFetchBody,
         session: ShareSession,
@@ -287,7 +314,7 @@ class _Answer:
         """`partitions` are those of the session in the order in which they are served; none if it ends.
         `kept` is the place of the answer among the kept ones, if it has one.
         """
-        self._broker = broker
+        self._parts = parts
         self._context = context
         self._request = request
         self._session = session
@@ -301,29 +328,29 @@ class _Answer:
         """Fetches, and answers: at once, if that is possible. `config` are the group's settings; `acquired`
         are the ranges that an earlier, equal request has acquired.
         """
-        broker, request = self._broker, self._request
+        parts, request = self._parts, self._request
         fetches_nothing = request.is_renew_ack or not request.max_records or not request.max_bytes
         partitions = [] if fetches_nothing else self._partitions
         fits_in_turn = len(self._partitions) <= PARTITIONS_PER_TURN
         fetch = ShareFetch(
-            broker.fetch_source,
-            broker.response_budget,
+            parts.fetch_source,
+            parts.response_budget,
             self._session,
             request,
             partitions,
             acquired,
-            self._bytes_max() if broker.quotas.active else request.max_bytes,
+            self._bytes_max() if parts.quotas.active else request.max_bytes,
             now_ms,
         )
         look = fetch.begin_look(config, now_ms)
         if partitions:
             if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
                 return self._wait(fetch, self._open_logs_in_turns())
-            for counts in broker.share_partitions.counts.of_topics(self._session.topic_ids):
+            for counts in parts.share_partitions.counts.of_topics(self._session.topic_ids):
                 counts.fetches.value += 1
             absent = fetch.absent()
-            opening = broker.open_share_logs(absent) if absent else None
-            if opening is not None or not fits_in_turn or broker.response_budget.read_turns.are_over:
+            opening = parts.logs.open_by_id(absent) if absent else None
+            if opening is not None or not fits_in_turn or parts.response_budget.read_turns.are_over:
                 return self._wait(fetch, opening)
             found = fetch.look(look)
             if found is None:
@@ -332,7 +359,7 @@ class _Answer:
             fetch.count(look)
         if self._acknowledged.done and fits_in_turn:
             buffers = self._encode(look, config.limits.lock_duration_ms)
-            return _new_body((buffers, broker.response_budget.take(look.read_bytes), 0))
+            return _new_body((buffers, parts.response_budget.take(look.read_bytes), 0))
         operation = self._operation(fetch)
         operation.answer(look)
         return operation
@@ -341,11 +368,11 @@ class _Answer:
         turns, topic_ids = Turns(), set[UUID]()
         for some in some_at_a_time(self._partitions):
             topic_ids.update([partition.key.topic_id for partition in some])
-            opening = self._broker.open_share_logs([partition.partition for partition in some])
+            opening = self._parts.logs.open_by_id([partition.partition for partition in some])
             if opening is not None:
                 await opening
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        for counts in self._broker.share_partitions.counts.of_topics(topic_ids):
+        for counts in self._parts.share_partitions.counts.of_topics(topic_ids):
             counts.fetches.value += 1
 
     def _bytes_max(self) -> int:
@@ -353,15 +380,15 @@ class _Answer:
 
         The fetched bytes are not charged to the quota, as in Kafka.
         """
-        quota_bytes = self._broker.quotas.fetch_bytes_max(self._context.client_id or "")
+        quota_bytes = self._parts.quotas.fetch_bytes_max(self._context.client_id or "")
         return self._request.max_bytes if quota_bytes is None else min(self._request.max_bytes, quota_bytes)
 
     # If the answer must wait.
 
     def _operation(self, fetch: ShareFetch) -> ShareFetchOperation:
-        broker = self._broker
+        parts = self._parts
         return ShareFetchOperation(
-            broker.fetch_source, broker.response_budget, fetch, self._acknowledged, self._encode_later
+            parts.fetch_source, parts.response_budget, fetch, self._acknowledged, self._encode_later
         )
 
     def _wait(self, fetch: ShareFetch, opening: Awaitable[None] | None) -> Reply:
@@ -382,8 +409,8 @@ class _Answer:
         if self._request.max_wait_ms <= 0:
             operation.on_expire()
             return operation
-        deadline_ms = self._broker.clock.monotonic_ms() + self._request.max_wait_ms
-        self._broker.purgatory.watch(operation, self._wake_keys(), deadline_ms)
+        deadline_ms = self._parts.clock.monotonic_ms() + self._request.max_wait_ms
+        self._parts.purgatory.watch(operation, self._wake_keys(), deadline_ms)
         return operation
 
     def _wake_keys(self) -> Iterable[object]:
@@ -393,11 +420,11 @@ class _Answer:
 
     def _encode_later(self, look: Look) -> EncodedBody | Awaitable[EncodedBody]:
         """The answer after a wait, during which share groups may have been disabled."""
-        if not share_groups_enabled(self._broker.metadata.image):
+        if not share_groups_enabled(self._parts.metadata.image):
             return _refuse(self._context.api_version, ApiError(ErrorCode.unsupported_version))
         if len(self._partitions) > PARTITIONS_PER_TURN:
             return self._encode_in_turns(look)
-        lock_ms = self._broker.group_configs.limits_of(self._session.key.group_id).lock_duration_ms
+        lock_ms = self._parts.group_configs.limits_of(self._session.key.group_id).lock_duration_ms
         return EncodedBody(self._encode(look, lock_ms))
 
     # The content of the answer.
@@ -427,17 +454,17 @@ class _Answer:
             self._add_some(topics, some, results, acknowledged)
             await turns.took(_STEPS_PER_PARTITION * len(some))
         self._add_some(topics, list(acknowledged), {}, acknowledged)
-        lock_ms = lock_duration_ms(self._broker, self._session)
+        lock_ms = lock_duration_ms(self._parts.group_configs, self._session)
         arguments = self._context.api_version, 0, None, lock_ms, list(topics.values())
         if turns.passed:
-            return EncodedBody(await self._broker.long_work.run(encode_share_fetch_response, *arguments))
+            return EncodedBody(await self._parts.long_work.run(encode_share_fetch_response, *arguments))
         return EncodedBody(encode_share_fetch_response(*arguments))
 
     def _note_acquired(self, kept: KeptAnswer, look: Look) -> None:
         """Keep what the member gets, in case the client repeats the request."""
         if kept.is_kept and look.handouts:
             acquired = {partition: handout.acquired for partition, handout in look.handouts.items()}
-            self._broker.kept_answers.note_acquired(kept, acquired, sum(map(len, acquired.values())))
+            self._parts.kept_answers.note_acquired(kept, acquired, sum(map(len, acquired.values())))
 
     def _add_some(
         self,

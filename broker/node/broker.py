@@ -9,7 +9,7 @@ brokers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from uuid import UUID
 
@@ -266,14 +266,6 @@ class Broker:
         if not self.failed.done():
             await self.metadata.close()
         await self.log_directory.close(after_loss=self.transactions.coordinator.may_lack_epochs)
-
-    # Look-ups of handlers.
-
-    def open_share_logs(self, partitions: Iterable[TopicIdPartition]) -> Awaitable[None] | None:
-        """Done when these logs are open; None if they already are. Partitions that don't exist are
-        skipped.
-        """
-        return self.logs.open_by_id(partitions)
 
     # Called by share-partition leaders (`GroupFacts`).
 

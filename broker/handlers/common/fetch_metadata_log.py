@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.broker.handlers.common.replica_access import check_leader, is_follower, is_other_cluster
 from barnabas.broker.network.handler import Reply, RequestContext
@@ -34,9 +34,29 @@ from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.coordinator.metadata.controller import Controller
+    from barnabas.runtime.clock import Clock
+    from barnabas.runtime.purgatory import Purgatory
+    from barnabas.runtime.response_budget import ResponseBudget
 
 _NO_OFFSET = -1
+
+
+class MetadataFetchParts(Protocol):
+    """The handler's parts that a fetch of the metadata log uses."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def metadata(self) -> Controller: ...
+    @property
+    def response_budget(self) -> ResponseBudget: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def purgatory(self) -> Purgatory: ...
 
 
 class _Found(NamedTuple):
@@ -48,18 +68,18 @@ class _Found(NamedTuple):
     elsewhere: SnapshotId | DivergingEpoch | None = None
 
 
-def follows_metadata_log(request: FetchBody, broker: Broker, context: RequestContext) -> bool:
+def follows_metadata_log(node_id: int, context: RequestContext, request: FetchBody) -> bool:
     """Whether a follower asks for the metadata log."""
     return (
         request.replica_id >= 0
-        and is_follower(broker.node_id, context, request.replica_id)
+        and is_follower(node_id, context, request.replica_id)
         and any(topic.reference == METADATA_TOPIC_ID for topic in request.topics)
     )
 
 
-def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBody) -> Reply:
+def fetch_metadata_log(parts: MetadataFetchParts, context: RequestContext, request: FetchBody) -> Reply:
     """The reply to a request that `follows_metadata_log`."""
-    if is_other_cluster(broker.cluster_id, request.cluster_id):
+    if is_other_cluster(parts.cluster_id, request.cluster_id):
         return _refused(context, ErrorCode.inconsistent_cluster_id)
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     if (
@@ -68,7 +88,7 @@ def fetch_metadata_log(broker: Broker, context: RequestContext, request: FetchBo
         or partitions[0].partition != METADATA_PARTITION.partition
     ):
         return _refused(context, ErrorCode.invalid_request)
-    return _MetadataFetch(broker, context, request, partitions[0]).start()
+    return _MetadataFetch(parts, context, request, partitions[0]).start()
 
 
 def _refused(context: RequestContext, error_code: ErrorCode) -> EncodedBody:
@@ -80,14 +100,14 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
 
     def __init__(
         self,
-        broker: Broker,
+        parts: MetadataFetchParts,
         context: RequestContext,
         request: FetchBody,
         wanted: FetchPartition,
     ) -> None:
         super().__init__()
-        self._broker = broker
-        self._log = broker.metadata.log
+        self._parts = parts
+        self._log = parts.metadata.log
         self._context = context
         self._request = request
         self._wanted = wanted
@@ -98,8 +118,8 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         if max_wait_ms == 0:
             self.on_expire()
         elif not self.try_complete():
-            deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
-            self._broker.purgatory.watch(self, [METADATA_PARTITION], deadline_ms)
+            deadline_ms = self._parts.clock.monotonic_ms() + max_wait_ms
+            self._parts.purgatory.watch(self, [METADATA_PARTITION], deadline_ms)
         return self
 
     def try_complete(self) -> bool:
@@ -133,7 +153,7 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
             return _Found(ErrorCode.none, high_watermark, elsewhere=elsewhere)
         key = FollowerKey(self._request.replica_id, wanted.replica_directory_id)
         log.follower_heard(key, wanted.fetch_offset)
-        bytes_max = min(self._request.max_bytes, self._broker.response_budget.bytes_max())
+        bytes_max = min(self._request.max_bytes, self._parts.response_budget.bytes_max())
         slice_ = log.store.read(wanted.fetch_offset, bytes_max=bytes_max)
         return _Found(ErrorCode.none, high_watermark, slice_.buffers)
 
@@ -147,10 +167,10 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
         )
         if not is_possible:
             raise ApiError(ErrorCode.invalid_request)
-        check_leader(self._broker.metadata.node_epoch, wanted.current_leader_epoch)
+        check_leader(self._parts.metadata.node_epoch, wanted.current_leader_epoch)
 
     def _encode(self, found: _Found) -> EncodedBody:
-        broker, listener = self._broker, self._context.listener
+        parts, listener = self._parts, self._context.listener
         elsewhere = found.elsewhere
         result = FetchPartitionResult(
             METADATA_PARTITION.partition,
@@ -161,12 +181,12 @@ class _MetadataFetch(DelayedOperation[EncodedBody]):
             None,
             found.records,
             diverging=elsewhere if isinstance(elsewhere, DivergingEpoch) else None,
-            current_leader=(broker.node_id, broker.metadata.node_epoch),
+            current_leader=(parts.node_id, parts.metadata.node_epoch),
             snapshot_id=elsewhere if isinstance(elsewhere, SnapshotId) else None,
         )
-        endpoint = NodeEndpoint(broker.node_id, listener.advertised_host, listener.advertised_port)
+        endpoint = NodeEndpoint(parts.node_id, listener.advertised_host, listener.advertised_port)
         topic = FetchTopicResult(METADATA_TOPIC, METADATA_TOPIC_ID, [result])
         body = encode_fetch_response(
             self._context.api_version, ErrorCode.none.value, 0, [topic], node_endpoints=[endpoint]
         )
-        return EncodedBody(body, broker.response_budget.take(sum(map(len, found.records))))
+        return EncodedBody(body, parts.response_budget.take(sum(map(len, found.records))))

@@ -4,6 +4,7 @@ repetition over another connection, and the end of its session.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.coordinator.metadata.features import SHARE_VERSION
@@ -13,7 +14,7 @@ from barnabas.protocol.decode.share_fetch import ShareFetchBody
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.tuples import maker
 from barnabas.runtime.completion import Completion
-from barnabas.share.fetch.kept_answers import Content, KeptAnswer
+from barnabas.share.fetch.kept_answers import Content, KeptAnswer, KeptAnswers
 from barnabas.share.sessions.acknowledgements import Results
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
@@ -23,7 +24,10 @@ from barnabas.share.sessions.session import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.group_config import GroupConfigs
+    from barnabas.coordinator.metadata.image import MetadataImage
+    from barnabas.runtime.clock import Clock
+    from barnabas.share.sessions.session_cache import ShareSessionCache
 
 ShareBody: TypeAlias = ShareFetchBody | ShareAcknowledgeBody
 
@@ -38,9 +42,9 @@ def session_key(request: ShareBody) -> ShareSessionKey:
     return _new_key((request.group_id or "", request.member_id or ""))
 
 
-def check_caller(broker: Broker, request: ShareBody) -> None:
+def check_caller(image: MetadataImage, request: ShareBody) -> None:
     """The first checks of both requests; raises `ApiError`."""
-    if broker.metadata.image.features.get(SHARE_VERSION, 0) <= 0:  # see `share_version`
+    if image.features.get(SHARE_VERSION, 0) <= 0:  # see `share_version`
         raise ApiError(ErrorCode.unsupported_version)
     if request.group_id is None:
         raise ApiError(ErrorCode.invalid_request, "The request names no group.")
@@ -50,7 +54,12 @@ def check_caller(broker: Broker, request: ShareBody) -> None:
 
 
 def finish(
-    broker: Broker, session: ShareSession, request: ShareBody, api_name: str, results: Completion[Results]
+    kept_answers: KeptAnswers,
+    end_share_session: Callable[[ShareSession], None],
+    session: ShareSession,
+    request: ShareBody,
+    api_name: str,
+    results: Completion[Results],
 ) -> KeptAnswer | None:
     """The answer, if it is kept because the client may repeat this request; `api_name` distinguishes the
     requests of one API from those of the other. The last request of a session ends it when the results are
@@ -59,46 +68,50 @@ def finish(
     epoch = request.share_session_epoch
     answer = None
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
-        broker.kept_answers.forget(session.key)
+        kept_answers.forget(session.key)
     elif session.repeats_requests:
         answer = KeptAnswer(session, epoch, _content(api_name, request), results)
-        broker.kept_answers.keep(answer)
+        kept_answers.keep(answer)
     if epoch == FINAL_SHARE_SESSION_EPOCH:
-        results.when_done(lambda _: broker.end_share_session(session))
+        results.when_done(lambda _: end_share_session(session))
     return answer
 
 
 def find_first_answer(
-    broker: Broker, request: ShareBody, api_name: str, error: ApiError
+    kept_answers: KeptAnswers,
+    sessions: ShareSessionCache,
+    clock: Clock,
+    request: ShareBody,
+    api_name: str,
+    error: ApiError,
 ) -> KeptAnswer | None:
     """The first answer, if this request is refused with `error` because the client repeats it."""
     if error.code not in _REFUSALS_OF_REPEATS:
         return None
     key = session_key(request)
-    return broker.kept_answers.find(
+    return kept_answers.find(
         key,
         request.share_session_epoch,
         _content(api_name, request),
-        live_session=broker.share_sessions.get(key),
-        now_ms=broker.clock.monotonic_ms(),
+        live_session=sessions.get(key),
+        now_ms=clock.monotonic_ms(),
     )
 
 
-def take_over(broker: Broker, session: ShareSession, connection_id: int) -> bool:
+def take_over(sessions: ShareSessionCache, session: ShareSession, connection_id: int) -> bool:
     """The session of a first answer belongs to this connection from now on, if it still lives; returns
     whether it does.
     """
-    sessions = broker.share_sessions
     if sessions.get(session.key) is not session:
         return False
     sessions.move(session, connection_id)
     return True
 
 
-def lock_duration_ms(broker: Broker, session: ShareSession) -> int:
+def lock_duration_ms(configs: GroupConfigs, session: ShareSession) -> int:
     """The duration of the member's locks: its own, or the group's."""
     own_ms = session.lock_duration_ms
-    return broker.group_configs.limits_of(session.key.group_id).lock_duration_ms if own_ms is None else own_ms
+    return configs.limits_of(session.key.group_id).lock_duration_ms if own_ms is None else own_ms
 
 
 def _content(api_name: str, request: ShareBody) -> Content:

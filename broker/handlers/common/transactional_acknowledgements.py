@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.network.handler import RequestContext
 from barnabas.protocol.decode.acknowledgements import AckBatch, AckPartition, AckTopic
@@ -24,15 +24,34 @@ from barnabas.share.sessions.acknowledgements import Results, error_result
 from barnabas.share.sessions.session import SessionPartition, ShareSession, named_partitions
 
 if TYPE_CHECKING:
-    from barnabas.broker.node.broker import Broker
+    from barnabas.broker.config.group_config import GroupConfigs
+    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
     from barnabas.coordinator.transaction.coordinator import TransactionCoordinator
+    from barnabas.runtime.clock import Clock
+    from barnabas.share.leader.share_partitions import SharePartitions
+    from barnabas.share.sessions.acknowledgements import Acknowledgements
 
 _CLIENT_VERSION = 0
 """Of transaction.version. The request that ends the transaction tells the client's level."""
 
 
+class TransactionalParts(Protocol):
+    """The handler's parts that acknowledgements in a transaction use."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def group_configs(self) -> GroupConfigs: ...
+    @property
+    def share_partitions(self) -> SharePartitions: ...
+    @property
+    def transactions(self) -> TransactionStateTopic: ...
+    @property
+    def acknowledgements(self) -> Acknowledgements: ...
+
+
 def acknowledge_in_transaction(
-    broker: Broker,
+    parts: TransactionalParts,
     context: RequestContext,
     session: ShareSession,
     request: ShareAcknowledgeBody,
@@ -42,14 +61,14 @@ def acknowledge_in_transaction(
     INVALID_PRODUCER_ID_MAPPING, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS and
     COORDINATOR_LOAD_IN_PROGRESS.
     """
-    coordinator = broker.transactions.coordinator
+    coordinator = parts.transactions.coordinator
 
     def acknowledge_all() -> Completion[Results]:
-        return broker.acknowledgements.take(
+        return parts.acknowledgements.take(
             session,
             request.topics,
-            broker.group_configs.limits_of(session.key.group_id),
-            broker.clock.monotonic_ms(),
+            parts.group_configs.limits_of(session.key.group_id),
+            parts.clock.monotonic_ms(),
             version=context.api_version,
             is_renew_ack=request.is_renew_ack,
             by=partial(_acknowledge, coordinator, transaction),
@@ -57,7 +76,7 @@ def acknowledge_in_transaction(
 
     topics = [AckTopic(topic_id, _acknowledged(partitions)) for topic_id, partitions in request.topics]
     named = list(named_partitions(session.key.group_id, topics, {}).values())
-    led = [partition.key for partition in named if broker.share_partitions.get(partition.key) is not None]
+    led = [partition.key for partition in named if parts.share_partitions.get(partition.key) is not None]
     if not led:
         return acknowledge_all()
     added = coordinator.add_participants(*transaction, led, client_version=_CLIENT_VERSION)
