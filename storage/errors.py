@@ -46,6 +46,13 @@ class CorruptBatch(StorageError):  # noqa: N818  named as the condition
     code = ErrorCode.corrupt_message
 
 
+class IndexDamaged(OSError):  # noqa: N818  named as the condition
+    """An index file does not match its checksum, is missing, or contradicts the log.
+
+    The log must be opened again: recovery rebuilds the index.
+    """
+
+
 class ShareStateLost(StorageError):  # noqa: N818  named as the condition
     """Control records of a share group cannot be read or are missing, so its state in this log is unknown.
 

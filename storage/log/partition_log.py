@@ -20,7 +20,7 @@ from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.runtime.moment import Moment
 from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.cleaner.log_cleaning import CleanedLog, CleaningPlan, LogCleaning
-from barnabas.storage.errors import LogClosed, StorageError
+from barnabas.storage.errors import IndexDamaged, LogClosed, StorageError
 from barnabas.storage.flushing.flush import Flusher
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
@@ -39,7 +39,6 @@ from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable
 from barnabas.storage.recovery.log_recovery import load_log
 from barnabas.storage.retention.segment_removal import SegmentRemoval
-from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.topic_partition import TopicPartition

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.errors import StorageError
-from barnabas.storage.segments.stored_index import IndexDamaged
+from barnabas.storage.errors import IndexDamaged, StorageError
 from barnabas.storage.state.log_state import LogState
 
 

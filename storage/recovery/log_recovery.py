@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from barnabas.runtime.moment import Moment
+from barnabas.storage.errors import IndexDamaged
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.producers.producer_state import ProducerState
@@ -26,7 +27,6 @@ from barnabas.storage.recovery.share_head_recovery import load_share_heads
 from barnabas.storage.recovery.transaction_recovery import load_transaction_indexes
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
-from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.state.log_files import (
     LogPlace,
     offsets_of,

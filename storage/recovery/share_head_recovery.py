@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.logging import get_logger
+from barnabas.storage.errors import IndexDamaged
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.share_index import ShareIndexEntry
 from barnabas.storage.format.share_snapshot import (
@@ -34,7 +35,6 @@ from barnabas.storage.reading.share_lookup import (
 from barnabas.storage.recovery.hint_files import write_hint
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
-from barnabas.storage.segments.stored_index import IndexDamaged
 from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.state.log_files import LogPlace, read_file
 from barnabas.storage.state.log_state import LogState

@@ -19,17 +19,11 @@ from contextlib import closing, suppress
 from typing import Generic, TypeVar
 
 from barnabas.protocol.varint import RecordFormatError
+from barnabas.storage.errors import IndexDamaged
 from barnabas.storage.filesystem import File, FileSystem
 from barnabas.storage.format.index_checksums import NO_BYTES, IndexChecksum
 
 Index = TypeVar("Index")
-
-
-class IndexDamaged(OSError):  # noqa: N818  named as the condition
-    """An index file does not match its checksum, is missing, or contradicts the log.
-
-    The log must be opened again: recovery rebuilds the index.
-    """
 
 
 class StoredIndex(Generic[Index]):

@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
+from barnabas.storage.errors import IndexDamaged
 from barnabas.storage.format.index_checksums import NO_BYTES, IndexChecksum
 from barnabas.storage.format.offset_index import ENTRY_BYTES, OffsetIndex
-from barnabas.storage.segments.stored_index import IndexDamaged, StoredIndex
+from barnabas.storage.segments.stored_index import StoredIndex
 from tests.storage.memory_filesystem import MemoryFileSystem
 
 PATH = "index"
