@@ -59,10 +59,8 @@ class OffsetIndex:
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """(last offset of the batch, position) of each entry, in the order of the file."""
-        return (
-            (self._base_offset + relative_offset, at)
-            for relative_offset, at in zip(self._relative_offsets, self._positions, strict=True)
-        )
+        for relative_offset, at in zip(self._relative_offsets, self._positions, strict=True):
+            yield self._base_offset + relative_offset, at
 
     def entries_down(self, offset: int) -> Iterator[tuple[int, int]]:
         """(last offset of the batch, position) from the entry of `floor_position` down to the first.
