@@ -8,7 +8,7 @@ from barnabas.protocol.compression import DECOMPRESSED_BYTES_MAX
 from barnabas.protocol.record_batch import read_header
 from barnabas.protocol.records import Record, iterate_records
 from barnabas.protocol.varint import RecordFormatError
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 
 def batch_records(

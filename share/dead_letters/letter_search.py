@@ -9,7 +9,7 @@ from typing import Final
 from barnabas.protocol.dead_letter import Original, original_of
 from barnabas.share.dead_letters.batch_records import batch_records
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 _READ_BYTES: Final = 1024 * 1024
 _READ_RECORDS: Final = 10_000

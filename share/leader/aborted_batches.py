@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from barnabas.protocol.record_batch import read_header
 from barnabas.share.leader.record_source import RecordSource
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 
 def aborted_batches(source: RecordSource, read: Sequence[BatchSlice]) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from barnabas.share.leader.unreadable_batches import UnreadableBatch
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import ShareLimits
 from barnabas.share.partition.priorities import PRIORITY_MAX
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 HASHED_BYTES_MAX: Final = 4 * 1024 * 1024
 """A compressed batch that inflates to more is delivered alone."""

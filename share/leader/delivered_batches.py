@@ -16,7 +16,7 @@ from barnabas.protocol.record_batch import COMPRESSION_MASK, read_header, reseal
 from barnabas.protocol.record_keys import kept_records
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.share.leader.batch_keys import HASHED_BYTES_MAX, HASHED_RECORDS_MAX
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 Acquired = Sequence[tuple[int, int, int]]
 """Disjoint, ascending: first and last offset, both inclusive, and delivery count."""

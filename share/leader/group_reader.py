@@ -21,7 +21,7 @@ from barnabas.share.partition.acquisition import UNBOUNDED_OFFSET, AcquirePlan, 
 from barnabas.share.partition.limits import NO_TIMING, AcquireMode, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.errors import CorruptBatch
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 
 class GroupRead(Found):

@@ -14,7 +14,7 @@ from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 from barnabas.share.leader.delivered_batches import delivered_batches
 from barnabas.share.leader.share_counts import PartitionCounts
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 
 class Handout(NamedTuple):

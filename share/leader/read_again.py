@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.share.leader.record_source import RecordSource
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 _BYTES_MAX = 1 << 31
 """The first answer bounded the bytes: the same batches are read again."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 from barnabas.storage.topic_partition import TopicPartition
 
 

@@ -20,7 +20,7 @@ from barnabas.share.leader.unreadable_batches import UnreadableBatch
 from barnabas.share.partition.limits import RecordTiming, ShareLimits
 from barnabas.share.partition.share_partition import SharePartition
 from barnabas.share.partition.waits import CLOCK_LOOK_MS
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 log = get_logger("share")
 

@@ -21,7 +21,7 @@ from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import RecordTiming
 from barnabas.share.partition.waits import WAIT_MS_MAX, due_at
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 _DIGITS_MAX: Final = len(str(WAIT_MS_MAX))
 """The longest value of a header that can be a delay."""

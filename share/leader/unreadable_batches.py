@@ -20,7 +20,7 @@ from barnabas.protocol.record_batch import HEADER_BYTES, BatchHeader, read_heade
 from barnabas.protocol.record_walk import IS_NATIVE, RecordRules, check_records, faults
 from barnabas.protocol.varint import Buffer, RecordFormatError
 from barnabas.share.leader.record_source import RecordSource
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 
 CHECKED_UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024
 """A batch that unpacks to more is not checked: this one takes 2 to 15 ms."""

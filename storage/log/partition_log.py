@@ -31,9 +31,10 @@ from barnabas.storage.log.appender import Appender, CommitPoint
 from barnabas.storage.log.pending_append import MarkerAppend, PendingAppend, ProducedAppend, RecordsAppend
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import ProducerEntry
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan, LogSlice
 from barnabas.storage.reading.offset_lookup import OffsetLookup, TimedOffset
 from barnabas.storage.reading.range_reader import RangeReader
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan, LogSlice, Reader
+from barnabas.storage.reading.reader import Reader
 from barnabas.storage.reading.share_record_reader import ShareRecordReader
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.reading.verification import distrust_durable

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 from barnabas.protocol.record_batch import TRANSACTIONAL_FLAG
 from barnabas.storage.reading.batch_buckets import buckets_of_batch
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 from barnabas.storage.reading.read_errors import Reads
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan, Reader
+from barnabas.storage.reading.reader import Reader
 from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.state.log_state import LogState
 

@@ -16,7 +16,7 @@ from barnabas.protocol.record_walk import record_spans
 from barnabas.protocol.records import Record, record_of_span
 from barnabas.protocol.varint import RecordFormatError
 from barnabas.runtime.stepwise import Steps
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 """A batch that is larger, or decompresses to more, is not searched."""

@@ -11,7 +11,7 @@ from barnabas.share.leader import batch_keys
 from barnabas.share.leader.batch_keys import FoundKeys, InvalidPriority, keys_of_batches
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import PriorityLimits, ShareLimits
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 KEYS = ShareLimits(key_run_max=1)
 PRIORITIES = ShareLimits(priority=PriorityLimits("priority"))

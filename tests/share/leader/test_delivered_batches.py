@@ -18,7 +18,7 @@ from barnabas.protocol.record_batch import (
 from barnabas.protocol.records import iterate_records
 from barnabas.protocol.varint import Buffer
 from barnabas.share.leader.delivered_batches import DeliveredBatches, delivered_batches
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 RECORD_COUNT = 10
 VALUE = bytes(100)

@@ -15,7 +15,7 @@ from barnabas.share.partition.share_partition import SharePartition
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.share_image import ShareStateImage
 from barnabas.storage.format.transaction_index import AbortedTransaction
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 from barnabas.storage.topic_partition import TopicPartition
 from tests.broker.network.edge_fakes import ManualClock
 from tests.storage.log_building import NOW_MS, TOPIC_ID

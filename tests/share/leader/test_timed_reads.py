@@ -24,7 +24,7 @@ from barnabas.share.partition.arrival import TimedPart
 from barnabas.share.partition.key_order import BatchKeys
 from barnabas.share.partition.limits import RecordTiming
 from barnabas.share.partition.waits import DUE_STEP_MS, WAIT_MS_MAX
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 from tests.pipeline.decoding.batches import COMMIT, marker
 
 NOW_MS = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig, StorageConfig
-from barnabas.storage.reading.reader import BatchSlice
+from barnabas.storage.reading.log_slice import BatchSlice
 from barnabas.storage.state.newest_batches import (
     BATCH_BYTES_MAX,
     LOG_BYTES_MAX,

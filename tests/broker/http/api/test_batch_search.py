@@ -13,7 +13,7 @@ from barnabas.broker.http.api.found_records import FIELDS, Field
 from barnabas.protocol.record_batch import CONTROL_FLAG, Compression, read_header
 from barnabas.protocol.records import Record, encode_records
 from barnabas.runtime.stepwise import do_at_once
-from barnabas.storage.reading.reader import BatchSlice, BatchSpan
+from barnabas.storage.reading.log_slice import BatchSlice, BatchSpan
 
 SEEDS = 200
 CODECS = (Compression.NONE, Compression.LZ4, Compression.ZSTD)
