@@ -20,6 +20,7 @@ __all__ = [
     "ErrorCode",
     "ExpectedError",
     "FrameError",
+    "Withdrawn",
     "without_frames",
 ]
 
@@ -59,6 +60,10 @@ def _shortened(message: str) -> str:
 
 class FrameError(ExpectedError):
     """The peer sent bytes that violate Kafka's protocol: the connection is closed without an answer."""
+
+
+class Withdrawn(ExpectedError):  # noqa: N818  # an outcome, not an error
+    """The client of a delayed operation is gone, so the operation has no answer."""
 
 
 _ErrorT = TypeVar("_ErrorT", bound=Exception)

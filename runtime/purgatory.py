@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from barnabas.protocol.errors import ExpectedError
+from barnabas.protocol.errors import Withdrawn
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.logging import get_logger
@@ -28,10 +28,6 @@ T = TypeVar("T")
 
 _Operations = dict["DelayedOperation[Any]", None]
 """Operations in the order in which they came."""
-
-
-class Withdrawn(ExpectedError):  # noqa: N818  # an outcome, not an error
-    """The client of a delayed operation is gone, so the operation has no answer."""
 
 
 class Waiting:

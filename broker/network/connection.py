@@ -37,12 +37,11 @@ from barnabas.broker.network.outstanding import Ended, Outstanding, error_of
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
-from barnabas.protocol.errors import FrameError
+from barnabas.protocol.errors import FrameError, Withdrawn
 from barnabas.protocol.foreign import ForeignProtocolError
 from barnabas.protocol.frame import FrameDecoder
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.logging import get_logger
-from barnabas.runtime.purgatory import Withdrawn
 from barnabas.runtime.response_budget import EncodedBody
 
 log = get_logger("connection")

@@ -7,8 +7,9 @@ import weakref
 
 import pytest
 
+from barnabas.protocol.errors import Withdrawn
 from barnabas.runtime.deadlines import Deadlines
-from barnabas.runtime.purgatory import DelayedOperation, Purgatory, Withdrawn
+from barnabas.runtime.purgatory import DelayedOperation, Purgatory
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers, settle
 
 

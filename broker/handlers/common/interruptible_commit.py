@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.coordinator.offsets.requests import TransactionalCommit
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, Withdrawn
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import Waiting, Withdrawn
+from barnabas.runtime.purgatory import Waiting
 
 if TYPE_CHECKING:
     from barnabas.coordinator.offsets.coordinator import OffsetCoordinator

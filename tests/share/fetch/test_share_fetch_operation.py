@@ -7,11 +7,10 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import ErrorCode, Withdrawn
 from barnabas.protocol.identity import TopicIdPartition
 from barnabas.protocol.varint import Buffer
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import Withdrawn
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.share.fetch.share_fetch import Look
 from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
