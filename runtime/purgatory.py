@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from barnabas.protocol.errors import Withdrawn
 from barnabas.runtime.completion import Completion
@@ -30,25 +30,26 @@ _Operations = dict["DelayedOperation[Any]", None]
 """Operations in the order in which they came."""
 
 
-class Waiting:
-    """A reply that waits for a client, and hears of events on its connection.
-
-    A class and not a Protocol, because connections ask for it at every request: `isinstance` with a Protocol
-    takes longer than all their other work for a request.
-    """
-
-    __slots__ = ()
+class Waiting(Protocol):
+    """A reply that waits for a client, and hears of events on its connection."""
 
     def hurry(self) -> None:
         """Another request of the client waits behind this one: answer without further waiting."""
-        raise NotImplementedError
+        ...
 
     def withdraw(self) -> None:
         """The client is gone: end without an answer and without acquiring records."""
-        raise NotImplementedError
+        ...
 
 
-class DelayedOperation(Completion[T], Waiting, Generic[T]):
+def is_waiting(reply: object) -> TypeGuard[Waiting]:
+    """Whether a reply is `Waiting`. `isinstance` with a Protocol takes longer than all other work of a
+    connection for a request.
+    """
+    return hasattr(reply, "hurry")
+
+
+class DelayedOperation(Completion[T]):
     """A request that waits, and the completion of its answer.
 
     A subclass overrides `try_complete` and `on_expire`. Both end in `complete` or `fail`, at once or, if an

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from barnabas.broker.network.handler import Reply, Response
-from barnabas.runtime.purgatory import Waiting
+from barnabas.runtime.purgatory import is_waiting
 
 LARGE_REQUEST_BYTES: Final = 32 * 1024
 """A request of this size and more is large; an entry has at least 4 bytes, and takes some microseconds."""
@@ -23,8 +23,8 @@ LARGE_REQUEST_BYTES: Final = 32 * 1024
 PartT = TypeVar("PartT")
 
 
-class LargeRequest(Waiting, Generic[PartT]):
-    """The wait for the answer to one large request. It can be awaited once.
+class LargeRequest(Generic[PartT]):
+    """The wait for the answer to one large request; `Waiting`. It can be awaited once.
 
     It does not inherit from `Awaitable`, because `isinstance` with an abstract class takes longer, and
     connections ask it at every request.
@@ -84,7 +84,7 @@ class LargeRequest(Waiting, Generic[PartT]):
     def _tell(self) -> None:
         """Hurry or withdraw the handler's wait, if there is one."""
         reply = self._reply
-        if isinstance(reply, Waiting):
+        if is_waiting(reply):
             if self._is_withdrawn:
                 reply.withdraw()
             elif self._is_hurried:

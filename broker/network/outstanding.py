@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import CoroutineType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from barnabas.broker.network.dispatch import Answer
 from barnabas.broker.network.handler import Response
-from barnabas.broker.network.large_request import LargeRequest
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import Waiting
+from barnabas.runtime.purgatory import is_waiting
 
 Ended: TypeAlias = asyncio.Future[Response] | Completion[Response]
+
+_KEEP_ORDER: Final = (Completion, asyncio.Future)
+"""The kinds of replies beside which other requests of the same API may run (see `handler`)."""
 
 
 def error_of(ended: Ended) -> BaseException | None:
@@ -40,7 +41,7 @@ class Outstanding:
     @property
     def is_alone(self) -> bool:
         """Whether no other request may start before this one has ended (see `handler`)."""
-        return isinstance(self.reply, CoroutineType | LargeRequest)
+        return self.reply is not None and not isinstance(self.reply, _KEEP_ORDER)
 
     def wait(self, reply: Awaitable[Response], on_reply: Callable[[Ended], None]) -> None:
         """Call `on_reply` after the reply has ended, in a later callback of the loop, because it answers the
@@ -56,10 +57,10 @@ class Outstanding:
 
     def hurry(self) -> None:
         """Another request waits behind this one."""
-        if self.answer is None and isinstance(self.reply, Waiting):
+        if self.answer is None and is_waiting(self.reply):
             self.reply.hurry()
 
     def withdraw(self) -> None:
         """The client is gone."""
-        if self.answer is None and isinstance(self.reply, Waiting):
+        if self.answer is None and is_waiting(self.reply):
             self.reply.withdraw()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from barnabas.broker.handlers.common.interruptible_commit import InterruptibleCommit
 from barnabas.protocol.errors import ErrorCode
-from barnabas.runtime.purgatory import Waiting
 from tests.conformance.harness import Lab, Pending, open_lab, settle
 from tests.conformance.transacting import GROUP, OK, TIMEOUT_MS, Transacting, committed
 
@@ -80,7 +81,7 @@ async def test_a_commit_of_a_closed_connection_does_not_take_place(lab: Lab) -> 
     assert lab.broker.groups.offsets.waiting_count == 0
 
 
-def waiting_reply(commit: Pending) -> Waiting:
+def waiting_reply(commit: Pending) -> InterruptibleCommit[Any]:
     """The reply as its connection sees it."""
-    assert isinstance(commit.reply, Waiting)
+    assert isinstance(commit.reply, InterruptibleCommit)
     return commit.reply

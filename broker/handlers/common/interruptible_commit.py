@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.coordinator.offsets.requests import TransactionalCommit
 from barnabas.protocol.errors import ErrorCode, Withdrawn
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import Waiting
 
 if TYPE_CHECKING:
     from barnabas.coordinator.offsets.coordinator import OffsetCoordinator
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _Response = TypeVar("_Response")
 
 
-class InterruptibleCommit(Completion[_Response], Waiting):
+class InterruptibleCommit(Completion[_Response]):
     """The answer of one commit."""
 
     __slots__ = ("_commit", "_is_hurried", "_offsets", "_task")

@@ -10,7 +10,6 @@ from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.runtime.metrics import Metrics
-from barnabas.runtime.purgatory import Waiting
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import (
     PLAIN_API,
@@ -24,7 +23,7 @@ from tests.broker.network.edge_fakes import (
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
 
 
-class Wait(asyncio.Future[EncodedBody], Waiting):
+class Wait(asyncio.Future[EncodedBody]):
     """A reply that the test completes; it counts the calls of the connection."""
 
     def __init__(self) -> None:

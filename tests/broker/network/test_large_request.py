@@ -8,7 +8,6 @@ import pytest
 
 from barnabas.broker.network.handler import Reply, Response
 from barnabas.broker.network.large_request import LargeRequest
-from barnabas.runtime.purgatory import Waiting
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import body
 
@@ -44,7 +43,7 @@ class Work:
         asyncio.get_running_loop().call_soon(self.other)
 
 
-class LongPoll(asyncio.Future[EncodedBody], Waiting):
+class LongPoll(asyncio.Future[EncodedBody]):
     hurried = 0
 
     def hurry(self) -> None:
