@@ -23,7 +23,6 @@ from barnabas.runtime.logging import get_logger
 log = get_logger("completion")
 
 _DEFECT = "a listener of a completion failed"
-_new_object: Callable[[type[Any]], Any] = object.__new__
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -53,7 +52,7 @@ class Completion(Generic[T]):
     @staticmethod
     def of(value: U) -> Completion[U]:
         """A completion that is done, with `value`."""
-        completion: Completion[U] = _new_object(Completion)
+        completion: Completion[U] = _new_completion(Completion)
         completion.done = True
         completion.error = None
         completion.value = value
@@ -165,6 +164,9 @@ class Completion(Generic[T]):
             self.when_done(lambda _: None if waiter.done() else waiter.set_result(None))
             yield from waiter.__await__()
         return self.result()
+
+
+_new_completion: Callable[[type[Any]], Any] = Completion.__new__
 
 
 class AllDone(Completion[None]):
