@@ -59,7 +59,7 @@ _NO_LEADERS: Final[Mapping[str, SharePartitionLeader]] = {}
 
 
 class _FailedLoad(NamedTuple):
-    error: Exception
+    error: ApiError | StorageError
     told_until_ms: int
     """Monotonic, exclusive."""
 
