@@ -20,7 +20,7 @@ from barnabas.protocol.delivery_state import Cause, RecordState, StateRange
 from barnabas.protocol.record_batch import build_batch, validate_produced
 from barnabas.storage.directory.log_directory import LogDirectory
 from barnabas.storage.filesystem import RealFileSystem
-from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
+from barnabas.storage.log.pending_append import AppendGroup
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.control_batch import ControlBatch
 
@@ -53,8 +53,12 @@ async def _fill(directory: Path, topic: str, topic_id: UUID, size_bytes: int) ->
     await logs.close()
 
 
-class _GroupState(ControlAppend):
+class _GroupState:
     """A leader's chain of control records: deltas, and a checkpoint after `DELTAS_PER_CHECKPOINT`."""
+
+    size_bytes = 256
+    offset_count = 1
+    timestamp_ms = -1
 
     def __init__(self) -> None:
         self._checkpoint_epoch = 0

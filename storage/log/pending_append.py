@@ -9,7 +9,7 @@ directly from the request's buffer. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import (
@@ -49,7 +49,7 @@ _RECORD_OVERHEAD_BYTES = 24
 """An upper estimate of a record's bytes beside a small key and value."""
 _MARKER_BYTES = 78
 """The exact size of a transaction's marker."""
-_CONTROL_BYTES = 256
+_CONTROL_BYTES: Final = 256
 """An estimate for share state, whose size is known only once it is encoded."""
 
 

@@ -30,7 +30,7 @@ from barnabas.runtime.stepwise import StepwiseWork
 from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.log.appended import Append, Appended
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.log.pending_append import AppendGroup, ControlAppend
+from barnabas.storage.log.pending_append import AppendGroup
 from barnabas.storage.log_config import LogConfig, StorageConfig
 from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.state.log_files import LogPlace
@@ -148,8 +148,12 @@ Encode = Callable[[int, int], ControlBatch | Sequence[ControlBatch]]
 """(base offset, leader epoch) -> the batches from that offset on."""
 
 
-class EncodedControl(ControlAppend):
+class EncodedControl:
     """Share state as a function encodes it, with a completion for the test."""
+
+    size_bytes = 256
+    offset_count = 1
+    timestamp_ms = -1
 
     def __init__(self, encode: Encode) -> None:
         self.appended = Append()
