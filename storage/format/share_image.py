@@ -149,9 +149,17 @@ class ShareStateImage:
     def copy(self) -> ShareStateImage:
         """An independent image with the same state, with the same control runs."""
         twin = ShareStateImage(self.control_runs)
-        for name in self.__slots__:
-            setattr(twin, name, getattr(self, name))
+        twin.group_incarnation = self.group_incarnation
+        twin.state_epoch = self.state_epoch
+        twin.leader_epoch = self.leader_epoch
+        twin.checkpoint_epoch = self.checkpoint_epoch
+        twin.start_offset = self.start_offset
+        twin.end_offset = self.end_offset
         twin.ranges = list(self.ranges)
+        twin.deleted = self.deleted
+        twin.last_control_offset = self.last_control_offset
+        twin.delta_count = self.delta_count
+        twin.delta_bytes = self.delta_bytes
         return twin
 
     def begin_at_zero(self) -> None:
