@@ -28,7 +28,7 @@ import struct
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -51,7 +51,7 @@ from barnabas.protocol.varint import (
     zigzag_varint,
 )
 
-VALUE_VERSION = 2
+VALUE_VERSION: Final = 2
 """The newest version that this broker understands. Version 2 added conditions."""
 
 
@@ -91,29 +91,29 @@ class ShareDelta(NamedTuple):
     states: Sequence[StateRange]
 
 
-_KEY = struct.Struct(">hh")
-_GUARD = b"\x01\x00\x00"
-_CONDITIONS_VERSION = 2
-_STARTS = {version: version.to_bytes(2, "big") + _GUARD for version in range(1, VALUE_VERSION + 1)}
+_KEY: Final = struct.Struct(">hh")
+_GUARD: Final = b"\x01\x00\x00"
+_CONDITIONS_VERSION: Final = 2
+_STARTS: Final = {version: version.to_bytes(2, "big") + _GUARD for version in range(1, VALUE_VERSION + 1)}
 """The starts of the values of each version."""
 _PLAIN_START, _CONDITION_START = _STARTS[1], _STARTS[_CONDITIONS_VERSION]
-VALUE_START_BYTES = len(_PLAIN_START)
-_CHECKPOINT = struct.Struct(">qiqbiiqqi")
-_DELTA = struct.Struct(">qiqq")
-_STATE = struct.Struct(">qqbhbhB")
+VALUE_START_BYTES: Final = len(_PLAIN_START)
+_CHECKPOINT: Final = struct.Struct(">qiqbiiqqi")
+_DELTA: Final = struct.Struct(">qiqq")
+_STATE: Final = struct.Struct(">qqbhbhB")
 """The last field is the count of tagged fields: 0 when written, one byte when read."""
 
-_DELETED_FLAG = 1
-_NO_MEMBER = -1
-_ONE_ENTRY = b"\x02"
-_NO_TAGS = b"\x00"
+_DELETED_FLAG: Final = 1
+_NO_MEMBER: Final = -1
+_ONE_ENTRY: Final = b"\x02"
+_NO_TAGS: Final = b"\x00"
 
-_CONDITION_TAG = 0
-_PLAIN_CAUSE_MAX = Cause.ADMIN
+_CONDITION_TAG: Final = 0
+_PLAIN_CAUSE_MAX: Final = Cause.ADMIN
 """The last cause that version 1 knows."""
 _ACQUIRED, _ARCHIVING = RecordState.ACQUIRED, RecordState.ARCHIVING
-_STATES = {int(state): state for state in RecordState if state is not RecordState.ACQUIRED}
-_CAUSES = {int(cause): cause for cause in Cause}
+_STATES: Final = {int(state): state for state in RecordState if state is not RecordState.ACQUIRED}
+_CAUSES: Final = {int(cause): cause for cause in Cause}
 
 
 def encode_checkpoint(checkpoint: ShareCheckpoint) -> tuple[bytes, bytes]:
@@ -189,8 +189,8 @@ def control_key(control_type: int) -> bytes:
     return _KEY.pack(0, control_type)
 
 
-_CHECKPOINT_KEY = control_key(ControlType.SHARE_CHECKPOINT)
-_DELTA_KEY = control_key(ControlType.SHARE_DELTA)
+_CHECKPOINT_KEY: Final = control_key(ControlType.SHARE_CHECKPOINT)
+_DELTA_KEY: Final = control_key(ControlType.SHARE_DELTA)
 
 
 def read_control_type(key: Buffer | None) -> int:
@@ -317,13 +317,13 @@ def _read_tags(value: bytes, position: int) -> tuple[dict[int, bytes], int]:
     return tags, position
 
 
-_RECORD_START = b"\x00\x00\x00"
+_RECORD_START: Final = b"\x00\x00\x00"
 """Attributes, timestamp delta and offset delta of the first record of a batch."""
-_NO_HEADERS = b"\x00"
+_NO_HEADERS: Final = b"\x00"
 _length = lru_cache(maxsize=1024)(zigzag_varint)
 """Few lengths are usual."""
-_CHECKED = struct.Struct(">hiqqqhii")
-_UNCHECKED = struct.Struct(">qiibI")
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+_UNCHECKED: Final = struct.Struct(">qiibI")
 
 
 def build_control_batch(

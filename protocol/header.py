@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import struct
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.api import ApiKey, ApiSpec, find_api
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
 
-_FIXED = struct.Struct(">hhih")
-_FIXED_BYTES = _FIXED.size
-_LENGTH_AND_CORRELATION = struct.Struct(">ii")
-_LENGTH_CORRELATION_AND_NO_TAGS = struct.Struct(">iix")
+_FIXED: Final = struct.Struct(">hhih")
+_FIXED_BYTES: Final = _FIXED.size
+_LENGTH_AND_CORRELATION: Final = struct.Struct(">ii")
+_LENGTH_CORRELATION_AND_NO_TAGS: Final = struct.Struct(">iix")
 
 
 class RequestHeader(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -25,38 +25,38 @@ from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer, RecordFormatError, zigzag_varint
 
-MAGIC = 2
-HEADER_BYTES = 61
-LOG_OVERHEAD = 12
+MAGIC: Final = 2
+HEADER_BYTES: Final = 61
+LOG_OVERHEAD: Final = 12
 """The size of base offset and batch length, which `batch_length` does not count."""
-CRC_START = 21
+CRC_START: Final = 21
 """The position in the batch of the first byte under the checksum."""
 
-COMPRESSION_MASK = 0x07
-LOG_APPEND_TIME_FLAG = 0x08
-TRANSACTIONAL_FLAG = 0x10
-CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 """The base timestamp is the time from which the batch's tombstones may be removed (KIP-534); the records'
 deltas are still relative to it."""
 
-RECORD_COUNT_MAX = 1_000_000
+RECORD_COUNT_MAX: Final = 1_000_000
 """The most records in a produced batch, as in librdkafka (batch.num.messages); Kafka has no bound. A few
 bytes may hold more records, and a search for one record reads all of them."""
 
-_LEGACY_BODY_BYTES_MIN = 14
-_LENGTH_POSITION = 8
-_MAGIC_POSITION = 16
+_LEGACY_BODY_BYTES_MIN: Final = 14
+_LENGTH_POSITION: Final = 8
+_MAGIC_POSITION: Final = 16
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-BATCH_SPAN = struct.Struct(">qi4xb4xhi8xqq")
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+BATCH_SPAN: Final = struct.Struct(">qi4xb4xhi8xqq")
 """The fields for a walk over a log, in loops where a `BatchHeader` is too slow: base_offset, batch_length,
 magic, attributes, last_offset_delta, max_timestamp_ms, producer_id."""
-_DATA_FIELDS = struct.Struct(">21xh34xi")
+_DATA_FIELDS: Final = struct.Struct(">21xh34xi")
 """The attributes and the record count."""
-_PREFIX = struct.Struct(">qii")
-_UNCHECKED = struct.Struct(">qiibI")
-_CHECKED = struct.Struct(">hiqqqhii")
+_PREFIX: Final = struct.Struct(">qii")
+_UNCHECKED: Final = struct.Struct(">qiibI")
+_CHECKED: Final = struct.Struct(">hiqqqhii")
 
 KeyValue = tuple[bytes | None, bytes | None]
 

@@ -5,7 +5,7 @@ They are different types, so that a deadline is never compared with a record's t
 """
 
 import time
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
 
 from barnabas.protocol.tuples import maker
 from barnabas.runtime.moment import Moment
@@ -16,7 +16,7 @@ WallMs = NewType("WallMs", int)
 MonotonicMs = NewType("MonotonicMs", int)
 """Milliseconds since an arbitrary moment; never goes back."""
 
-_NANOSECONDS_PER_MS = 1_000_000
+_NANOSECONDS_PER_MS: Final = 1_000_000
 
 
 class Clock(Protocol):

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from barnabas.protocol.errors import without_frames
 from barnabas.runtime.logging import get_logger
 
 log = get_logger("completion")
 
-_DEFECT = "a listener of a completion failed"
+_DEFECT: Final = "a listener of a completion failed"
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -7,7 +7,7 @@ here, however many it keeps inside, so the heap grows with the owners and never 
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadline_table import DeadlineTable
@@ -15,7 +15,7 @@ from barnabas.runtime.logging import get_logger
 
 log = get_logger("deadlines")
 
-_RETRY_MS = 1
+_RETRY_MS: Final = 1
 """Earliest next expiry, so that an owner whose deadline never moves cannot spin the loop."""
 
 

@@ -9,13 +9,13 @@ labels for an API, a group or a partition. Metrics of Apache Kafka begin with `k
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
-MS_BOUNDS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
+MS_BOUNDS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 """The bounds of histograms of milliseconds."""
-BYTES_BOUNDS = (128, 1024, 8 * 1024, 64 * 1024, 512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
-PERCENT_BOUNDS = (0, 10, 25, 50, 75, 90, 99, 100)
-RECORD_COUNT_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
+BYTES_BOUNDS: Final = (128, 1024, 8 * 1024, 64 * 1024, 512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
+PERCENT_BOUNDS: Final = (0, 10, 25, 50, 75, 90, 99, 100)
+RECORD_COUNT_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
 
 _T = TypeVar("_T")
 

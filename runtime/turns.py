@@ -2,22 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 _T = TypeVar("_T")
 
-STEPS_PER_TURN = 2_000
+STEPS_PER_TURN: Final = 2_000
 """Small pieces of work, of one or a few microseconds each, in one turn."""
 
-_READ_BYTES_PER_PASS = 4 * 1024 * 1024
+_READ_BYTES_PER_PASS: Final = 4 * 1024 * 1024
 """Read from the page cache in one to two milliseconds."""
-SMALL_READ_BYTES = 64 * 1024
+SMALL_READ_BYTES: Final = 64 * 1024
 """Reads up to this size are not counted."""
 
-PARTITIONS_AT_ONCE_MAX = 1_000
+PARTITIONS_AT_ONCE_MAX: Final = 1_000
 """A request that names more partitions begins in turns: looking up that many takes some milliseconds."""
 
-PARTITIONS_PER_TURN = 50
+PARTITIONS_PER_TURN: Final = 50
 """A request for up to this many partitions is served in one turn. Longer work looks after as many of its
 entries whether the turn is over.
 """

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.fetch.fetch_operation import FetchOperation
 from barnabas.broker.handlers.common.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.purgatory import Purgatory
     from barnabas.runtime.response_budget import ResponseBudget
 
-_FULL_FETCH_EPOCHS = (INITIAL_EPOCH, FINAL_EPOCH)
+_FULL_FETCH_EPOCHS: Final = (INITIAL_EPOCH, FINAL_EPOCH)
 
 
 class Parts(NamedTuple):

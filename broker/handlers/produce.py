@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from barnabas.broker.network.handler import NO_RESPONSE, Reply, RequestContext, Response
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from barnabas.runtime.clock import Clock
     from barnabas.storage.log.partition_log import PartitionLog
 
-_ACKS = (-1, 0, 1)
-_NO_ID = UUID(int=0)
-_NO_ERROR = ErrorCode.none.value
-_ZSTD_VERSION_MIN = 7
+_ACKS: Final = (-1, 0, 1)
+_NO_ID: Final = UUID(int=0)
+_NO_ERROR: Final = ErrorCode.none.value
+_ZSTD_VERSION_MIN: Final = 7
 _new_topic, _new_answer = maker(ProducedTopic), maker(EncodedBody)
 _new_topic_result, _new_result = maker(ProduceTopicResult), maker(ProducePartitionResult)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.handlers.common.share_request import (
     check_caller,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.share.sessions.session_cache import ShareSessionCache
 
 
-_API = "share_acknowledge"
+_API: Final = "share_acknowledge"
 
 
 class Parts(NamedTuple):

@@ -83,12 +83,12 @@ if TYPE_CHECKING:
     from barnabas.share.sessions.acknowledgements import Acknowledgements
     from barnabas.share.sessions.session_cache import ShareSessionCache
 
-_API = "share_fetch"
+_API: Final = "share_fetch"
 
-_STEPS_PER_PARTITION = 3
+_STEPS_PER_PARTITION: Final = 3
 """The steps of a turn for one partition."""
 
-_LOCK_DURATION_MAX = "group.share.max.record.lock.duration.ms"
+_LOCK_DURATION_MAX: Final = "group.share.max.record.lock.duration.ms"
 
 _NOTHING_NAMED: Final[SessionPartitions] = {}
 _NONE_ACQUIRED: Final[Mapping[SessionPartition, Acquired]] = {}

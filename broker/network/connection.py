@@ -28,7 +28,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
@@ -46,15 +46,15 @@ from barnabas.runtime.response_budget import EncodedBody
 
 log = get_logger("connection")
 
-_JOIN_BYTES_MAX = 16 * 1024
+_JOIN_BYTES_MAX: Final = 16 * 1024
 """Answers up to this size together are joined into one buffer, which costs less than one system call with
 many. Larger ones, which are mostly records, are joined only if their buffers are small.
 """
 
-_SCRAP_BYTES_MAX = 1024
+_SCRAP_BYTES_MAX: Final = 1024
 """Buffers up to this mean size are always joined."""
 
-_UNWRITTEN_BYTES_MAX = 256 * 1024
+_UNWRITTEN_BYTES_MAX: Final = 256 * 1024
 """At this size, collected answers are written before the end of the pass, so that the write buffer's bound
 takes effect."""
 

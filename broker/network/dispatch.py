@@ -7,7 +7,7 @@ itself; any other unknown API or version closes the connection.
 
 import struct
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from barnabas.broker.network.handler import (
     NO_RESPONSE,
@@ -35,8 +35,8 @@ from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
 
-_LENGTH_BYTES = 4
-_VERSIONS_OF_API_VERSIONS = struct.Struct(">hihhh")
+_LENGTH_BYTES: Final = 4
+_VERSIONS_OF_API_VERSIONS: Final = struct.Struct(">hihhh")
 
 
 class Answer(NamedTuple):

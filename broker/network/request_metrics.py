@@ -9,11 +9,12 @@ exist here, because there are no threads to queue for.
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Final
 
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.runtime.metrics import BYTES_BOUNDS, MS_BOUNDS, Histogram, Labelled, Metrics
 
-_PREFIX = "kafka_network_requestmetrics_"
+_PREFIX: Final = "kafka_network_requestmetrics_"
 
 
 class RequestMeasures:

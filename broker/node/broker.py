@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence, Set
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from barnabas.broker.config.broker_config import BrokerConfig
@@ -76,9 +77,9 @@ from barnabas.storage.log.partition_log import PartitionLog
 
 log = get_logger("broker")
 
-_SESSION_ID_MASK = 2**31 - 1
-_RANDOM_SHIFT = 80
-_RANDOM_END = 2**48
+_SESSION_ID_MASK: Final = 2**31 - 1
+_RANDOM_SHIFT: Final = 80
+_RANDOM_END: Final = 2**48
 """The upper 48 of the 128 bits of a version 4 id are random."""
 
 

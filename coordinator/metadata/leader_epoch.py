@@ -1,8 +1,10 @@
 """The leader epoch that a client knows, compared with the partition's own (KIP-320). Pure."""
 
+from typing import Final
+
 from barnabas.protocol.errors import ApiError, ErrorCode
 
-NO_LEADER_EPOCH = -1
+NO_LEADER_EPOCH: Final = -1
 """Sent by a client that does not know the leader epoch."""
 
 

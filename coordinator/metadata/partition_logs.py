@@ -22,7 +22,7 @@ from barnabas.storage.log_config import LogConfig
 
 log = get_logger("partition_logs")
 
-OPENED_AT_ONCE_MAX = 16
+OPENED_AT_ONCE_MAX: Final = 16
 """Logs that are opened at a time for one request: enough to keep the threads busy and to let new logs share
 syncs of the data directory, few enough that other requests get a thread in between.
 """

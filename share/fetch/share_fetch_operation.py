@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.reserving_operation import ReservingOperation
@@ -41,9 +42,9 @@ from barnabas.share.sessions.acknowledgements import Results
 Encode = Callable[[Look], EncodedBody | Awaitable[EncodedBody]]
 """Builds the response from the results of a look."""
 
-_STEPS_PER_PARTITION = 3
+_STEPS_PER_PARTITION: Final = 3
 """The part of a turn that a look at one partition costs."""
-_STEPS_PER_HANDOUT = 40
+_STEPS_PER_HANDOUT: Final = 40
 """The part of a turn that one partition costs if records are acquired."""
 
 

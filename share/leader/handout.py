@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.extended.runs import Runs
 from barnabas.protocol.tuples import maker
@@ -37,7 +37,7 @@ class Handout(NamedTuple):
     error_message: str | None = None
 
 
-NOTHING = Handout((), [], 0, 0)
+NOTHING: Final = Handout((), [], 0, 0)
 _new_handout = maker(Handout)
 _first, _last = itemgetter(0), itemgetter(1)
 """The fields of an acquired range."""

@@ -9,7 +9,7 @@ next leader is loaded from the recorded state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, LetterPlace, StateRange
@@ -94,24 +94,24 @@ class LeaderServices(NamedTuple):
     dead_letters: DeadLetterWriter
 
 
-LOOKED_MAX = 10_000
+LOOKED_MAX: Final = 10_000
 """The offsets that one fetch looks at while it finds no record that is due, and whose key is free. Then it is
 answered without records, and the member's next fetch looks on.
 """
 
-CHOICES_MAX = 16
+CHOICES_MAX: Final = 16
 """How often one fetch chooses by priorities, because records that it had chosen turned out to be gone."""
 
-UNRECORDED_RETRY_MS = 1_000
+UNRECORDED_RETRY_MS: Final = 1_000
 """After this time a leader tries again to record changes in force, unless another decision has included them.
 """
 
-BATCH_SIZE = 500
+BATCH_SIZE: Final = 500
 """The size of the in-flight batches of records that come in flight without a fetch."""
 
-NOTHING_TO_RECORD = Completion.of(None)
+NOTHING_TO_RECORD: Final = Completion.of(None)
 
-_FENCED = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
+_FENCED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found)
 """If recording fails with one of these errors, this leader can never record that change."""
 
 

@@ -49,7 +49,7 @@ class GroupFacts(Protocol):
         ...
 
 
-FAILURE_TOLD_MS = 5_000
+FAILURE_TOLD_MS: Final = 5_000
 """The error of a failed load answers the next request for this time, which most fetches do not wait for."""
 
 

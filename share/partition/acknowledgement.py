@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 from operator import eq, gt, lt
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.protocol.decode.acknowledgements import AckBatch
 from barnabas.protocol.delivery_state import Cause, Condition, Due, PendingAcknowledgement
@@ -55,12 +55,12 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
-_RELEASE = AcknowledgeType.RELEASE.value
-_RENEW = AcknowledgeType.RENEW.value
-_RENEW_VERSION_MIN = 2
-_IN_TRANSACTION = "A record is acknowledged in a transaction, whose end it waits for."
-_TARGETS = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
-_CAUSES = (Cause.GAP, Cause.ACCEPT, Cause.RELEASE, Cause.REJECT)
+_RELEASE: Final = AcknowledgeType.RELEASE.value
+_RENEW: Final = AcknowledgeType.RENEW.value
+_RENEW_VERSION_MIN: Final = 2
+_IN_TRANSACTION: Final = "A record is acknowledged in a transaction, whose end it waits for."
+_TARGETS: Final = (ARCHIVED, ACKNOWLEDGED, AVAILABLE, ARCHIVED)
+_CAUSES: Final = (Cause.GAP, Cause.ACCEPT, Cause.RELEASE, Cause.REJECT)
 
 
 # Checks without the state.

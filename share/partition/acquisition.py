@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.protocol.delivery_state import Cause, RecordState
 from barnabas.protocol.tuples import maker
@@ -44,16 +44,16 @@ from barnabas.storage.format.control_runs import ControlRuns
 if TYPE_CHECKING:
     from barnabas.share.partition.key_order import BatchKeys
 
-READS_MAX = 16
+READS_MAX: Final = 16
 """Reads in a plan. Available records that lie too scattered for it wait for the next fetch. With priorities
 there is a read for each part instead, so that the most urgent records do not wait."""
 
-READ_GAP_MAX = 32
+READ_GAP_MAX: Final = 32
 """Records skipped within one read, instead of another read of the log."""
 
-UNBOUNDED_OFFSET = (1 << 63) - 1
+UNBOUNDED_OFFSET: Final = (1 << 63) - 1
 EVERYTHING: Sequence[Span] = ((0, UNBOUNDED_OFFSET),)
-UNLIMITED_COUNT = 1 << 63
+UNLIMITED_COUNT: Final = 1 << 63
 """More records than any batch has."""
 
 _base_offset_of = attrgetter("base_offset")
@@ -211,7 +211,7 @@ class AcquirePlan:
         return True
 
 
-NO_READS = AcquirePlan()
+NO_READS: Final = AcquirePlan()
 
 
 # The choice of available records. A plan and an acquisition choose the same ones.
@@ -235,7 +235,7 @@ class Selection(NamedTuple):
     """Nothing may follow: the last records must be delivered without others, or there are many parts."""
 
 
-NONE_SELECTED = Selection([], 0, is_closed=False)
+NONE_SELECTED: Final = Selection([], 0, is_closed=False)
 
 
 def select_available(

@@ -10,7 +10,7 @@ cannot be recorded; then the next decision includes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.delivery_state import (
     Cause,
@@ -41,8 +41,8 @@ class Outcome(NamedTuple):
     """The share-partition start offset has advanced, so the in-flight window has room."""
 
 
-NOTHING_HAPPENED = Outcome()
-SPSO_MOVED = Outcome(spso_moved=True)
+NOTHING_HAPPENED: Final = Outcome()
+SPSO_MOVED: Final = Outcome(spso_moved=True)
 
 
 class Target(NamedTuple):
@@ -233,5 +233,5 @@ class Decision:
                 batch.join(first_run.first_offset, last_run.last_offset)
 
 
-_SEEN_IN_THE_LOG = (Cause.GAP, Cause.TRANSACTION_ABORTED)
+_SEEN_IN_THE_LOG: Final = (Cause.GAP, Cause.TRANSACTION_ABORTED)
 """A record that ends for one of these causes is never delivered, recorded or not."""

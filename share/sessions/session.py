@@ -8,16 +8,16 @@ the records that the member holds; the caller that ends a session releases them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.identity import Place, SharePartitionKey, TopicIdPartition
 from barnabas.share.leader.share_partition_leader import SharePartitionLeader
 
-INITIAL_SHARE_SESSION_EPOCH = 0
-FINAL_SHARE_SESSION_EPOCH = -1
-SHARE_SESSION_EPOCH_MAX = 2**31 - 1
+INITIAL_SHARE_SESSION_EPOCH: Final = 0
+FINAL_SHARE_SESSION_EPOCH: Final = -1
+SHARE_SESSION_EPOCH_MAX: Final = 2**31 - 1
 
 
 class ShareSessionKey(NamedTuple):

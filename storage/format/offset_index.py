@@ -14,11 +14,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from operator import lt
 from struct import Struct
+from typing import Final
 
 from barnabas.storage.format.index_bytes import ends_ascend, entries_bytes
 
-ENTRY_BYTES = 8
-_ENTRY = Struct(">ii")
+ENTRY_BYTES: Final = 8
+_ENTRY: Final = Struct(">ii")
 
 
 class OffsetIndex:

@@ -17,7 +17,7 @@ from barnabas.protocol.control_record import ShareCheckpoint, ShareDelta
 from barnabas.protocol.delivery_state import Cause, RecordState, StateRange, is_final
 from barnabas.storage.format.control_runs import ControlRuns
 
-UNDECIDED_OFFSET = -1
+UNDECIDED_OFFSET: Final = -1
 """The start offset of a share-partition before its first fetch."""
 
 _NO_CAUSE: Final = Cause.NONE

@@ -19,7 +19,7 @@ from functools import lru_cache
 from heapq import merge
 from operator import add, attrgetter, le, lt
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -27,15 +27,15 @@ from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.record_batch import HEADER_BYTES
 from barnabas.storage.format.index_bytes import entries_bytes
 
-ENTRY_BYTES = 20
-TOMBSTONE_FLAG = 1
-CLEANED = 0
+ENTRY_BYTES: Final = 20
+TOMBSTONE_FLAG: Final = 1
+CLEANED: Final = 0
 """The kind of a mark, which belongs to no group; its hash is 0, the hash of the empty name."""
-UNKNOWN_HASH = 0
+UNKNOWN_HASH: Final = 0
 """The hash of share state with an unreadable group id."""
 
-_ENTRY = Struct(">IIIIHBB")
-_COLUMN_COUNT = 5
+_ENTRY: Final = Struct(">IIIIHBB")
+_COLUMN_COUNT: Final = 5
 
 
 class ShareIndexEntry(NamedTuple):

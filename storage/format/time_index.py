@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from barnabas.storage.format.index_bytes import ends_ascend, entries_bytes
 
-ENTRY_BYTES = 12
-_ENTRY = Struct(">qi")
+ENTRY_BYTES: Final = 12
+_ENTRY: Final = Struct(">qi")
 
-NO_TIMESTAMP = -1
+NO_TIMESTAMP: Final = -1
 
 
 class TimeIndex:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from barnabas.protocol.control_record import ControlType
 from barnabas.protocol.errors import ApiError, without_frames
@@ -27,7 +27,7 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.state.shared_parts import measured_ms
 
-_NS_PER_MS = 1_000_000
+_NS_PER_MS: Final = 1_000_000
 
 logger = get_logger("log")
 

@@ -44,10 +44,10 @@ from barnabas.storage.producers.transaction_checks import check_marker, check_pr
 from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.state.newest_batches import BATCH_BYTES_MAX
 
-PREFIX_BYTES = 16
-_RECORD_OVERHEAD_BYTES = 24
+PREFIX_BYTES: Final = 16
+_RECORD_OVERHEAD_BYTES: Final = 24
 """An upper estimate of a record's bytes beside a small key and value."""
-_MARKER_BYTES = 78
+_MARKER_BYTES: Final = 78
 """The exact size of a transaction's marker."""
 _CONTROL_BYTES: Final = 256
 """An estimate for share state, whose size is known only once it is encoded."""

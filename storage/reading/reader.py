@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.record_batch import (
@@ -36,24 +36,24 @@ from barnabas.storage.share.share_state import may_be_share_state
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.state.newest_batches import NewestBatch
 
-_SPAN = Struct(">qi9xhi30xi")
+_SPAN: Final = Struct(">qi9xhi30xi")
 """Fields of a batch's header: base offset, batch length, attributes, last offset delta, record count."""
 
-_NO_HOLE = (-1, -1)
+_NO_HOLE: Final = (-1, -1)
 
-_HINT_COUNT_MAX = 64
-_WALK_BYTES = 16 * 1024
-_VERIFIED_MAX = 500
+_HINT_COUNT_MAX: Final = 64
+_WALK_BYTES: Final = 16 * 1024
+_VERIFIED_MAX: Final = 500
 """A read verifies no more batches, which takes some milliseconds; the next read goes on behind them."""
-_HOLE_BYTES_MAX = 32 * 1024
+_HOLE_BYTES_MAX: Final = 32 * 1024
 """Share state up to this size between two pieces is read with them and left out; larger parts are skipped."""
-_WINDOW_BYTES_MIN = 4 * 1024
-_WINDOW_MARGIN = 1.25
-_RECORD_BYTES_AT_FIRST = 256.0
-_RECORD_BYTES_WEIGHT = 0.25
+_WINDOW_BYTES_MIN: Final = 4 * 1024
+_WINDOW_MARGIN: Final = 1.25
+_RECORD_BYTES_AT_FIRST: Final = 256.0
+_RECORD_BYTES_WEIGHT: Final = 0.25
 
 
-_NOTHING = BatchSlice([], memoryview(b""))
+_NOTHING: Final = BatchSlice([], memoryview(b""))
 
 
 class _Wanted(NamedTuple):

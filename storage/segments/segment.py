@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import File, FileSystem
@@ -26,14 +26,14 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.segments.control_batch import ControlBatch
 from barnabas.storage.segments.stored_index import Index, StoredIndex
 
-LOG_SUFFIX = ".log"
-OFFSET_INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-SHARE_INDEX_SUFFIX = ".shareindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
-DELETED_SUFFIX = ".deleted"
+LOG_SUFFIX: Final = ".log"
+OFFSET_INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+SHARE_INDEX_SUFFIX: Final = ".shareindex"
+TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+DELETED_SUFFIX: Final = ".deleted"
 """The suffix of a file that has left the log and will be removed."""
-SEGMENT_SUFFIXES = (
+SEGMENT_SUFFIXES: Final = (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -41,10 +41,10 @@ SEGMENT_SUFFIXES = (
     TRANSACTION_INDEX_SUFFIX,
 )
 
-OFFSET_DIGITS = 20
+OFFSET_DIGITS: Final = 20
 """The digits of the offset in a file's name."""
 
-RELATIVE_OFFSET_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 BatchIndex = StoredIndex[OffsetIndex] | StoredIndex[TimeIndex] | StoredIndex[ShareIndex]
 SegmentIndex = BatchIndex | StoredIndex[TransactionIndex]

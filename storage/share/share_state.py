@@ -8,6 +8,8 @@ is hidden. `protocol.control_record` and the share image define the meaning of t
 
 from __future__ import annotations
 
+from typing import Final
+
 from barnabas.protocol.control_record import (
     VALUE_START_BYTES,
     ControlType,
@@ -30,10 +32,10 @@ from barnabas.storage.format.cleaned_mark import is_mark
 from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.segments.control_batch import ControlBatch
 
-_SHARE_TYPES = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
-_UNKNOWN_GROUP = ""
+_SHARE_TYPES: Final = (ControlType.SHARE_CHECKPOINT, ControlType.SHARE_DELTA)
+_UNKNOWN_GROUP: Final = ""
 """The group of share state with an unreadable group id. No real group has this id."""
-_FLAGS_DISTANCE = 8 + 4 + 8
+_FLAGS_DISTANCE: Final = 8 + 4 + 8
 """From the group id to a checkpoint's flags: incarnation, checkpoint epoch, time."""
 
 

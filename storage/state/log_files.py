@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from barnabas.runtime.logging import get_logger
@@ -29,9 +30,9 @@ from barnabas.storage.segments.swap import complete_swaps
 from barnabas.storage.state.shared_parts import SharedParts
 from barnabas.storage.topic_partition import TopicPartition
 
-LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 
-_LEFTOVER_SUFFIXES = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
+_LEFTOVER_SUFFIXES: Final = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 
 logger = get_logger("recovery")
 

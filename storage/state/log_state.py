@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
 from barnabas.runtime.logging import get_logger
@@ -23,13 +24,13 @@ from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.newest_batches import NewestBatches
 
-SNAPSHOT_SUFFIX = ".snapshot"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 logger = get_logger("log")
 
-LATEST = -1
+LATEST: Final = -1
 """For `delete_records`: the high watermark."""
 
 

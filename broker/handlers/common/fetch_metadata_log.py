@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.handlers.common.replica_access import check_leader, is_follower, is_other_cluster
 from barnabas.broker.network.handler import Reply, RequestContext
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.runtime.purgatory import Purgatory
     from barnabas.runtime.response_budget import ResponseBudget
 
-_NO_OFFSET = -1
+_NO_OFFSET: Final = -1
 
 
 class MetadataFetchParts(Protocol):

@@ -5,7 +5,7 @@ repetition over another connection, and the end of its session.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.coordinator.metadata.features import SHARE_VERSION
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ShareBody: TypeAlias = ShareFetchBody | ShareAcknowledgeBody
 
-_REFUSALS_OF_REPEATS = (ErrorCode.share_session_not_found, ErrorCode.invalid_share_session_epoch)
+_REFUSALS_OF_REPEATS: Final = (ErrorCode.share_session_not_found, ErrorCode.invalid_share_session_epoch)
 """The errors of a request whose epoch is used up, or whose session has ended."""
 
 
