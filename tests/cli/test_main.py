@@ -62,6 +62,9 @@ class Broker:
                 if isinstance(each, socket.socket) and each.fileno() >= 0 and each.getsockopt(1, 30):
                     each.shutdown(socket.SHUT_RDWR)
 
+    def __getattr__(self, name):
+        return None  # a part for a handler, which no client calls
+
     async def close(self):
         print("closed", flush=True)
         if self.full:

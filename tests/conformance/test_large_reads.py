@@ -43,7 +43,8 @@ class Passes:
         self.with_reads: list[int] = []
         self._count = 0
         self._loop = asyncio.get_running_loop()
-        read, read_batches = PartitionLog.read, Reader._read_batches
+        read = PartitionLog.read
+        read_batches = Reader._read_batches  # pyright: ignore[reportPrivateUsage]
 
         def noted_read(log: PartitionLog, *arguments: Any, **options: Any) -> LogSlice:
             found = read(log, *arguments, **options)
