@@ -1,6 +1,6 @@
 """DescribeCluster (key 60, versions 0 to 2; KIP-700, KIP-919, KIP-1073): the brokers of the cluster.
 
-There is one parts, and it is never fenced. Its endpoint is one for brokers, so a client that asks for
+There is one broker, and it is never fenced. Its endpoint is one for brokers, so a client that asks for
 controllers gets MISMATCHED_ENDPOINT_TYPE.
 """
 

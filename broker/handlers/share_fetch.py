@@ -164,7 +164,11 @@ def _large(parts: Parts, context: RequestContext, request: ShareFetchBody) -> Re
     async def answer(_: Sequence[_Named], answers: Sequence[Response]) -> Response:
         return answers[0]
 
-    return LargeRequest(read, lambda named: handle_share_fetch(parts, context, request, named), answer)
+    def handle(named: _Named) -> Reply:
+        now = context._replace(started_ms=parts.clock.monotonic_ms())
+        return handle_share_fetch(parts, now, request, named)
+
+    return LargeRequest(read, handle, answer)
 
 
 def _many_named(request: ShareFetchBody) -> _Named:
@@ -346,7 +350,8 @@ class _Answer:
         if partitions:
             if len(self._partitions) > PARTITIONS_AT_ONCE_MAX:
                 return self._wait(fetch, self._open_logs_in_turns())
-            for counts in parts.share_partitions.counts.of_topics(self._session.topic_ids):
+            topic_ids = self._session.topic_ids or self._session.find_topic_ids()
+            for counts in parts.share_partitions.counts.of_topics(topic_ids):
                 counts.fetches.value += 1
             absent = fetch.absent()
             opening = parts.logs.open_by_id(absent) if absent else None
@@ -440,7 +445,7 @@ class _Answer:
         named = self._partitions if self._session.owing_count else list(results)
         self._add_some(topics, named, results, acknowledged)
         if acknowledged:
-            self._add_some(topics, list(acknowledged), {}, acknowledged)
+            self._add_some(topics, list(acknowledged), None, acknowledged)
         lock_ms = self._session.lock_duration_ms or group_lock_ms
         return encode_share_fetch_response(self._context.api_version, 0, None, lock_ms, topics.values())
 
@@ -453,7 +458,7 @@ class _Answer:
         for some in some_at_a_time(self._partitions if self._session.owing_count else list(results)):
             self._add_some(topics, some, results, acknowledged)
             await turns.took(_STEPS_PER_PARTITION * len(some))
-        self._add_some(topics, list(acknowledged), {}, acknowledged)
+        self._add_some(topics, list(acknowledged), None, acknowledged)
         lock_ms = lock_duration_ms(self._parts.group_configs, self._session)
         arguments = self._context.api_version, 0, None, lock_ms, list(topics.values())
         if turns.passed:
@@ -470,17 +475,19 @@ class _Answer:
         self,
         topics: _Topics,
         some: Iterable[SessionPartition],
-        results: Mapping[SessionPartition, Handout],
+        results: Mapping[SessionPartition, Handout] | None,
         acknowledged: Results,
     ) -> None:
         """Add those of these partitions that the answer names, and remove their results from
-        `acknowledged`.
+        `acknowledged`. Without `results` it names them for their acknowledgements alone.
         """
         for partition in some:
-            handout = results.get(partition, NOTHING)
-            is_named = self._session.must_answer(
-                partition, has_records=bool(handout.acquired), has_error=handout.error_code != 0
-            )
+            handout, is_named = NOTHING, False
+            if results is not None:
+                handout = results.get(partition, NOTHING)
+                is_named = self._session.must_answer(
+                    partition, has_records=bool(handout.acquired), has_error=handout.error_code != 0
+                )
             result = acknowledged.pop(partition, None)
             if not is_named and result is None:
                 continue

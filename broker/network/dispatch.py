@@ -182,9 +182,13 @@ class Dispatcher:
 
         return LargeRequest(
             lambda: work.run(lambda: metered(meter, read)),
-            lambda request: metered(meter, lambda: handler(context, request)),
+            lambda request: metered(meter, lambda: handler(self._now(context), request)),
             lambda requests, responses: work.run(lambda: metered(meter, lambda: write(requests, responses))),
         )
+
+    def _now(self, context: RequestContext) -> RequestContext:
+        """The context of a handler that is called now, because the request has waited to be read."""
+        return context._replace(started_ms=self._monotonic_ms())
 
     def _start_meter(self, spec: ApiSpec, header: RequestHeader, request_bytes: int) -> Meter | None:
         """None for a request between brokers, which is exempt from quotas."""

@@ -67,7 +67,7 @@ class RequestContext(NamedTuple):
     listener: Listener
     connection: ClientConnection
     started_ms: int
-    """Monotonic: when the request was started."""
+    """Monotonic: when its handler was called."""
 
 
 Handler: TypeAlias = Callable[[RequestContext, RequestBody], Reply]

@@ -82,7 +82,7 @@ def _fetch_session(broker: Broker, api_version: int, request: FetchBody) -> Iter
 def _share_session(broker: Broker, group_id: str | None, member_id: str | None) -> Iterator[UUID]:
     session = broker.share_sessions.get(ShareSessionKey(group_id or "", member_id or ""))
     if session is not None:
-        yield from session.topic_ids
+        yield from session.find_topic_ids()
 
 
 def _collect(message: object, groups: set[str], topics: set[str | UUID], *, of_topic: bool) -> None:

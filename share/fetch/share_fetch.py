@@ -104,6 +104,7 @@ class ShareFetch:
         "_began_ms",
         "_budget",
         "_has_looked",
+        "_revision",
         "_session",
         "_source",
         "_without_state",
@@ -137,6 +138,7 @@ class ShareFetch:
         self._began_ms = began_ms
         self.is_wait_over = request.max_wait_ms <= 0
         """Whether the next look answers in any case."""
+        self._revision = session.revision
         self._has_looked = False
         self._without_state: set[SessionPartition] = set()
         """The partitions in which the group had no share state at the first look."""
@@ -287,7 +289,7 @@ class ShareFetch:
         """
         self._has_looked = True
         if look.has_begun_all and look.has_looked_at_all and not self._session.has_begun_all:
-            self._session.note_begun(self.partitions)
+            self._session.note_begun(self._revision)
         min_bytes = self.request.min_bytes
         has_enough = bool(look.planned) if min_bytes <= 1 else self._available_bytes(look) >= min_bytes
         return has_enough or bool(look.errors) or self.is_wait_over

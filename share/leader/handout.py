@@ -60,7 +60,8 @@ def make_handout(
         for slice_ in read:
             if len(slice_.batches) == 1 == len(read):
                 (batch,) = slice_.batches
-                buffers.append(slice_.data[batch.start : batch.end])
+                if batch.base_offset <= acquired[-1][1] and acquired[0][0] <= batch.last_offset:
+                    buffers.append(slice_.data[batch.start : batch.end])
             else:
                 buffers += _pieces_between(slice_, acquired[0][0], acquired[-1][1])
     record_count = sum(map(_last, acquired)) - sum(map(_first, acquired)) + len(acquired)

@@ -7,7 +7,7 @@ the records that the member holds; the caller that ends a session releases them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -77,6 +77,7 @@ class ShareSession:
         "lock_duration_ms",
         "owing_count",
         "repeats_requests",
+        "revision",
         "share_session_epoch",
         "topic_ids",
         "wants_runs",
@@ -90,7 +91,10 @@ class ShareSession:
         self.by_place = partitions
         self.owing_count = len(partitions)
         """The partitions that the next response must name even without records or error."""
-        self._find_topics()
+        self.topic_ids: frozenset[UUID] | None = None
+        """The topics of all partitions; None until `find_topic_ids` is called after a change."""
+        self.revision = 0
+        """Grows with each change of the partitions."""
         self.has_begun_all = False
         """Whether the group has a start offset in every partition."""
         self.lock_duration_ms: int | None = None
@@ -107,9 +111,10 @@ class ShareSession:
         """In session order."""
         return iter(self.by_place.values())
 
-    def _find_topics(self) -> None:
-        self.topic_ids = frozenset([partition.key.topic_id for partition in self.by_place.values()])
+    def find_topic_ids(self) -> frozenset[UUID]:
         """The topics of all partitions."""
+        self.topic_ids = frozenset([partition.key.topic_id for partition in self.by_place.values()])
+        return self.topic_ids
 
     def update(self, added: SessionPartitions, forgotten: Iterable[tuple[UUID, Iterable[int]]]) -> None:
         """Adds partitions, then forgets some, by topic; their records stay locked."""
@@ -120,23 +125,26 @@ class ShareSession:
             added_count = len(self.by_place) - len(known)
             if added_count:
                 self.owing_count += added_count
+                self._note_change()
                 self.has_begun_all = False
         for topic_id, indexes in forgotten:
             for index in indexes:
                 partition = self.by_place.pop((topic_id.int, index), None)
                 if partition is not None:
                     self.owing_count -= partition.owes_answer
-        self._find_topics()
+                    self._note_change()
+
+    def _note_change(self) -> None:
+        self.topic_ids = None
+        self.revision += 1
 
     def has(self, partition: SessionPartition) -> bool:
         """Whether the partition has not been forgotten."""
         return self.by_place.get(partition.place) is partition
 
-    def note_begun(self, partitions: Collection[SessionPartition]) -> None:
-        """The group has a start offset in these partitions, which were all of this session at a request that
-        may have waited since.
-        """
-        self.has_begun_all = len(partitions) == len(self.by_place) and all(map(self.has, partitions))
+    def note_begun(self, revision: int) -> None:
+        """The group has a start offset in all partitions that the session had at this revision."""
+        self.has_begun_all = revision == self.revision
 
     def partitions_in_turn(self, share_session_epoch: int) -> list[SessionPartition]:
         """The order in which a fetch of this epoch serves the partitions, so that each is first at times.

@@ -1,7 +1,8 @@
 """Dispatch: the choice of the handler, and the answers to requests that are not served."""
 
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -10,9 +11,13 @@ from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.handler import NO_RESPONSE, Handler, RequestContext
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
+from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.edge_fakes import PLAIN_API, ManualClock, always, body, request_frame, split_answers
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Client:
@@ -40,6 +45,34 @@ def test_a_handler_gets_the_context_and_the_decoded_request() -> None:
     context, request = seen
     assert context[:6] == (ApiKey.FIND_COORDINATOR, 0, "test", "/127.0.0.1", 7, Client.listener)
     assert request.key == "group"
+
+
+class SlowThreads:
+    """A thread that takes three seconds."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._clock.now_ms += 3_000
+        return function(*args, **kwargs)
+
+
+async def test_a_large_request_begins_when_it_has_been_read() -> None:
+    seen: list[RequestContext] = []
+
+    def handle(context: RequestContext, request: Any) -> EncodedBody:
+        seen.append(context)
+        return body("")
+
+    clock = ManualClock()
+    handlers = {int(ApiKey.FIND_COORDINATOR): handle}
+    dispatcher = Dispatcher(handlers, Metrics(), clock, long_work=LongWork(SlowThreads(clock)))
+    large = request_frame(ApiKey.FIND_COORDINATOR, 5, version=0, body=b"\x00\x05group" + bytes(40_000))
+    pending = dispatcher.start(Client(), large[4:])
+    assert isinstance(pending, PendingAnswer)
+    await pending.reply
+    assert [context.started_ms for context in seen] == [4_000]
 
 
 def test_a_response_is_framed_with_its_length_and_correlation_id() -> None:

@@ -139,7 +139,7 @@ async def test_the_other_partitions_are_left_alone_if_one_has_all_records_and_th
     partitions = stage.zero, unknown
     session = session_of(*partitions, group_id=GROUP)
     if has_begun:
-        session.note_begun(list(session))
+        session.note_begun(session.revision)
     operation = stage.operation(*partitions, session=session, max_records=records_max, min_bytes=min_bytes)
     assert operation.try_complete()
     assert set(answered(operation)) == ({stage.zero} if is_enough else {stage.zero, unknown})
@@ -154,7 +154,7 @@ async def test_the_others_are_looked_at_if_all_records_of_the_first_have_been_ab
     producer.abort()
     await stage.produce(stage.one, 40)
     session = session_of(stage.zero, stage.one, group_id=GROUP)
-    session.note_begun(list(session))
+    session.note_begun(session.revision)
     operation = stage.operation(session=session, max_records=40)
     assert operation.try_complete()
     assert counts(answered(operation)) == [40]
@@ -166,7 +166,7 @@ async def test_a_partition_in_the_order_of_keys_is_not_sure_to_have_all_records(
     unknown = TopicIdPartition(stage.zero.topic_id, 9)
     partitions = stage.zero, unknown
     session = session_of(*partitions, group_id=GROUP)
-    session.note_begun(list(session))
+    session.note_begun(session.revision)
     operation = stage.operation(*partitions, session=session, max_records=40)
     assert operation.try_complete()
     assert unknown in answered(operation)
