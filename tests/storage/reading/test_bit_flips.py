@@ -17,8 +17,7 @@ from structlog.typing import EventDict
 from barnabas.storage.errors import CorruptBatch
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.reading.reader import Reader
-from barnabas.storage.reading.verification import distrust_durable
+from barnabas.storage.reading.verification import Verification, distrust_durable
 from tests.storage.damaged_logs import INDEXED, LOG_PATH, batch_starts, fetch, share_fetch
 from tests.storage.damaged_logs import VALUES as MORE_VALUES
 from tests.storage.damaged_logs import reopened as reopened_at
@@ -75,8 +74,8 @@ def batch_of(starts: list[int], position: int) -> tuple[int, int]:
 
 
 def forget_what_was_checked(log: PartitionLog) -> None:
-    log._reader = reader = Reader(log.state)
-    log.read_batches = reader.read_batches  # type: ignore[misc]
+    log._reader.forget_positions()
+    log._reader.verification = Verification(log.state)
     distrust_durable(log.state)
 
 
