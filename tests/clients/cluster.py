@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 import uuid
 from base64 import b64decode
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 
+from barnabas.protocol.records import Record, encode_records
 from tests.clients.polling import SECONDS_MAX, eventually
+from tests.clients.raw_frames import RawConnection, produce_error, produce_request
 
 confluent_admin: Any = import_module("confluent_kafka.admin")
 """By name, because its type information is incomplete."""
@@ -108,6 +111,16 @@ class Cluster:
             producer.produce(topic, value, on_delivery=NoteOffset(offsets))
         assert producer.flush(SECONDS_MAX) == 0, "records were not delivered in time"
         return offsets
+
+    def produce_batch(self, topic: str, values: Iterable[str]) -> None:
+        """Produce values to partition 0 as one batch; how many of them a client sends together depends on
+        the time.
+        """
+        now_ms = time.time_ns() // 1_000_000
+        records = [Record(number, now_ms, None, value.encode()) for number, value in enumerate(values)]
+        request = produce_request(topic, encode_records(records), version=7)
+        with RawConnection(self.bootstrap) as connection:
+            assert produce_error(connection.exchange(request)) == 0
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_accept_release_and_reject_each_have_their_effect(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, ["good", "again", "bad"])
+    cluster.produce_batch(topic, ["good", "again", "bad"])
     consumer = open_consumer(group, topic)
     good, again, bad = poll_some(consumer)
     consumer.acknowledge(good, AcknowledgeType.ACCEPT)
@@ -75,7 +75,7 @@ def test_asynchronous_commit_passes_its_outcome_to_the_callback(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, numbered(3))
+    cluster.produce_batch(topic, numbered(3))
     consumer = open_consumer(group, topic)
     outcomes: list[tuple[set[int], KafkaException | None]] = []
 
@@ -99,7 +99,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=LOCK_MS)
-    cluster.produce(topic, numbered(3))
+    cluster.produce_batch(topic, numbered(3))
     slow = open_consumer(group, topic)
     late = poll_some(slow)
     cluster.set_group(group, LONG_LOCKS)
@@ -119,7 +119,7 @@ def test_records_of_a_killed_process_go_to_the_others_immediately(
     bootstrap: str, cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
-    cluster.produce(topic, numbered(5))
+    cluster.produce_batch(topic, numbered(5))
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_RECORDS_FOR_EVER, bootstrap, group, topic],
         stdout=subprocess.PIPE,
@@ -182,7 +182,7 @@ def test_close_accepts_acknowledged_records_and_releases_the_rest(
     bootstrap: str, cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, numbered(4))
+    cluster.produce_batch(topic, numbered(4))
     leaving = share_consumer(bootstrap, group, topic)
     for message in poll_some(leaving)[:2]:
         leaving.acknowledge(message)
@@ -237,7 +237,7 @@ def test_a_forced_record_limit_makes_max_poll_records_exact(
 ) -> None:
     """librdkafka sends max.poll.records, but has no acquire mode."""
     topic, plain, limited = cluster.topic(), cluster.group(), cluster.group(record_limit_force="true")
-    cluster.produce(topic, numbered(50), linger_ms=1_000)
+    cluster.produce_batch(topic, numbered(50))
     counts: dict[str, list[int]] = {}
     for group in (plain, limited):
         consumer = open_consumer(group, topic, max_poll_records=7)

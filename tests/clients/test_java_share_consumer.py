@@ -51,7 +51,7 @@ def test_accept_release_and_reject_each_have_their_effect(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, ["good", "again", "bad"])
+    cluster.produce_batch(topic, ["good", "again", "bad"])
     consumer = open_consumer(group, topic)
     good, again, bad = poll_some(consumer)
     consumer.acknowledge([good], "ACCEPT")
@@ -68,7 +68,7 @@ def test_explicit_mode_refuses_a_poll_before_all_is_acknowledged(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, numbered(2))
+    cluster.produce_batch(topic, numbered(2))
     consumer = open_consumer(group, topic)
     first, second = poll_some(consumer)
     consumer.acknowledge([first])
@@ -81,7 +81,7 @@ def test_asynchronous_commit_passes_its_outcome_to_the_callback(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, numbered(3))
+    cluster.produce_batch(topic, numbered(3))
     consumer = open_consumer(group, topic)
     consumer.acknowledge(poll_some(consumer))
     consumer.commit_async()
@@ -97,7 +97,7 @@ def test_renewing_keeps_records_beyond_the_lock_duration(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=RENEWED_LOCK_MS)
-    cluster.produce(topic, numbered(3))
+    cluster.produce_batch(topic, numbered(3))
     holder, rival = open_consumer(group, topic), open_consumer(group, topic)
     records = poll_some(holder)
     assert holder.lock_timeout_ms() == RENEWED_LOCK_MS
@@ -120,7 +120,7 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
     cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=LOCK_MS)
-    cluster.produce(topic, numbered(3))
+    cluster.produce_batch(topic, numbered(3))
     slow = open_consumer(group, topic)
     records = poll_some(slow)
     cluster.set_group(group, {"share.record.lock.duration.ms": str(NEVER_MS)})
@@ -134,10 +134,10 @@ def test_an_expired_lock_hands_the_records_to_another_consumer(
 
 
 def test_record_limit_delivers_no_more_than_requested_from_one_batch(
-    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+    cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    probe.produce(topic, numbered(20))
+    cluster.produce_batch(topic, numbered(20))
     strict = {"share_acquire_mode": "record_limit", "max_poll_records": 5}
     consumer = open_consumer(group, topic, **strict)
     for first in range(0, 20, 5):
@@ -147,10 +147,10 @@ def test_record_limit_delivers_no_more_than_requested_from_one_batch(
 
 
 def test_batch_optimized_delivers_the_whole_producer_batch(
-    cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
+    cluster: Cluster, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    probe.produce(topic, numbered(20))
+    cluster.produce_batch(topic, numbered(20))
     consumer = open_consumer(group, topic, max_poll_records=5)
     records = poll_some(consumer)
     assert [record.value for record in records] == numbered(20)
@@ -161,7 +161,7 @@ def test_records_of_a_killed_process_go_to_the_others_immediately(
     cluster: Cluster, new_probe: Callable[[], ShareProbe], open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group(record_lock_duration_ms=NEVER_MS)
-    cluster.produce(topic, numbered(5))
+    cluster.produce_batch(topic, numbered(5))
     doomed = new_probe()
     lost = doomed.consumer("doomed", group, [topic], share_acknowledgement_mode="explicit")
     assert len(poll_some(lost)) == 5
@@ -225,7 +225,7 @@ def test_close_accepts_acknowledged_records_and_releases_the_rest(
     cluster: Cluster, probe: ShareProbe, open_consumer: OpenConsumer
 ) -> None:
     topic, group = cluster.topic(), cluster.group()
-    cluster.produce(topic, numbered(4))
+    cluster.produce_batch(topic, numbered(4))
     leaving = probe.consumer(unique("leaving"), group, [topic], share_acknowledgement_mode="explicit")
     records = poll_some(leaving)
     leaving.acknowledge(records[:2])
