@@ -66,12 +66,11 @@ class ReadTurns:
         """Whether the next read must wait."""
 
     def read(self, size_bytes: int) -> None:
-        """Count a read. It may exceed the bound."""
-        if size_bytes > SMALL_READ_BYTES:
-            if not self._read_bytes:
-                asyncio.get_running_loop().call_soon(self._end_pass)
-            self._read_bytes += size_bytes
-            self.are_over = self._read_bytes >= _READ_BYTES_PER_PASS
+        """Count a read of more than `SMALL_READ_BYTES`. It may exceed the bound."""
+        if not self._read_bytes:
+            asyncio.get_running_loop().call_soon(self._end_pass)
+        self._read_bytes += size_bytes
+        self.are_over = self._read_bytes >= _READ_BYTES_PER_PASS
 
     async def wait(self, turns: Turns) -> None:
         """Wait for a pass in which there is room."""

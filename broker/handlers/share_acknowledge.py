@@ -14,11 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.handlers.common.share_request import (
-    check_caller,
+    checked_key,
     find_first_answer,
     finish,
     lock_duration_ms,
-    session_key,
     take_over,
 )
 from barnabas.broker.handlers.common.transactional_acknowledgements import acknowledge_in_transaction
@@ -64,8 +63,8 @@ class Parts(NamedTuple):
 def handle_share_acknowledge(parts: Parts, context: RequestContext, request: ShareAcknowledgeBody) -> Reply:
     version = context.api_version
     try:
-        check_caller(parts.metadata.image, request)
-        session = parts.share_sessions.advance(session_key(request), request.share_session_epoch)
+        key = checked_key(parts.metadata.image, request)
+        session = parts.share_sessions.advance(key, request.share_session_epoch)
     except ApiError as error:
         first = find_first_answer(parts.kept_answers, parts.share_sessions, parts.clock, request, _API, error)
         if first is not None:

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from barnabas.broker.handlers.common.share_request import (
-    check_caller,
+    checked_key,
     find_first_answer,
     finish,
     lock_duration_ms,
-    session_key,
     take_over,
 )
 from barnabas.broker.network.handler import Reply, RequestContext, Response
@@ -227,14 +226,13 @@ def _admit(
     """The session of the request: a new one, or the present one with what the request changes in it. Raises
     `ApiError` for a request that is not allowed, and the errors of the sessions.
     """
-    check_caller(parts.metadata.image, request)
+    key, epoch = checked_key(parts.metadata.image, request), request.share_session_epoch
     if request.is_renew_ack:
         _check_renewal(request)
     if request.share_acquire_mode not in ACQUIRE_MODES:
         raise ApiError(ErrorCode.invalid_request, f"There is no acquire mode {request.share_acquire_mode}.")
     if request.lock_duration_ms is not None:
         _check_lock_duration(parts.config, request.lock_duration_ms)
-    key, epoch = session_key(request), request.share_session_epoch
     if epoch == INITIAL_SHARE_SESSION_EPOCH:
         if has_acknowledgements(request.topics if named is None else named.acknowledged):
             raise ApiError(ErrorCode.invalid_request, "A new session has nothing to acknowledge.")

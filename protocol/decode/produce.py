@@ -82,17 +82,14 @@ def _read_body(reader: Reader, version: int) -> ProduceBody:
             reader.position += _INT32.size
             records = reader.nullable_bytes()
             partitions.append(_new_partition((index, None if records is None else memoryview(records))))
-            if is_flexible:
-                if frame[reader.position] == _NO_TAGS:
-                    reader.position += 1
-                else:
-                    reader.tagged_fields()
-        topics.append(_new_topic((name, topic_id, partitions)))
-        if is_flexible:
-            if frame[reader.position] == _NO_TAGS:
+            if is_flexible and frame[reader.position] == _NO_TAGS:
                 reader.position += 1
             else:
                 reader.tagged_fields()
-    if is_flexible:
-        reader.tagged_fields()
+        topics.append(_new_topic((name, topic_id, partitions)))
+        if is_flexible and frame[reader.position] == _NO_TAGS:
+            reader.position += 1
+        else:
+            reader.tagged_fields()
+    reader.tagged_fields()
     return _new_body((transactional_id, acks, timeout_ms, topics))

@@ -58,7 +58,7 @@ def make_handout(
         counts.undelivered_bytes += undelivered_bytes
     else:
         for slice_ in read:
-            if len(slice_.batches) == 1 == len(read):
+            if len(slice_.batches) == 1:
                 (batch,) = slice_.batches
                 if batch.base_offset <= acquired[-1][1] and acquired[0][0] <= batch.last_offset:
                     buffers.append(slice_.data[batch.start : batch.end])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from barnabas.coordinator.metadata.features import SHARE_VERSION
+from barnabas.coordinator.metadata.share_version import require_share_groups
 from barnabas.coordinator.share_group.heartbeat import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
@@ -38,19 +38,15 @@ _REFUSALS_OF_REPEATS: Final = (ErrorCode.share_session_not_found, ErrorCode.inva
 _new_key = maker(ShareSessionKey)
 
 
-def session_key(request: ShareBody) -> ShareSessionKey:
-    return _new_key((request.group_id or "", request.member_id or ""))
-
-
-def check_caller(image: MetadataImage, request: ShareBody) -> None:
-    """The first checks of both requests; raises `ApiError`."""
-    if image.features.get(SHARE_VERSION, 0) <= 0:  # see `share_version`
-        raise ApiError(ErrorCode.unsupported_version)
+def checked_key(image: MetadataImage, request: ShareBody) -> ShareSessionKey:
+    """The key of the request's session, after the first checks of both requests; raises `ApiError`."""
+    require_share_groups(image)
     if request.group_id is None:
         raise ApiError(ErrorCode.invalid_request, "The request names no group.")
     if not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH_MAX:
         message = f"The member id must have 1 to {MEMBER_ID_LENGTH_MAX} characters."
         raise ApiError(ErrorCode.invalid_request, message)
+    return _new_key((request.group_id, request.member_id))
 
 
 def finish(
@@ -88,7 +84,7 @@ def find_first_answer(
     """The first answer, if this request is refused with `error` because the client repeats it."""
     if error.code not in _REFUSALS_OF_REPEATS:
         return None
-    key = session_key(request)
+    key = _new_key((request.group_id, request.member_id))
     return kept_answers.find(
         key,
         request.share_session_epoch,
