@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,8 +25,15 @@ from benchmarks.workloads import WORKLOADS
 Outcome = TypeVar("Outcome")
 
 BASELINE = "baseline"
-"""The name of another version of Barnabas."""
-LOCAL_BROKERS = {"barnabas": Barnabas, "kafka": ApacheKafka, "kfake": Kfake, "ceiling": Ceiling}
+COMPILED = "compiled"
+"""The names of other forms of Barnabas."""
+LOCAL_BROKERS: Mapping[str, Callable[[Path], Broker]] = {
+    SUBJECT: Barnabas,
+    COMPILED: partial(Barnabas, compiled=True),
+    "kafka": ApacheKafka,
+    "kfake": Kfake,
+    "ceiling": Ceiling,
+}
 
 
 def main() -> int:
@@ -97,7 +105,7 @@ def measure(kind: type[Workload], brokers: Mapping[str, Broker], scale: Scale) -
     with ExitStack() as stack:
         workloads: dict[str, Workload] = {}
         for name, broker in brokers.items():
-            kind_name = SUBJECT if name == BASELINE else name
+            kind_name = SUBJECT if name in (BASELINE, COMPILED) else name
             if kind.brokers is None or kind_name in kind.brokers:
                 workloads[name] = kind(broker, scale)
                 stack.callback(workloads[name].finish)

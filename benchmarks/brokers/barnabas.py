@@ -15,14 +15,23 @@ from benchmarks.brokers.process import LocalBroker, sibling
 
 
 class Barnabas(LocalBroker):
-    """`barnabas serve` of the project in `project`; `settings` are passed as --set."""
+    """`barnabas serve` of the project in `project`; `settings` are passed as --set.
+
+    With `compiled` it runs what `make compiled` has built there.
+    """
 
     def __init__(
-        self, directory: Path, settings: Mapping[str, str] | None = None, *, project: Path = PROJECT
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        project: Path = PROJECT,
+        compiled: bool = False,
     ) -> None:
         super().__init__("barnabas", directory)
         self.settings = settings or {}
         self._project = project
+        self._compiled = compiled
 
     def command(self) -> Sequence[str]:
         arguments = [f"--set={name}={value}" for name, value in self.settings.items()]
@@ -39,14 +48,20 @@ class Barnabas(LocalBroker):
 
     def environment(self) -> Mapping[str, str]:
         unwanted = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
-        return {name: value for name, value in os.environ.items() if name not in unwanted}
+        kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+        if not self._compiled:
+            return kept
+        folder = self._project / ".cache" / "compiled"
+        if not folder.exists():
+            raise RuntimeError("run `make compiled` first")
+        return {**kept, "PYTHONPATH": str(folder)}
 
     def fresh(self) -> "Barnabas":
         return self.with_settings(self.settings)
 
     def with_settings(self, settings: Mapping[str, str]) -> "Barnabas":
         """A broker of the same project with its own empty data directory."""
-        return Barnabas(sibling(self.directory), settings, project=self._project)
+        return Barnabas(sibling(self.directory), settings, project=self._project, compiled=self._compiled)
 
 
 def _command(project: Path) -> Path:

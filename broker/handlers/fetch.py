@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from barnabas.broker.fetch.fetch_operation import FetchOperation
 from barnabas.broker.handlers.common.fetch_metadata_log import fetch_metadata_log, follows_metadata_log
 from barnabas.broker.network.handler import Reply, RequestContext
-from barnabas.broker.sessions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.broker.sessions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSessionCache
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.protocol.encode.fetch import TOPIC_ID_VERSION, encode_fetch_response
 from barnabas.protocol.errors import ApiError
-from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.clock import Clock
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.purgatory import Purgatory
+from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 
 if TYPE_CHECKING:
-    from barnabas.broker.quotas.client_quotas import ClientQuotas
-    from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
-    from barnabas.coordinator.metadata.controller import Controller
-    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
     from barnabas.protocol.decode.fetch import FetchBody
-    from barnabas.runtime.clock import Clock
-    from barnabas.runtime.long_work import LongWork
-    from barnabas.runtime.purgatory import Purgatory
-    from barnabas.runtime.response_budget import ResponseBudget
 
 _FULL_FETCH_EPOCHS: Final = (INITIAL_EPOCH, FINAL_EPOCH)
 

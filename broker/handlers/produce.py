@@ -17,10 +17,12 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from barnabas.broker.config.effective import EffectiveConfig
+from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.network.handler import NO_RESPONSE, Reply, RequestContext, Response
 from barnabas.broker.network.replies import settle
-from barnabas.broker.produce.preparation import ProducedPartition, ProducedTopic
-from barnabas.broker.produce.produce_order import Turn
+from barnabas.broker.produce.preparation import Preparation, ProducedPartition, ProducedTopic
+from barnabas.broker.produce.produce_order import ProduceOrder, Turn
 from barnabas.broker.produce.produced_records import Prepared
 from barnabas.broker.produce.transactional_produce import (
     add_produced_partitions,
@@ -28,6 +30,8 @@ from barnabas.broker.produce.transactional_produce import (
     writes_of_produce,
 )
 from barnabas.broker.produce.transactional_writes import TransactionalWrites
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.protocol.decode.produce import ProduceBody
 from barnabas.protocol.encode.produce import (
     ProducePartitionResult,
@@ -38,21 +42,15 @@ from barnabas.protocol.errors import ApiError, ErrorCode, FrameError, without_fr
 from barnabas.protocol.identity import TopicNamePartition
 from barnabas.protocol.record_validation import RecordsRejected
 from barnabas.protocol.tuples import maker
+from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import AllDone, Completion
 from barnabas.runtime.response_budget import EncodedBody
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log.appended import Append
 
 if TYPE_CHECKING:
-    from barnabas.broker.config.effective import EffectiveConfig
-    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
-    from barnabas.broker.produce.preparation import Preparation
-    from barnabas.broker.produce.produce_order import ProduceOrder
-    from barnabas.coordinator.metadata.controller import Controller
     from barnabas.coordinator.metadata.image import MetadataImage, Topic
-    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
     from barnabas.protocol.identity import Place
-    from barnabas.runtime.clock import Clock
     from barnabas.storage.log.partition_log import PartitionLog
 
 _ACKS: Final = (-1, 0, 1)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from barnabas.broker.config.group_config import GroupConfigs
 from barnabas.broker.handlers.common.share_request import (
     checked_key,
     find_first_answer,
@@ -21,7 +22,9 @@ from barnabas.broker.handlers.common.share_request import (
     take_over,
 )
 from barnabas.broker.handlers.common.transactional_acknowledgements import acknowledge_in_transaction
+from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
 from barnabas.broker.network.handler import Reply, RequestContext
+from barnabas.coordinator.metadata.controller import Controller
 from barnabas.protocol.decode.share_acknowledge import ShareAcknowledgeBody
 from barnabas.protocol.encode.share_acknowledge import (
     ShareAcknowledgePartitionResult,
@@ -29,21 +32,14 @@ from barnabas.protocol.encode.share_acknowledge import (
     encode_share_acknowledge_response,
 )
 from barnabas.protocol.errors import ApiError
+from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
 from barnabas.runtime.response_budget import EncodedBody
-from barnabas.share.sessions.acknowledgements import Results
+from barnabas.share.fetch.kept_answers import KeptAnswers
+from barnabas.share.leader.share_partitions import SharePartitions
+from barnabas.share.sessions.acknowledgements import Acknowledgements, Results
 from barnabas.share.sessions.session import ShareSession
-
-if TYPE_CHECKING:
-    from barnabas.broker.config.group_config import GroupConfigs
-    from barnabas.broker.internal_topics.transaction_state_topic import TransactionStateTopic
-    from barnabas.coordinator.metadata.controller import Controller
-    from barnabas.runtime.clock import Clock
-    from barnabas.share.fetch.kept_answers import KeptAnswers
-    from barnabas.share.leader.share_partitions import SharePartitions
-    from barnabas.share.sessions.acknowledgements import Acknowledgements
-    from barnabas.share.sessions.session_cache import ShareSessionCache
-
+from barnabas.share.sessions.session_cache import ShareSessionCache
 
 _API: Final = "share_acknowledge"
 

@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.group_config import GroupConfigs
 from barnabas.broker.handlers.common.share_request import (
     checked_key,
     find_first_answer,
@@ -30,6 +32,9 @@ from barnabas.broker.handlers.common.share_request import (
 )
 from barnabas.broker.network.handler import Reply, RequestContext, Response
 from barnabas.broker.network.large_request import LargeRequest
+from barnabas.broker.quotas.client_quotas import ClientQuotas
+from barnabas.coordinator.metadata.controller import Controller
+from barnabas.coordinator.metadata.partition_logs import PartitionLogs
 from barnabas.coordinator.metadata.share_version import share_groups_enabled
 from barnabas.protocol.decode.acknowledgements import AckTopic
 from barnabas.protocol.decode.share_fetch import ShareFetchBody
@@ -41,22 +46,26 @@ from barnabas.protocol.encode.share_fetch import (
 from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
+from barnabas.runtime.clock import Clock
 from barnabas.runtime.completion import Completion
-from barnabas.runtime.purgatory import DelayedOperation
-from barnabas.runtime.response_budget import EncodedBody
+from barnabas.runtime.long_work import LongWork
+from barnabas.runtime.purgatory import DelayedOperation, Purgatory
+from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from barnabas.runtime.turns import (
     PARTITIONS_AT_ONCE_MAX,
     PARTITIONS_PER_TURN,
     Turns,
     some_at_a_time,
 )
-from barnabas.share.fetch.kept_answers import Acquired, KeptAnswer
+from barnabas.share.fetch.fetch_source import FetchSource
+from barnabas.share.fetch.kept_answers import Acquired, KeptAnswer, KeptAnswers
 from barnabas.share.fetch.share_fetch import ACQUIRE_MODES, Look, ShareFetch
 from barnabas.share.fetch.share_fetch_operation import ShareFetchOperation
 from barnabas.share.fetch.share_group_config import ShareGroupConfig
 from barnabas.share.leader.handout import NOTHING, Handout
+from barnabas.share.leader.share_partitions import SharePartitions
 from barnabas.share.partition.limits import LOCK_DURATION_MIN_MS
-from barnabas.share.sessions.acknowledgements import SUCCESS, Results, has_acknowledgements
+from barnabas.share.sessions.acknowledgements import SUCCESS, Acknowledgements, Results, has_acknowledgements
 from barnabas.share.sessions.session import (
     FINAL_SHARE_SESSION_EPOCH,
     INITIAL_SHARE_SESSION_EPOCH,
@@ -65,22 +74,7 @@ from barnabas.share.sessions.session import (
     ShareSession,
     named_partitions,
 )
-
-if TYPE_CHECKING:
-    from barnabas.broker.config.broker_config import BrokerConfig
-    from barnabas.broker.config.group_config import GroupConfigs
-    from barnabas.broker.quotas.client_quotas import ClientQuotas
-    from barnabas.coordinator.metadata.controller import Controller
-    from barnabas.coordinator.metadata.partition_logs import PartitionLogs
-    from barnabas.runtime.clock import Clock
-    from barnabas.runtime.long_work import LongWork
-    from barnabas.runtime.purgatory import Purgatory
-    from barnabas.runtime.response_budget import ResponseBudget
-    from barnabas.share.fetch.fetch_source import FetchSource
-    from barnabas.share.fetch.kept_answers import KeptAnswers
-    from barnabas.share.leader.share_partitions import SharePartitions
-    from barnabas.share.sessions.acknowledgements import Acknowledgements
-    from barnabas.share.sessions.session_cache import ShareSessionCache
+from barnabas.share.sessions.session_cache import ShareSessionCache
 
 _API: Final = "share_fetch"
 

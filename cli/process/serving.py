@@ -20,6 +20,7 @@ from barnabas.cli.process.ready_file import ready_file, without_old_ready_file
 from barnabas.runtime.clock import SystemClock
 from barnabas.runtime.collector import keep_out_of_collections
 from barnabas.runtime.logging import LogFormat, announce, get_logger, log_errors_of
+from barnabas.runtime.running_code import running_code
 from barnabas.storage.directory.directory_kind import DirectoryKind, find_kind
 from barnabas.storage.errors import InvalidDirectory, StorageError
 from barnabas.storage.filesystem import RealFileSystem
@@ -99,10 +100,11 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
         with ready_file(options.ready_file, addresses):
             announce(
                 options.log_format,
-                "barnabas serves {addresses}, data in {data}, cluster {cluster}",
+                "barnabas serves {addresses}, data in {data}, cluster {cluster}, with {code} code",
                 addresses=addresses,
                 data=config.log_directory,
                 cluster=broker.cluster_id,
+                code=running_code(),
             )
             broker.idle_logs.begin_to_open()
             failure = await _wait_for_end(stop, broker, server)

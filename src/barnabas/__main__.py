@@ -87,7 +87,9 @@ class _PrintVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        print(f"barnabas {version('barnabas')}")
+        from barnabas.runtime.running_code import running_code
+
+        print(f"barnabas {version('barnabas')} ({running_code()})")
         parser.exit()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from benchmarks.calls import Calls, count_calls
 
+pytestmark = pytest.mark.interpreted
+
 FUNCTIONS = {
     "ShareFetch, accept one and acquire one": 150,
     "Produce of one record": 60,

@@ -16,6 +16,7 @@ import structlog
 
 from barnabas.__main__ import main
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.runtime.running_code import running_code
 
 STAND_IN = """
 import asyncio, gc, logging, socket, sys, types, warnings
@@ -153,7 +154,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("barnabas 0.")
+    assert re.fullmatch(rf"barnabas 0\.\S+ \({running_code()}\)\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,8 @@ def test_one_line_names_the_address_and_sigterm_ends_the_broker_in_order(tmp_pat
     with serving("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as process:
         line = first_line(process)
         port = port_in(line)
-        assert line == f"barnabas serves 127.0.0.1:{port}, data in {tmp_path}, cluster c1\n"
+        places = f"127.0.0.1:{port}, data in {tmp_path}, cluster c1"
+        assert line == f"barnabas serves {places}, with {running_code()} code\n"
         with socket.create_connection(("127.0.0.1", port)):
             process.send_signal(signal.SIGTERM)
             output, errors = process.communicate()

@@ -86,6 +86,7 @@ def offsets(response: Any) -> list[list[int]]:
 
 
 @with_log_store_only
+@pytest.mark.interpreted
 async def test_each_pass_has_one_large_read_of_ordinary_fetches(
     lab: Lab, topic_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ async def test_each_pass_has_one_large_read_of_ordinary_fetches(
     assert len(passes.with_reads) == len(set(passes.with_reads)) == FETCHES
 
 
+@pytest.mark.interpreted
 async def test_each_pass_has_one_large_read_of_share_groups(
     lab: Lab, topic_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,8 +1,12 @@
 """The way of a consumer group's heartbeat through the folders, as CONTRIBUTING.md describes it."""
 
+import pytest
+
 from tests.conformance.described_way import CONTRIBUTING, described_steps, watched
 from tests.conformance.harness import open_lab
 from tests.conformance.test_consumer_groups import NO_INTERVAL, join, partitions
+
+pytestmark = pytest.mark.interpreted
 
 
 async def test_a_heartbeat_goes_the_way_that_is_described() -> None:

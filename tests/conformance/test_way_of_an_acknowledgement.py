@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conformance.conftest import Stage, with_log_store_only
 from tests.conformance.described_way import CONTRIBUTING, described_steps, watched
 from tests.conformance.share_member import ACCEPT, fetched
+
+pytestmark = pytest.mark.interpreted
 
 CROSSINGS_MAX = 9
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conformance.conftest import Stage, with_log_store_only
 from tests.conformance.described_way import ARCHITECTURE, described_steps, watched
+
+pytestmark = pytest.mark.interpreted
 
 LOCK_MS = 30_000
 

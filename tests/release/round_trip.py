@@ -9,6 +9,7 @@ import sys
 import barnabas
 from barnabas.client import Producer, ShareConsumer
 from barnabas.protocol import record_keys, record_walk
+from barnabas.runtime.running_code import running_code
 
 RECORD_COUNT = 10
 
@@ -32,6 +33,7 @@ async def main(bootstrap: str, topic: str, group: str) -> None:
     values = await round_trip(bootstrap, topic, group)
     assert values == [str(number).encode() for number in range(RECORD_COUNT)], values
     print("package =", barnabas.__file__)
+    print("code =", running_code())
     print("native = ", record_walk.IS_NATIVE and record_keys.IS_NATIVE, sep="")
 
 

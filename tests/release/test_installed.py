@@ -17,16 +17,22 @@ _OTHER_RUNTIMES = ("*.jar", "*.class", "bin/node", "node_modules", "bin/java", "
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_native"), [("sdist", True), ("native_wheel", True), ("pure_wheel", False)]
+    ("kind", "is_native", "code"),
+    [
+        ("sdist", True, "interpreted"),
+        ("native_wheel", True, "compiled"),
+        ("pure_wheel", False, "interpreted"),
+    ],
 )
 def test_an_installed_artefact_serves_a_share_consumer(
-    artefacts: Artefacts, tmp_path: Path, kind: str, is_native: bool
+    artefacts: Artefacts, tmp_path: Path, kind: str, is_native: bool, code: str
 ) -> None:
     environment = install(getattr(artefacts, kind), tmp_path / "environment")
     with serving(environment.barnabas, tmp_path / "data") as broker:
         facts = round_trip(environment.python, broker)
     assert Path(facts["package"]).is_relative_to(tmp_path), "the checkout was used, not the artefact"
     assert facts["native"] == str(is_native)
+    assert facts["code"] == code
 
 
 @pytest.mark.parametrize("python", installed_pythons(), ids=lambda path: path.name)

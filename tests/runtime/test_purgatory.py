@@ -12,6 +12,8 @@ from barnabas.runtime.deadlines import Deadlines
 from barnabas.runtime.purgatory import DelayedOperation, Purgatory
 from tests.broker.network.edge_fakes import ManualClock, ManualTimers, settle
 
+pytestmark = pytest.mark.interpreted
+
 
 class Shelf:
     """The items under one key, for which the operations of these tests wait."""

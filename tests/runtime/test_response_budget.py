@@ -69,6 +69,7 @@ async def test_fetches_at_the_same_time_share_the_budget() -> None:
 
 
 @SHARES
+@pytest.mark.interpreted
 async def test_a_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
     monkeypatch: pytest.MonkeyPatch, bytes_max: int, offsets: list[int]
 ) -> None:
@@ -93,6 +94,7 @@ async def test_a_fetch_waits_while_the_budget_is_used_up() -> None:
 
 
 @SHARES
+@pytest.mark.interpreted
 async def test_a_share_fetch_keeps_to_the_budget_and_gives_one_batch_at_least(
     monkeypatch: pytest.MonkeyPatch, bytes_max: int, offsets: list[int]
 ) -> None:

@@ -77,6 +77,7 @@ async def raise_in_coroutine(*_: object, **__: object) -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.interpreted
 async def test_a_directory_is_unlocked_even_if_steps_of_its_close_fail(
     filesystem: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, log_lines: list[EventDict]
 ) -> None:

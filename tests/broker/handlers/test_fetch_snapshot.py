@@ -113,6 +113,7 @@ async def test_a_piece_has_its_position_and_the_size_of_the_snapshot(lab: Lab) -
     ]
 
 
+@pytest.mark.interpreted
 async def test_the_response_budget_limits_a_piece(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.runtime.response_budget.RESPONSE_BYTES_MAX", 50)
     response = await ask(lab)

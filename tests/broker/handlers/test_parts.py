@@ -12,6 +12,8 @@ from barnabas.broker import handlers
 from barnabas.protocol.api import APIS
 from tests.conformance.harness import LabClock, open_lab
 
+pytestmark = pytest.mark.interpreted
+
 MODULES = {spec.name: import_module(f"barnabas.broker.handlers.{spec.name}") for spec in APIS.values()}
 GETS_PARTS = ("barnabas.broker.fetch.", "barnabas.broker.handlers.common.")
 

@@ -122,6 +122,7 @@ VALUE = bytes(100)
 
 @pytest.mark.usefixtures("small_budget")
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
+@pytest.mark.interpreted
 async def test_few_records_are_checked_at_once_and_many_off_the_loop(
     lab: Lab, compression: Compression
 ) -> None:
@@ -153,6 +154,7 @@ async def test_large_decompressed_batches_are_decompressed_off_the_loop(
 
 
 @pytest.mark.usefixtures("small_budget")
+@pytest.mark.interpreted
 async def test_few_records_for_each_of_many_partitions_are_many(lab: Lab) -> None:
     topic_id = await lab.create_topic(partition_count=2)
     for partition in range(2):

@@ -25,6 +25,8 @@ from tests.broker.network.edge_fakes import (
 )
 from tests.simulation.virtual_loop import Deadlock, VirtualLoop, in_virtual_time, run_to_end
 
+pytestmark = pytest.mark.interpreted
+
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
 SHORT_MS = 30
 LONG_MS = 100_000

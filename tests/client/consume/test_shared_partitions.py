@@ -218,6 +218,7 @@ async def test_sharers_do_not_receive_the_batches_of_other_keys(world: World) ->
 
 
 @virtually
+@pytest.mark.interpreted
 async def test_a_broker_that_ignores_hash_ranges_in_fetches_only_sends_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

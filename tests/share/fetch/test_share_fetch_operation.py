@@ -227,6 +227,7 @@ async def test_the_answer_waits_for_acknowledgements_that_are_being_recorded(sta
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.interpreted
 async def test_a_defect_at_the_end_is_the_outcome_of_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
 ) -> None:

@@ -57,6 +57,7 @@ async def test_a_forgotten_leader_is_closed_and_another_is_loaded() -> None:
         (ZeroDivisionError("a defect"), ApiError, ["the state of a share partition could not be loaded"]),
     ],
 )
+@pytest.mark.interpreted
 async def test_a_load_that_fails_wakes_no_fetch_and_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, error: Exception, told: type[Exception], logged: list[str]
 ) -> None:

@@ -93,6 +93,7 @@ async def test_each_wrong_batch_is_an_error_of_its_partition(one: AckBatch, code
     assert by_partition(got)[PARTITION][0] == code
 
 
+@pytest.mark.interpreted
 async def test_results_are_complete_when_everything_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = await holding()
     recorded = Completion[None]()
