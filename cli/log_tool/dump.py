@@ -21,7 +21,7 @@ from barnabas.storage.format.checkpoint_file import CheckpointCorrupt, decode_of
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
-from barnabas.storage.format.producer_snapshot import SnapshotCorrupt, decode_snapshot
+from barnabas.storage.format.producer_snapshot import SNAPSHOT_SUFFIX, SnapshotCorrupt, decode_snapshot
 from barnabas.storage.format.share_index import CLEANED
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
 from barnabas.storage.format.share_snapshot import ShareSnapshotCorrupt, decode_share_snapshot
@@ -29,7 +29,6 @@ from barnabas.storage.format.transaction_index import TransactionIndex
 from barnabas.storage.segments.damage import Damage
 from barnabas.storage.segments.segment_scan import ScannedBatch
 from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
-from barnabas.storage.state.log_state import SNAPSHOT_SUFFIX
 
 _KINDS = {CLEANED: "cleaned", 5: "checkpoint", 6: "delta"}
 

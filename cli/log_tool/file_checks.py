@@ -31,12 +31,11 @@ from barnabas.storage.format.index_checksums import ChecksumsCorrupt, decode_ind
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.partition_metadata import FILE_NAME as PARTITION_METADATA_FILE
 from barnabas.storage.format.partition_metadata import decode_partition_metadata, encode_id
-from barnabas.storage.format.producer_snapshot import SnapshotCorrupt
+from barnabas.storage.format.producer_snapshot import SNAPSHOT_SUFFIX, SnapshotCorrupt
 from barnabas.storage.format.producer_snapshot import decode_snapshot as decode_producer_snapshot
 from barnabas.storage.format.share_snapshot import FILE_NAME as SHARE_SNAPSHOT_FILE
 from barnabas.storage.format.share_snapshot import ShareSnapshotCorrupt, decode_share_snapshot
 from barnabas.storage.state.log_files import LEADER_EPOCH_FILE
-from barnabas.storage.state.log_state import SNAPSHOT_SUFFIX
 
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap")
 _QUORUM_STATE_FILE = "quorum-state"

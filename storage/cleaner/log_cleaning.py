@@ -42,8 +42,8 @@ from barnabas.storage.reading.transaction_lookup import aborted_between
 from barnabas.storage.recovery.checksum_recovery import write_index_checksums
 from barnabas.storage.recovery.share_head_recovery import prove_share_heads
 from barnabas.storage.segments import swap
-from barnabas.storage.segments.segment import Segment, new_segment
-from barnabas.storage.state.log_state import LogState
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.state.log_state import LogState, new_segment
 
 
 class CleaningPlan(NamedTuple):
@@ -178,7 +178,7 @@ class LogCleaning:
         Returns whether the log still serves.
         """
         log = self._log
-        if groups and log.durable_offset < log.log_end_offset:
+        if groups and log.durability.durable_offset < log.log_end_offset:
             if not all(map(self._is_current, groups)):
                 return False
             await self._flush()

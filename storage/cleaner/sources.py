@@ -41,7 +41,7 @@ def cleanable_sources(log: LogState) -> list[Source]:
     sources: list[Source] = []
     for segment in log.segments:
         following = log.segments.after(segment)
-        if following is None or following.base_offset > log.recovery_point:
+        if following is None or following.base_offset > log.durability.recovery_point:
             break
         if any(index.pending_bytes for index in segment.indexes):
             break

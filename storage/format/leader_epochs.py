@@ -21,10 +21,12 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochs:
     """The epochs of one log, oldest first."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "changed")
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int]] = []
+        self.changed = False
+        """Whether the file must be written again; its writer resets it."""
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -36,19 +38,19 @@ class LeaderEpochs:
         """-1 if there is none."""
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
-    def assign(self, leader_epoch: int, start_offset: int) -> bool:
-        """Begins an epoch, unless it has begun; returns whether anything changed.
+    def assign(self, leader_epoch: int, start_offset: int) -> None:
+        """Begins an epoch, unless it has begun.
 
         Entries that contradict the new one are removed: a leader never appends below an earlier offset.
         """
         if self._entries and self._entries[-1][0] == leader_epoch and self._entries[-1][1] <= start_offset:
-            return False
+            return
         while self._entries and (
             self._entries[-1][0] >= leader_epoch or self._entries[-1][1] >= start_offset
         ):
             self._entries.pop()
         self._entries.append((leader_epoch, start_offset))
-        return True
+        self.changed = True
 
     def end_offset_for(self, leader_epoch: int, end_offset: int) -> tuple[int, int]:
         """(leader epoch, end offset exclusive) of the newest epoch up to `leader_epoch`.
@@ -69,23 +71,19 @@ class LeaderEpochs:
         slot = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[slot - 1][0] if slot else UNDEFINED_EPOCH
 
-    def truncate_from_end(self, end_offset: int) -> bool:
-        """Drops the epochs that begin at or above `end_offset`; returns whether there were any."""
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drops the epochs that begin at or above `end_offset`."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
-        changed = len(kept) < len(self._entries)
+        self.changed |= len(kept) < len(self._entries)
         self._entries = kept
-        return changed
 
-    def truncate_from_start(self, start_offset: int) -> bool:
-        """Drops the epochs that end at or below `start_offset`; the first remaining one then begins there.
-
-        Returns whether anything changed.
-        """
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Drops the epochs that end at or below `start_offset`; the first remaining one then begins there."""
         covering = bisect_right(self._entries, start_offset, key=lambda entry: entry[1]) - 1
         if covering < 0 or (covering == 0 and self._entries[0][1] == start_offset):
-            return False
+            return
         self._entries[: covering + 1] = [(self._entries[covering][0], start_offset)]
-        return True
+        self.changed = True
 
     def encode(self) -> bytes:
         """The checkpoint file's content."""

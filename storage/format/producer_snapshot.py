@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+SNAPSHOT_SUFFIX = ".snapshot"
+
 _VERSION = 1
 _HEADER = Struct(">hI")
 _COUNT = Struct(">i")

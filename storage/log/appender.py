@@ -23,7 +23,7 @@ from barnabas.storage.errors import AppendQueueFull, DiskFull, StorageError
 from barnabas.storage.filesystem import File
 from barnabas.storage.log.pending_append import AppendGroup, PendingAppend
 from barnabas.storage.log_config import TimestampType
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import Segment, kept_open
 from barnabas.storage.state.log_state import LogState
 from barnabas.storage.state.shared_parts import measured_ms
 
@@ -137,7 +137,7 @@ class Appender:
                 group = self._plan()
                 if group is None:
                     continue
-                sync = group.next_offset - log.durable_offset > log.unsafe_offsets_max
+                sync = group.next_offset > log.durability.unsynced_end_max
                 if sync or self._slow or group.size_bytes > log.storage.append_inline_bytes_max:
                     writing = self._write_in_thread(group, sync=sync)
                     self._in_thread = asyncio.get_running_loop().create_task(writing)
@@ -206,32 +206,29 @@ class Appender:
 
     async def _write_in_thread(self, group: AppendGroup, *, sync: bool) -> None:
         log = self._log
-        segments = log.segments.from_offset(log.durable_offset) if sync else (log.segments.active,)
-        for segment in segments:
-            segment.pin()
-        try:
-            # Opened here, because open files are counted on the loop's thread.
-            files = [segment.file for segment in segments]
-            if sync:
-                new_directory = self._synced_segment is not segments[-1]
-                with measured_ms(log.shared.flush_ms):
-                    duration_ns = await log.filesystem.run(
-                        self._write_and_sync, group, files, new_directory=new_directory
-                    )
-                self._synced_segment = segments[-1]
-            else:
-                duration_ns = await log.filesystem.run(self._write, group, files[-1])
-            # Another part may have found a failure of the disk meanwhile. Then nothing is promised.
-            log.check_online()
-            if sync:
-                log.durable_offset = group.next_offset
-            self._finish(group, duration_ns)
-        except Exception as error:
-            self._give_up(group, error)
-        finally:
-            for segment in segments:
-                segment.unpin()
-            self._in_thread = None
+        segments = log.segments.from_offset(log.durability.durable_offset) if sync else [log.segments.active]
+        with kept_open(segments):
+            try:
+                # Opened here, because open files are counted on the loop's thread.
+                files = [segment.file for segment in segments]
+                if sync:
+                    new_directory = self._synced_segment is not segments[-1]
+                    with measured_ms(log.shared.flush_ms):
+                        duration_ns = await log.filesystem.run(
+                            self._write_and_sync, group, files, new_directory=new_directory
+                        )
+                    self._synced_segment = segments[-1]
+                else:
+                    duration_ns = await log.filesystem.run(self._write, group, files[-1])
+                # Another part may have found a failure of the disk meanwhile. Then nothing is promised.
+                log.check_online()
+                if sync:
+                    log.durability.note_durable(group.next_offset)
+                self._finish(group, duration_ns)
+            except Exception as error:
+                self._give_up(group, error)
+            finally:
+                self._in_thread = None
         self._work()
 
     def _write_and_sync(self, group: AppendGroup, files: Sequence[File], *, new_directory: bool) -> int:
@@ -273,10 +270,11 @@ class Appender:
                 segment.note_aborted(aborted)
             self._first_unstable_offset = log.unstable_of_producers()
         log.log_end_offset = group.next_offset
-        before_bytes = log.unflushed_bytes
-        log.unflushed_bytes += group.size_bytes
-        log.recovery_scan_bytes += group.size_bytes
-        if before_bytes < log.storage.flush_bytes <= log.unflushed_bytes:
+        durability = log.durability
+        due_bytes = durability.synced_bytes + log.storage.flush_bytes
+        before_bytes = durability.appended_bytes
+        durability.appended_bytes += group.size_bytes
+        if before_bytes < due_bytes <= durability.appended_bytes:
             log.signal(log.on_flush_due)
         self._data_end_offset = data_end_offset
         if self._commit_point is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
+from barnabas.protocol.errors import ApiError, ErrorCode
 from barnabas.protocol.identity import ProducerIdentity
 from barnabas.protocol.record_batch import KeyValue, ProducedBatch
 from barnabas.protocol.transaction_marker import TransactionEnd
@@ -45,6 +46,10 @@ from barnabas.storage.state.log_state import LogState
 from barnabas.storage.topic_partition import TopicPartition
 
 __all__ = ["BatchSlice", "BatchSpan", "LogSlice", "PartitionLog", "ShareIndexEntry"]
+
+
+HIGH_WATERMARK: Final = -1
+"""For `delete_records`."""
 
 
 class PartitionLog:
@@ -102,7 +107,7 @@ class PartitionLog:
             state.on_flush_due = on_flush_due
         distrust_durable(state)
         log = cls(state)
-        if state.log_end_offset - state.durable_offset > state.unsafe_offsets_max:
+        if state.log_end_offset > state.durability.unsynced_end_max:
             await log._flush_or_close()
         return log
 
@@ -149,12 +154,12 @@ class PartitionLog:
     @property
     def recovery_point(self) -> int:
         """Everything below survives a loss of power, indexes and producer state included."""
-        return self.state.recovery_point
+        return self.state.durability.recovery_point
 
     @property
     def durable_offset(self) -> int:
         """All batches below survive a loss of power."""
-        return self.state.durable_offset
+        return self.state.durability.durable_offset
 
     @property
     def leader_epoch(self) -> int:
@@ -352,7 +357,12 @@ class PartitionLog:
 
     def start_after_deletion(self, before_offset: int) -> int:
         """The result of `delete_records`, without moving the log start. Raises the same errors."""
-        return self.state.start_after_deletion(before_offset)
+        self.state.check_online()
+        end_offset = self.high_watermark
+        offset = end_offset if before_offset == HIGH_WATERMARK else before_offset
+        if not 0 <= offset <= end_offset:
+            raise ApiError(ErrorCode.offset_out_of_range, f"{offset} is not below {end_offset}.")
+        return max(offset, self.log_start_offset)
 
     async def enforce_retention(self, now_ms: int) -> int:
         """Removes the segments below the log start, too old or beyond retention.bytes; returns their number.

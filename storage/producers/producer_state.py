@@ -4,7 +4,7 @@ A producer's batches have consecutive sequence numbers in a partition. The last 
 are kept: a repetition of one of them gets the result of the first append, any other batch out of sequence is
 refused. An entry also has the first offset of the producer's open transaction (`transaction_checks` has the
 checks for transactions). Entries are immutable, so that the checks of waiting appends can build on each other
-before any of them is written. Pure: `flush` writes the snapshot files and `recovery` reads them.
+before any of them is written. Pure: `producer_snapshots` has the files.
 """
 
 from __future__ import annotations

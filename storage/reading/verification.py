@@ -50,7 +50,7 @@ def distrust_durable(log: LogState) -> None:
     The segment with the recovery point is distrusted as a whole; verifying its tail again costs little.
     """
     for segment in log.segments:
-        if segment.base_offset < log.recovery_point:
+        if segment.base_offset < log.durability.recovery_point:
             segment.unverified_end = segment.size_bytes
 
 

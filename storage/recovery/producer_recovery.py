@@ -7,19 +7,13 @@ whole log is read, as in Apache Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from barnabas.runtime.logging import get_logger
 from barnabas.runtime.moment import Moment
-from barnabas.storage.filesystem import read_whole, replace_whole
-from barnabas.storage.format.producer_snapshot import (
-    ProducerSnapshotEntry,
-    SnapshotCorrupt,
-    decode_snapshot,
-    encode_snapshot,
-)
+from barnabas.storage.format.producer_snapshot import ProducerSnapshotEntry
 from barnabas.storage.format.transaction_index import AbortedTransaction
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.recovery.segment_recovery import Produced, Tail, read_produced
@@ -41,52 +35,44 @@ class Replayed(NamedTuple):
     """The transactions whose abort markers were replayed: all from `replayed_from` on."""
     is_whole_log: bool
     """Whether the whole log was replayed. Then the indexes must list all of `aborted`."""
-    useless_snapshots: list[int]
-    """The offsets of snapshots that are damaged or beyond the log's end."""
 
 
-class _Snapshots(NamedTuple):
-    """The usable snapshot, if any: its offset and entries; and the offsets of the useless ones."""
-
-    taken_until: int | None
-    entries: list[ProducerSnapshotEntry]
-    useless: list[int]
-
-
-def load_producers(state: LogState, snapshots: list[int], tail: Tail, *, durable_until: int) -> Replayed:
+def load_producers(state: LogState, tail: Tail, *, durable_until: int) -> Replayed:
     """Replays the newest usable snapshot and the batches behind it. For a thread; OSError, RecordFormatError.
 
     The caller must call `settle_snapshots` later. `durable_until` is the stored recovery point; it is beyond
     the log's end if the end was lost. Without any snapshot all batches of producers are in the tail, because
     a recovery point moves only when a snapshot of the existing producers is durable. This conclusion is wrong
-    if a snapshot is damaged or beyond the log's end; then the whole log is replayed.
+    if a snapshot is damaged or beyond the log's end, or if that end was lost; then the whole log is replayed.
     """
-    found = _find_snapshot(state, snapshots)
-    read_from = tail.scanned_from if tail.read_from is None else tail.read_from
-    is_rebuilt = found.taken_until is None and _is_anything_lost(state, found, durable_until)
+    replay_from = read_from = tail.scanned_from if tail.read_from is None else tail.read_from
+    entries: list[ProducerSnapshotEntry] = []
+    found = state.producer_snapshots.find_newest(state.log_end_offset)
+    is_empty = state.log_end_offset == state.segments.first.base_offset
+    is_anything_lost = bool(state.producer_snapshots.useless) or durable_until > state.log_end_offset
+    is_rebuilt = found is None and is_anything_lost and not is_empty
     if is_rebuilt:
         replay_from = state.segments.first.base_offset
         logger.warning(
             "no producer snapshot is usable; producers are rebuilt from the whole log",
             log=state.topic_partition.directory_name,
         )
-    else:
-        replay_from = read_from if found.taken_until is None else found.taken_until
-    state.producers = ProducerState.from_snapshot(found.entries)
+    elif found is not None:
+        replay_from, entries = found
+    state.producers = ProducerState.from_snapshot(_still_open(state, replay_from, entries))
     produced = chain(produced_between(state, replay_from, read_from), _produced_in(state, tail, replay_from))
-    aborted = replay_produced(state.producers, produced, replay_from)
-    state.snapshot_offsets = [offset for offset in snapshots if offset not in found.useless]
-    return Replayed(replay_from, aborted, is_rebuilt, found.useless)
+    return Replayed(replay_from, replay_produced(state.producers, produced, replay_from), is_rebuilt)
 
 
 def settle_snapshots(state: LogState, replayed: Replayed, moment: Moment) -> None:
     """Writes a snapshot of a replay of the whole log, removes useless snapshots, and expires idle producers.
 
-    To be called when the replayed aborts are in the transaction indexes. For a thread; raises OSError.
+    To be called when the replayed aborts are in the transaction indexes. For a thread; raises OSError. The
+    snapshot comes first: after a crash in between, the absence of all would hide that the log must be read.
     """
     if replayed.is_whole_log:
-        _write_snapshot(state)
-    _remove_snapshots(state, replayed.useless_snapshots)
+        state.producer_snapshots.add(state.log_end_offset, state.producers)
+    state.producer_snapshots.remove_useless()
     state.producers.expire_loaded(moment, state.storage.producer_id_expiration_ms)
 
 
@@ -137,21 +123,6 @@ def _good_batches(segment: Segment, offset: int) -> Iterator[ScannedBatch]:
             yield scanned
 
 
-def _find_snapshot(state: LogState, snapshots: Sequence[int]) -> _Snapshots:
-    """The newest snapshot that can be read and is not beyond the log's end."""
-    useless: list[int] = []
-    for offset in reversed(snapshots):
-        if offset <= state.log_end_offset:
-            try:
-                entries = decode_snapshot(read_whole(state.filesystem, state.snapshot_path(offset)))
-            except SnapshotCorrupt:
-                pass  # an older one serves as well; more of the log is replayed then
-            else:
-                return _Snapshots(offset, _still_open(state, offset, entries), useless)
-        useless.append(offset)
-    return _Snapshots(None, [], useless)
-
-
 def _still_open(
     state: LogState, offset: int, entries: list[ProducerSnapshotEntry]
 ) -> list[ProducerSnapshotEntry]:
@@ -163,32 +134,3 @@ def _still_open(
     if offset >= state.segments.first.base_offset:
         return entries
     return [entry._replace(transaction_first_offset=_NO_TRANSACTION) for entry in entries]
-
-
-def _is_anything_lost(state: LogState, found: _Snapshots, durable_until: int) -> bool:
-    """Whether a log with batches has lost snapshots or durable batches.
-
-    Then a missing snapshot does not mean that there were no producers.
-    """
-    is_empty = state.log_end_offset == state.segments.first.base_offset
-    return not is_empty and (bool(found.useless) or durable_until > state.log_end_offset)
-
-
-def _write_snapshot(state: LogState) -> None:
-    """Writes a snapshot of the whole log's replay before the useless snapshots are removed.
-
-    After a crash before the next flush their absence would hide that the whole log must be replayed.
-    """
-    end_offset = state.log_end_offset
-    data = encode_snapshot(state.producers.to_snapshot())
-    replace_whole(state.filesystem, state.snapshot_path(end_offset), data)
-    state.snapshot_offsets.append(end_offset)
-
-
-def _remove_snapshots(state: LogState, useless: Collection[int]) -> None:
-    """Removes snapshots durably: one that came back could count for records that are written from now on."""
-    removed = [offset for offset in useless if offset not in state.snapshot_offsets]
-    for offset in removed:
-        state.filesystem.remove(state.snapshot_path(offset))
-    if removed:
-        state.filesystem.sync_directory(state.directory)

@@ -31,10 +31,11 @@ from barnabas.storage.segments.damage import (
     may_hide_batch,
     scan_past_damage,
 )
-from barnabas.storage.segments.segment import LOG_SUFFIX, Segment, new_segment
+from barnabas.storage.segments.segment import LOG_SUFFIX, Segment
 from barnabas.storage.segments.segment_scan import ScannedBatch, scan_segment, why_not_good
 from barnabas.storage.share.share_state import may_be_share_state, read_control_batch
 from barnabas.storage.state.log_files import LogPlace, offsets_of, read_file
+from barnabas.storage.state.log_state import new_segment
 
 NEVER_CHECKED = 2**63
 """A value of `checked_from`: no checksum is computed."""

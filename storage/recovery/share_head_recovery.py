@@ -33,7 +33,7 @@ from barnabas.storage.reading.share_lookup import (
     newest_checkpoints,
 )
 from barnabas.storage.recovery.hint_files import write_hint
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import kept_open
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
 from barnabas.storage.state.log_files import LogPlace, read_file
@@ -150,19 +150,12 @@ async def prove_share_heads(log: LogState) -> None:
     try:
         for segment in reversed(hinted):
             if segment.share_index.size_bytes:
-                newest = await _checkpoints_of(log, segment) | newest
+                with kept_open([segment]):
+                    segment.file  # noqa: B018  opened here, because the loop's thread counts open files
+                    newest = await log.filesystem.run(newest_checkpoints, [segment]) | newest
     except IndexDamaged as error:
         raise log.go_offline(error) from error
     found = {group_id: entry.offset for group_id, entry in newest.items() if not entry.tombstone}
     if not heads.is_proven and not heads.prove(found):
         name = log.topic_partition.directory_name
         logger.error("the share snapshot was wrong; the heads of share groups come from the log", log=name)
-
-
-async def _checkpoints_of(log: LogState, segment: Segment) -> dict[str, ShareIndexEntry]:
-    segment.pin()
-    try:
-        segment.file  # noqa: B018  opened here, because open files are counted on the loop's thread
-        return await log.filesystem.run(newest_checkpoints, [segment])
-    finally:
-        segment.unpin()

@@ -32,7 +32,7 @@ def load_transaction_indexes(state: LogState, names: Collection[str], replayed: 
     `replayed` has the aborted transactions behind the files' durable part. For a thread; raises OSError, and
     RecordFormatError where the log or its share indexes are damaged.
     """
-    kept_until = max(replayed.replayed_from, min(state.recovery_point, state.log_end_offset))
+    kept_until = max(replayed.replayed_from, state.durability.recovery_point)
     behind = [aborted for aborted in replayed.aborted if aborted.last_offset >= kept_until]
     damaged: list[Segment] = []
     for segment in state.segments:

@@ -86,7 +86,7 @@ class SegmentRemoval:
                 await prove_share_heads(log)
         heads = dict(log.share_heads.live())
         # Removed records must be in a snapshot of the producers, which a sync does not write.
-        if log.recovery_point < log.log_end_offset:
+        if log.durability.recovery_point < log.log_end_offset:
             await self._flusher.flush_locked()
             log.check_online()
         return heads
@@ -117,4 +117,4 @@ class SegmentRemoval:
 def _flushed_count(log: LogState) -> int:
     """The number of segments that end at or below the recovery point."""
     _, *ends = (segment.base_offset for segment in log.segments)
-    return sum(end_offset <= log.recovery_point for end_offset in (*ends, log.log_end_offset))
+    return sum(end_offset <= log.durability.recovery_point for end_offset in (*ends, log.log_end_offset))

@@ -10,9 +10,10 @@ never for timestamps.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import File, FileSystem
@@ -344,36 +345,16 @@ class Segment:
         return now_ms - self.created_ms
 
 
-class SegmentPlace(Protocol):
-    """The common properties of one log's segments."""
-
-    @property
-    def filesystem(self) -> FileSystem: ...
-
-    @property
-    def directory(self) -> str: ...
-
-    @property
-    def config(self) -> LogConfig: ...
-
-    @property
-    def open_files(self) -> OpenFiles: ...
-
-    @property
-    def damaged_indexes(self) -> set[str]: ...
-
-
-def new_segment(place: SegmentPlace, base_offset: int, created_ms: int) -> Segment:
-    """A segment of the log in `place`. Its files are not touched."""
-    return Segment(
-        place.filesystem,
-        place.directory,
-        base_offset,
-        index_interval_bytes=place.config.index_interval_bytes,
-        open_files=place.open_files,
-        damaged_indexes=place.damaged_indexes,
-        created_ms=created_ms,
-    )
+@contextmanager
+def kept_open(segments: Sequence[Segment]) -> Generator[None]:
+    """Pins these segments in the `with` block, for work in a thread."""
+    for segment in segments:
+        segment.pin()
+    try:
+        yield
+    finally:
+        for segment in segments:
+            segment.unpin()
 
 
 def remove_segments(filesystem: FileSystem, directory: str) -> None:

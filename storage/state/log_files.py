@@ -12,7 +12,6 @@ from uuid import UUID
 
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import InconsistentTopicId
-from barnabas.storage.files.open_files import OpenFiles
 from barnabas.storage.filesystem import FileSystem, put_whole, read_whole
 from barnabas.storage.format.checkpoint_file import CheckpointCorrupt
 from barnabas.storage.format.leader_epochs import LeaderEpochs
@@ -37,7 +36,7 @@ _LEFTOVER_SUFFIXES: Final = (".tmp", DELETED_SUFFIX, ".cleaned", ".swap")
 logger = get_logger("recovery")
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogPlace:
     """A log to open: its directory, its settings, and what all logs of the data directory share.
 
@@ -52,19 +51,10 @@ class LogPlace:
     storage: StorageConfig
     shared: SharedParts
     recovery_point: int = 0
-    """Everything below survives a loss of power, indexes and producer state included. Recovery scans the
-    rest."""
+    """See `Durability`. Recovery scans what is behind it."""
     log_start_offset: int = 0
     gaps_until: int = 0
     """Below it, and below the recovery point, segments need not follow each other."""
-
-    @property
-    def open_files(self) -> OpenFiles:
-        return self.shared.open_files
-
-    @property
-    def damaged_indexes(self) -> set[str]:
-        return self.shared.damaged_indexes
 
 
 def prepare_directory(place: LogPlace) -> list[str]:

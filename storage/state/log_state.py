@@ -9,29 +9,30 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import UUID
 
-from barnabas.protocol.errors import ApiError, ErrorCode, without_frames
+from barnabas.protocol.errors import without_frames
 from barnabas.runtime.logging import get_logger
 from barnabas.storage.errors import DiskFull, LogOffline, StorageError
+from barnabas.storage.filesystem import FileSystem
 from barnabas.storage.format.control_runs import ControlRuns
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.key_buckets import LogKeyBuckets
-from barnabas.storage.log_config import FlushPolicy, LogConfig
+from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
 from barnabas.storage.producers.producer_state import ProducerState
-from barnabas.storage.segments.segment import OFFSET_DIGITS, Segment, new_segment
+from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.segments import Segments
 from barnabas.storage.share.share_heads import ShareHeads
+from barnabas.storage.state.durability import Durability
 from barnabas.storage.state.log_files import LogPlace
 from barnabas.storage.state.newest_batches import NewestBatches
-
-SNAPSHOT_SUFFIX: Final = ".snapshot"
+from barnabas.storage.state.producer_snapshots import ProducerSnapshots
+from barnabas.storage.state.shared_parts import SharedParts
+from barnabas.storage.topic_partition import TopicPartition
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 logger = get_logger("log")
-
-LATEST: Final = -1
-"""For `delete_records`: the high watermark."""
 
 
 def _nothing() -> None:
@@ -39,32 +40,32 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class LogState(LogPlace):
-    """The parts of one open log. Offsets named end, watermark or point are exclusive."""
+class LogState:
+    """The parts of one open log. Offsets named end or watermark are exclusive; the appender moves them."""
 
-    leader_epoch: int
-
+    filesystem: FileSystem
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: UUID
+    config: LogConfig
+    storage: StorageConfig
+    shared: SharedParts
+    leader_epoch: int = field(init=False)
     segments: Segments
+    durability: Durability
     producers: ProducerState
+    producer_snapshots: ProducerSnapshots
     leader_epochs: LeaderEpochs
     control_runs: ControlRuns
     share_heads: ShareHeads
+    log_start_offset: int
     log_end_offset: int
     high_watermark: int
     key_buckets: LogKeyBuckets = field(init=False)
     newest: NewestBatches = field(init=False)
 
-    unsafe_offsets_max: int = field(init=False)
-    """The most offsets beyond the durable ones whose appends may be complete without an fsync."""
-    durable_offset: int = field(init=False)
-    """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
-    moves."""
     offline: StorageError | None = None
     """The error that took the log offline. It is kept; copies of it are raised."""
-    unflushed_bytes: int = 0
-    """Appended since records were last made durable by a sync or a flush."""
-    recovery_scan_bytes: int = 0
-    """Appended since the recovery point moved, or the log was opened."""
     slow_write_count: int = 0
     """Writes that took longer than `append_slow_ms`."""
     first_unstable_offset: int | None = None
@@ -72,13 +73,6 @@ class LogState(LogPlace):
     oldest open transaction that is not share state."""
     is_holding: bool = False
     """Whether the last batches do not count yet, see `CommitPoint`."""
-    leader_epochs_changed: bool = False
-    directory_changed: bool = False
-    """Whether files were created, or removed again, since the directory was last synced."""
-    snapshot_offsets: list[int] = field(default_factory=list[int])
-    """The producer snapshots on disk, ascending."""
-    rolled_snapshot: tuple[int, ProducerState] | None = None
-    """(offset, producers) of the last roll; the next flush writes a snapshot of them."""
     index_checksums: bytes | None = None
     """The content of the file with the checksums of the index files; None without one."""
     on_moved: Callable[[], None] = _nothing
@@ -90,7 +84,6 @@ class LogState(LogPlace):
 
     def __post_init__(self) -> None:
         self.follow(self.config)
-        self.durable_offset = self.recovery_point
         self.key_buckets = LogKeyBuckets(self.shared.key_buckets)
         self.newest = NewestBatches(self.shared.kept_batches)
 
@@ -98,7 +91,7 @@ class LogState(LogPlace):
         """The topic has these settings from now on."""
         self.config = config
         is_always = self.storage.flush is FlushPolicy.ALWAYS
-        self.unsafe_offsets_max = 0 if is_always else config.flush_messages - 1
+        self.durability.allow_unsynced(0 if is_always else config.flush_messages - 1)
 
     def check_online(self) -> None:
         """Raises a StorageError with the cause if the log is offline."""
@@ -147,12 +140,7 @@ class LogState(LogPlace):
         """
         self.leader_epoch = leader_epoch
         if leader_epoch > self.leader_epochs.latest_leader_epoch:
-            self.leader_epochs_changed |= self.leader_epochs.assign(leader_epoch, self.log_end_offset)
-
-    def update_high_watermark(self) -> None:
-        """Derives it from the log's content: the end of the last batch that is not share state."""
-        last_data_offset = self.control_runs.previous_data_offset(self.log_end_offset - 1)
-        self.high_watermark = max(last_data_offset + 1, self.log_start_offset)
+            self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
     @property
     def last_stable_offset(self) -> int:
@@ -171,10 +159,6 @@ class LogState(LogPlace):
         first_offset = self.producers.open_transactions.first_offset
         return None if first_offset is None else self.control_runs.previous_data_offset(first_offset - 1) + 1
 
-    def snapshot_path(self, offset: int) -> str:
-        """The path of the producer snapshot of all records below `offset`."""
-        return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
-
     def roll(self, now_ms: int) -> None:
         """Begins a new segment at the end of the log; raises OSError."""
         segment = new_segment(self, self.log_end_offset, now_ms)
@@ -185,9 +169,8 @@ class LogState(LogPlace):
             raise
         self.segments.active.note_max_timestamp()
         self.segments.roll(segment)
-        self.directory_changed = True
-        if len(self.producers):
-            self.rolled_snapshot = self.log_end_offset, self.producers.copy()
+        self.durability.directory_changed = True
+        self.producer_snapshots.note_roll(self.log_end_offset, self.producers)
         self.share_heads.changed |= bool(self.share_heads.live())
         self.signal(self.on_flush_due)
 
@@ -197,21 +180,11 @@ class LogState(LogPlace):
         Otherwise the log would continue beyond the base offset of that segment, and recovery would expect the
         later records in it.
         """
-        self.directory_changed = True
+        self.durability.directory_changed = True
         try:
             segment.remove_files()
         except OSError:
             self.go_offline(cause)
-
-    def start_after_deletion(self, before_offset: int) -> int:
-        """See `PartitionLog.start_after_deletion`."""
-        self.check_online()
-        if before_offset == LATEST:
-            before_offset = self.high_watermark
-        if not 0 <= before_offset <= self.high_watermark:
-            message = f"{before_offset} is not below {self.high_watermark}."
-            raise ApiError(ErrorCode.offset_out_of_range, message)
-        return max(before_offset, self.log_start_offset)
 
     def move_log_start(self, offset: int) -> None:
         """Moves the log start up; retention removes the files."""
@@ -219,5 +192,18 @@ class LogState(LogPlace):
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
         self.control_runs.drop_below(offset)
-        self.leader_epochs_changed |= self.leader_epochs.truncate_from_start(offset)
+        self.leader_epochs.truncate_from_start(offset)
         self.signal(self.on_moved)
+
+
+def new_segment(log: LogPlace | LogState, base_offset: int, created_ms: int) -> Segment:
+    """A segment of the log. Its files are not touched."""
+    return Segment(
+        log.filesystem,
+        log.directory,
+        base_offset,
+        index_interval_bytes=log.config.index_interval_bytes,
+        open_files=log.shared.open_files,
+        damaged_indexes=log.shared.damaged_indexes,
+        created_ms=created_ms,
+    )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas.storage.errors import DiskFull, LogOffline
-from barnabas.storage.flushing import flush
 from barnabas.storage.format.leader_epochs import LeaderEpochs
 from barnabas.storage.format.producer_snapshot import (
     ProducerSnapshotEntry,
@@ -16,6 +15,7 @@ from barnabas.storage.format.producer_snapshot import (
 )
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
+from barnabas.storage.state import producer_snapshots
 from tests.storage.log_building import (
     DIRECTORY,
     NOW_MS,
@@ -327,7 +327,7 @@ async def test_producers_are_encoded_in_a_thread(
         encoded.append(entries[0].last_sequence)
         return encode_snapshot(entries)
 
-    monkeypatch.setattr(flush, "encode_snapshot", noted)
+    monkeypatch.setattr(producer_snapshots, "encode_snapshot", noted)
     flushing = asyncio.create_task(log.flush())
     for _ in range(5):
         await asyncio.sleep(0)

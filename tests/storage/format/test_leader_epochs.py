@@ -12,6 +12,7 @@ def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
     epochs = LeaderEpochs()
     for entry in entries:
         epochs.assign(*entry)
+    epochs.changed = False
     return epochs
 
 
@@ -64,7 +65,8 @@ def test_new_entry_replaces_entries_that_it_contradicts(
     entry: tuple[int, int], entries: list[tuple[int, int]]
 ) -> None:
     epochs = epochs_of((1, 0), (3, 10))
-    assert epochs.assign(*entry) == (entries != [(1, 0), (3, 10)])
+    epochs.assign(*entry)
+    assert epochs.changed == (entries != [(1, 0), (3, 10)])
     assert epochs.entries == entries
 
 
@@ -94,7 +96,8 @@ def test_truncation_from_the_end_removes_later_epochs(
     end_offset: int, entries: list[tuple[int, int]]
 ) -> None:
     epochs = epochs_of((1, 5), (3, 10))
-    assert epochs.truncate_from_end(end_offset) == (len(entries) < 2)
+    epochs.truncate_from_end(end_offset)
+    assert epochs.changed == (len(entries) < 2)
     assert epochs.entries == entries
 
 
@@ -112,5 +115,6 @@ def test_truncation_from_the_start_removes_or_moves_earlier_epochs(
     start_offset: int, entries: list[tuple[int, int]]
 ) -> None:
     epochs = epochs_of((1, 5), (3, 10))
-    assert epochs.truncate_from_start(start_offset) == (entries != [(1, 5), (3, 10)])
+    epochs.truncate_from_start(start_offset)
+    assert epochs.changed == (entries != [(1, 5), (3, 10)])
     assert epochs.entries == entries
