@@ -110,6 +110,7 @@ MODULES: Final = {
         "segments/segments",
         "segments/stored_index",
         "share/share_state",
+        "state/durability",
         "state/log_files",
         "state/log_state",
         "state/newest_batches",
