@@ -84,6 +84,9 @@ class NaivePriorities(NaiveOrder):
     ) -> list[int]:
         self.near_limit = max(2, -(-limits.delivery_count_max // 2))
         self.note_heads()
+        if self.is_chosen:  # from all records, so that other records between them do not take their place
+            chosen = super().take_in_order(set(self.unfinished()), records_max, mode, limits)
+            covered = covered.intersection(chosen)
         taken = super().take_in_order(covered, records_max, mode, limits)
         left = [one for one in self.overtaken_counts if one not in taken]
         for offset in left:

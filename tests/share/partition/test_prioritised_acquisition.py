@@ -92,3 +92,17 @@ def test_a_record_that_was_chosen_to_go_alone_goes_although_another_one_is_more_
     leader.acknowledge(38, 38, RELEASE)
     leader.acknowledge(40, 40, RELEASE)
     assert acquire(leader, 2, batch).acquired == [(38, 38, 3)]
+
+
+def test_no_less_urgent_record_takes_the_place_of_one_that_must_go_alone() -> None:
+    """Of the available records 0, 1 and 3 the second is before its last delivery, and waits for the next
+    fetch; the third is not urgent.
+    """
+    leader = Leader(limits=PRIORITISED._replace(delivery_count_max=3)).produce(4)
+    assert acquire(leader, 4, leader.log).acquired == [(0, 3, 1)]
+    leader.acknowledge(1, 1, RELEASE)
+    assert acquire(leader, 1, leader.log).acquired == [(1, 1, 2)]
+    for offset in (0, 1, 3):
+        leader.acknowledge(offset, offset, RELEASE)
+    assert acquire(leader, 2, leader.log).acquired == [(0, 0, 2)]
+    assert acquire(leader, 2, leader.log).acquired == [(1, 1, 3)]
