@@ -93,18 +93,17 @@ class _Admin:
             topic["assignments"] = [{"partition_index": index, "broker_ids": brokers} for index in (0, 1)]
             topic["num_partitions"] = topic["replication_factor"] = self.chance.choice([-1, 1])
         topics = [topic] * self.chance.choice([1, 1, 1, 1, 2])
+        version = self.version("create_topics")
+        validate_only = self.chance.random() < 0.15
         response = await self.stage.ask(
-            0,
-            "create_topics",
-            self.version("create_topics"),
-            topics=topics,
-            timeout=10_000,
-            validate_only=self.chance.random() < 0.15,
+            0, "create_topics", version, topics=topics, timeout=10_000, validate_only=validate_only
         )
         await self.catch_up()
-        for one in response.topics if response is not None else ():
-            if one.error_code == 0 and getattr(one, "topic_id", None):
-                self.ids[one.name] = one.topic_id
+        if response is None or validate_only:  # the answer has an id, but there is no topic
+            return
+        for created in response.topics:
+            if created.error_code == 0 and getattr(created, "topic_id", None):
+                self.ids[created.name] = created.topic_id
 
     async def grow(self) -> None:
         topic = {
