@@ -209,9 +209,9 @@ $(COMPILED_FOLDER)/built: release/compiled.py $(shell find $(PACKAGES) -name '*.
 # Most modules of the tools are never imported, so bytecode is compiled when one is.
 .venv/installed-tests: pyproject.toml .venv/installed
 	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
-	@$(PIP_INSTALL) --no-compile --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,release]'
+	@$(PIP_INSTALL) --no-compile --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,compiled,release]'
 	@touch $@ .venv/installed-release
 
 .venv/installed-release: pyproject.toml .venv/installed
-	@$(PIP_INSTALL) --editable '.[release]'
+	@$(PIP_INSTALL) --editable '.[compiled,release]'
 	@touch $@

@@ -14,6 +14,7 @@ from tests.clients.broker_process import reserved_port
 from tests.clients.raw_frames import RawConnection, api_versions_request
 
 START_SECONDS = 600.0
+_SHOWN_LINES = 20
 """Also on a machine that is busy with tests."""
 
 
@@ -102,7 +103,10 @@ class LocalBroker(Broker):
         while not self._answers():
             assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name} does not serve; see {self.directory / 'output'}")
+                lines = (self.directory / "output").read_text(errors="replace").splitlines()
+                raise RuntimeError(
+                    "\n".join([f"{self.name} does not serve; it printed", *lines[-_SHOWN_LINES:]])
+                )
             time.sleep(0.002)
 
     def stop(self) -> None:
