@@ -198,7 +198,9 @@ $(CONSOLE): console/node_modules/installed console/build.mjs console/tsconfig.js
 	@$(PIP_INSTALL) --editable .
 	@touch $@
 
-$(COMPILED_FOLDER)/built: release/compiled.py $(shell find $(PACKAGES) -name '*.py') | .venv/installed-release
+# The folder is a copy of the whole package. A folder of sources is newer when a file in it has been added or removed.
+$(COMPILED_FOLDER)/built: release/compiled.py .venv/installed-release $(wildcard src/barnabas/*.py) \
+    $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' -o -name '*.so' -o -type d \) -print)
 	@rm -rf $(COMPILED_FOLDER)
 	@mkdir -p $(COMPILED_FOLDER)
 	@cp -rL src/barnabas $(COMPILED_FOLDER)

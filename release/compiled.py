@@ -146,8 +146,11 @@ def compile_modules(folder: Path, environment: Mapping[str, str] | None = None) 
     """
     paths = [f"barnabas/{package}/{module}.py" for package, modules in MODULES.items() for module in modules]
     with tempfile.TemporaryDirectory(prefix="barnabas-compiled-") as scratch:
+        # A folder of its own: other packages beside `barnabas` would be taken for parts of it.
+        sources = Path(scratch, "sources")
+        shutil.copytree(folder / "barnabas", sources / "barnabas")
         command = [sys.executable, "-c", _BUILD, scratch, *paths]
-        run_quietly(command, folder=folder, environment=environment)
+        run_quietly(command, folder=sources, environment=environment, umask=0o022)
         built = sorted(path for path in Path(scratch, "lib").rglob("*") if path.is_file())
         if len(built) != len(paths) + 1:  # and the library that they share
             raise ReleaseError(f"{len(built) - 1} of {len(paths)} modules were compiled")

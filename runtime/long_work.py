@@ -1,9 +1,10 @@
 """Long computations in a thread: large messages are decoded and encoded there.
 
 The interpreter runs one thread at a time and switches between them every few milliseconds
-(`sys.getswitchinterval`). So the loop waits that long for its turn, for a computation of any length. With
-several threads it would wait several times as long. Therefore one computation runs at a time, and the others
-wait in the order of their arrival.
+(`sys.getswitchinterval`). So the loop waits that long for its turn, for a computation of any length; long
+loops of compiled modules give way by themselves (`protocol.thread_switch`). With several threads it would
+wait several times as long. Therefore one computation runs at a time, and the others wait in the order of
+their arrival.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Barnabas(LocalBroker):
         if not self._compiled:
             return kept
         folder = self._project / ".cache" / "compiled"
-        if not folder.exists():
+        if not (folder / "built").exists():
             raise RuntimeError("run `make compiled` first")
         return {**kept, "PYTHONPATH": str(folder)}
 

@@ -13,8 +13,8 @@ from types import FrameType
 from tests.clients.broker_process import reserved_port
 from tests.clients.raw_frames import RawConnection, api_versions_request
 
-START_SECONDS = 600.0
 _SHOWN_LINES = 20
+START_SECONDS = 600.0
 """Also on a machine that is busy with tests."""
 
 

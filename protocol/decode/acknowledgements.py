@@ -18,6 +18,7 @@ from barnabas.protocol.extended.release_delays import (
     ReleaseDelay,
     unpack_release_delays,
 )
+from barnabas.protocol.thread_switch import SWITCH_MASK, switch_threads
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 
@@ -75,10 +76,14 @@ def read_ack_topics(reader: FlexibleReader) -> list[AckTopic]:
     """
     frame = reader.frame
     topics: list[AckTopic] = []
-    for _ in range(reader.count()):
+    for topic_number in range(reader.count()):
+        if topic_number & SWITCH_MASK == SWITCH_MASK:
+            switch_threads()
         topic_id, partition_count = reader.topic_start()
         partitions: list[AckPartition] = []
-        for _ in range(partition_count):
+        for number in range(partition_count):
+            if number & SWITCH_MASK == SWITCH_MASK:
+                switch_threads()
             position = reader.position
             index, batch_count, next_byte = _PARTITION_START.unpack_from(frame, position)
             if batch_count == 1 and next_byte == 0:
@@ -124,6 +129,7 @@ def _read_batches(reader: FlexibleReader) -> list[AckBatch]:
         return [_read_batch(reader)]
     batches: list[AckBatch] = []
     while len(batches) < count:
+        switch_threads()
         batches += _read_alike(reader, min(count - len(batches), _ALIKE_MAX))
         if len(batches) < count:
             batches.append(_read_batch(reader))

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from barnabas.protocol.decode.reader import MALFORMED, FlexibleReader, Reader, malformed
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.thread_switch import SWITCH_MASK, switch_threads
 from barnabas.protocol.tuples import maker
 from barnabas.protocol.varint import Buffer
 
@@ -43,7 +44,6 @@ HASH_RANGE_TAG: Final = 10_000
 
 _REPLICA_ID_BYTES: Final = 4
 _REPLICA_STATE: Final = struct.Struct(">iq")
-_INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _ID: Final = struct.Struct("16s")
 _LIMITS: Final = struct.Struct(">iiib")
@@ -113,11 +113,15 @@ def _read_body(reader: Reader, version: int) -> FetchBody:
     has_session = version >= _SESSION_VERSION
     numbers = reader.fields(_LIMITS_AND_SESSION) if has_session else (*reader.fields(_LIMITS), *_NO_SESSION)
     topics: list[FetchTopic] = []
-    for _ in range(reader.count()):
+    for topic_number in range(reader.count()):
+        if topic_number & SWITCH_MASK == SWITCH_MASK:
+            switch_threads()
         reference, partition_count = _read_topic_start(reader, version)
         partitions: list[FetchPartition] = []
         topics.append(_new_topic((reference, partitions)))
-        for _ in range(partition_count):
+        for number in range(partition_count):
+            if number & SWITCH_MASK == SWITCH_MASK:
+                switch_threads()
             if version < FLEXIBLE_VERSION:
                 partitions.append(_read_old_partition(reader, version))
                 continue
@@ -160,9 +164,9 @@ def _read_topic_start(reader: Reader, version: int) -> tuple[str | UUID, int]:
 
 def _read_forgotten_topic(reader: Reader, version: int) -> tuple[str | UUID, list[int]]:
     reference, partition_count = _read_topic_start(reader, version)
-    indexes = _INT32.iter_unpack(reader.take(partition_count * _INT32.size))
+    indexes = reader.int32s(partition_count)
     reader.tagged_fields()
-    return reference, [index for (index,) in indexes]
+    return reference, indexes
 
 
 def _with_partition_tags(

@@ -14,10 +14,12 @@ from typing import Final, Self, TypeVar
 from uuid import UUID
 
 from barnabas.protocol.errors import FrameError
+from barnabas.protocol.thread_switch import switch_threads
 from barnabas.protocol.varint import Buffer, RecordFormatError, read_unsigned_varint
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
+_INT32S_AT_ONCE_BYTES: Final = 16 * 1024
 _TOPIC_ID: Final = struct.Struct("16s")
 _TOPIC_START: Final = struct.Struct("16sB")
 """A topic's id, and the count of its partitions plus one."""
@@ -50,6 +52,14 @@ class Reader:
         value: int = _INT32.unpack_from(self.frame, self.position)[0]
         self.position += 4
         return value
+
+    def int32s(self, count: int) -> list[int]:
+        encoded, values = self.take(count * _INT32.size), list[int]()
+        for start in range(0, len(encoded), _INT32S_AT_ONCE_BYTES):
+            switch_threads()
+            some = _INT32.iter_unpack(encoded[start : start + _INT32S_AT_ONCE_BYTES])
+            values += [value for (value,) in some]
+        return values
 
     def topic_id(self) -> UUID:
         encoded: bytes = _TOPIC_ID.unpack_from(self.frame, self.position)[0]

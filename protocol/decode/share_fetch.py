@@ -117,6 +117,6 @@ def _with_tags(body: ShareFetchBody, tags: Mapping[int, Buffer]) -> ShareFetchBo
 
 def _read_forgotten_topic(reader: FlexibleReader) -> tuple[UUID, list[int]]:
     topic_id = reader.topic_id()
-    indexes = _INT32.iter_unpack(reader.take(reader.count() * _INT32.size))
+    indexes = reader.int32s(reader.count())
     reader.tagged_fields()
-    return topic_id, [index for (index,) in indexes]
+    return topic_id, indexes

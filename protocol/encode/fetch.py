@@ -23,6 +23,7 @@ from barnabas.protocol.message_parts import (
     string,
     tagged_fields,
 )
+from barnabas.protocol.thread_switch import SWITCH_MASK, switch_threads
 from barnabas.protocol.varint import Buffer
 
 LOG_START_VERSION: Final = 5
@@ -113,12 +114,16 @@ def encode_fetch_response(
     else:
         part += _THROTTLE.pack(0)
     part += count(len(topics))
-    for topic in topics:
+    for number, topic in enumerate(topics):
+        if number & SWITCH_MASK == SWITCH_MASK:
+            switch_threads()
         part += (
             topic.topic_id.int.to_bytes(16) if version >= TOPIC_ID_VERSION else _topic_name(version, topic)
         )
         part += count(len(topic.partitions))
-        for partition in topic.partitions:
+        for number_in_topic, partition in enumerate(topic.partitions):
+            if number_in_topic & SWITCH_MASK == SWITCH_MASK:
+                switch_threads()
             part += _before_records(version, partition)
             if partition.records:
                 buffers.append(part)

@@ -23,6 +23,7 @@ from barnabas.protocol.message_parts import (
     compact_string,
     tagged_fields,
 )
+from barnabas.protocol.thread_switch import SWITCH_MASK, switch_threads
 from barnabas.protocol.varint import Buffer
 
 _THROTTLE_AND_ERROR: Final = struct.Struct(">ih")
@@ -77,10 +78,14 @@ def encode_share_fetch_response(
     part += NULL_STRING if error_message is None else compact_string(error_message)
     part += _LOCK_TIMEOUT.pack(acquisition_lock_timeout_ms)
     part += compact_count(len(topics))
-    for topic_id, partitions in topics:
+    for number, (topic_id, partitions) in enumerate(topics):
+        if number & SWITCH_MASK == SWITCH_MASK:
+            switch_threads()
         part += topic_id.int.to_bytes(16)
         part += compact_count(len(partitions))
-        for partition in partitions:
+        for number_in_topic, partition in enumerate(partitions):
+            if number_in_topic & SWITCH_MASK == SWITCH_MASK:
+                switch_threads()
             index, error, message, ack_error, ack_message, records, acquired, *leader, runs = partition
             if message is None and ack_message is None:
                 part += _PARTITION_WITHOUT_MESSAGES.pack(index, error, ack_error, *leader)

@@ -10,8 +10,9 @@ A look decides whether to answer. If not, a look follows when the cause of the w
     the group's state is being loaded or reset     `SharePartitions.wake_fetches`
     the start offset is being recorded             `SharePartitionLeader._announce`
     no new records, or too few                     `Broker._log_moved`
-    locked records, a full window, the order       `SharePartitionLeader._announce`, when records are released
-                                                   or the start offset moves
+    locked records, a full window, the order       `SharePartitionLeader`, when records are released or the
+                                                   start offset moves: `_settle` once an acknowledgement is
+                                                   recorded, `_announce` after all other changes
     records that are not due yet                   `SharePartitionLeader.expire`
     a log that went offline                        `Broker._log_replaced`
     acknowledgements that are being written        their `Completion`, even after the deadline

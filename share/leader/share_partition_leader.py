@@ -326,7 +326,7 @@ class SharePartitionLeader:
         return self.record_if_any(self.core.decide_letter_place(ranges, place))
 
     def administer(self, action: RecordAction, first_offset: int, last_offset: int) -> Completion[None]:
-        """See `administration.administer`; the completion ends when the change is recorded."""
+        """See `locks.administer`; the completion ends when the change is recorded."""
         decision = self.core.administer(action, first_offset, last_offset, self.limits())
         recorded = self._record_and_settle(decision, self._services.clock.monotonic_ms())
         self._announce(decision.outcome)

@@ -23,7 +23,7 @@ class AcquireMode(IntEnum):
 
 
 class RetryBackoff(NamedTuple):
-    """The delays before records are delivered again; see `due_times`."""
+    """The delays before records are delivered again; see `waits.DueTimes`."""
 
     base_ms: int = 0
     """After the first delivery (share.retry.backoff.ms); 0: records are delivered again at once."""
@@ -103,7 +103,7 @@ class ShareLimits(NamedTuple):
     def ends_after(self, delivery_count: int) -> bool:
         """Whether a record whose delivery with this number fails is given up instead of delivered again.
 
-        A delivery fails by a RELEASE (`acknowledgement.decide_runs`), or when its lock ends (`locks`).
+        A delivery fails by a RELEASE (`acknowledgement`), or when its lock ends (`locks`).
         """
         return delivery_count >= self.delivery_count_max
 

@@ -22,7 +22,8 @@ class Durability:
     """All batches below survive a loss of power. Their index entries may not yet, until the recovery point
     moves."""
     unsynced_end_max: int = field(init=False, default=0)
-    """Appends up to this end may be complete without an fsync."""
+    """Appends up to this end may be complete without an fsync. With log.flush=always it is the durable
+    offset: each write is synced."""
     appended_bytes: int = field(init=False, default=0)
     """Since the log was opened; the appender counts them."""
     synced_bytes: int = field(init=False, default=0)

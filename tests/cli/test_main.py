@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import signal
 import socket
@@ -95,7 +96,7 @@ def serving(*arguments: str, environ: Mapping[str, str] | None = None) -> Genera
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environ or {},
+        env={"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **(environ or {})},
     )
     with process:
         try:
