@@ -68,7 +68,9 @@ class ApacheKafka(LocalBroker):
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            # On a busy machine its heartbeats to itself are late, and a fenced broker serves nobody.
-            "broker.session.timeout.ms": 600_000,
+            # On a busy machine its heartbeats to itself are late, and a fenced broker serves nobody. After a
+            # kill it can register again when its session is over.
+            "broker.session.timeout.ms": 20_000,
+            "initial.broker.registration.timeout.ms": 600_000,
             **self.settings,
         }
