@@ -33,13 +33,18 @@ def is_alone(kafka: Plain, ours: Plain) -> bool:
 
 
 def are_alone(kafka: Plain, ours: Plain) -> bool:
-    """Whether Kafka has only markers for a topic or partition that Barnabas does not name."""
+    """Whether Kafka has acquired only markers of a topic or partition that Barnabas does not name."""
     if is_mapping(ours):
         return False
     return all(
-        is_alone(one["acquired_records"], []) and all(map(_is_marker, one["records"]))
+        is_alone(one["acquired_records"], [])
+        and _offsets(one["acquired_records"]) <= _markers(one["records"])
         for one in kafka.get("partitions", [kafka])
     )
+
+
+def _markers(batches: list[Plain]) -> set[int]:
+    return {batch["base_offset"] for batch in batches if _is_marker(batch)}
 
 
 def is_behind_markers(kafka: Plain, ours: Plain) -> bool:

@@ -301,7 +301,8 @@ RULES: Final = (
     Rule(
         "partitions with lone markers",
         ("share_fetch: responses{*}", "share_fetch: responses*.partitions{*}"),
-        "an answer for a partition in which only such a marker is acquired",
+        "an answer for a partition in which only such markers are acquired; its batches may include those of "
+        "aborted transactions between the markers",
         "none",
         _DECISION_5,
         are_alone,

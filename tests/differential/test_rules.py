@@ -140,13 +140,26 @@ def test_the_marker_before_the_records_may_be_missing(
     assert (rule is not None and rule.name == "markers before records") == is_allowed
 
 
-@pytest.mark.parametrize(("attributes", "is_allowed"), [(48, True), (16, False)])
+@pytest.mark.parametrize(
+    ("batches", "acquired", "is_allowed"),
+    [
+        ([(5, MARKER)], [5], True),
+        ([(5, DATA)], [5], False),
+        ([(5, MARKER), (6, DATA), (10, MARKER)], [5, 10], True),
+        ([(5, MARKER), (6, DATA), (10, MARKER)], [5, 6], False),
+        ([(5, MARKER)], [], False),
+    ],
+)
 @pytest.mark.parametrize("path", ["responses{t}", "responses{t}.partitions{0}"])
-def test_a_partition_may_be_missing_if_only_a_marker_is_acquired_of_it(
-    path: str, attributes: int, is_allowed: bool
+def test_a_partition_may_be_missing_if_only_markers_are_acquired_of_it(
+    path: str, batches: list[tuple[int, int]], acquired: list[int], is_allowed: bool
 ) -> None:
-    acquired = {"first_offset": 5, "last_offset": 5, "delivery_count": 1}
-    partition = {"records": [{"attributes": attributes}], "acquired_records": [acquired]}
+    partition = {
+        "records": [{"base_offset": offset, "attributes": attributes} for offset, attributes in batches],
+        "acquired_records": [
+            {"first_offset": offset, "last_offset": offset, "delivery_count": 1} for offset in acquired
+        ],
+    }
     kafka = partition if "partitions" in path else {"partitions": [partition]}
     assert (allowing("share_fetch", path, kafka, MISSING) is not None) == is_allowed
     assert allowing("share_fetch", path, MISSING, kafka) is None
