@@ -23,7 +23,7 @@ from tests.clients.java_build import REFERENCE_VERSION
 from tests.differential.brokers import STORES, Peers, running
 from tests.differential.compare import Comparison, Difference
 from tests.differential.playing import AREAS, observe, unique_suffix
-from tests.differential.recording import RECORDED_SEEDS, record
+from tests.differential.recording import record, recorded_seeds
 from tests.differential.stage import Observation
 from tests.differential.versions import ADDED_BY_4_4
 
@@ -37,16 +37,16 @@ _SHOWN_CHARACTERS = 300
 def main() -> int:
     options = _parse()
     with running(options.kafka, options.kafka_version) as peers:
-        seeds = RECORDED_SEEDS if options.record else range(options.seed, options.seed + options.runs)
-        return asyncio.run(_run(peers, options, seeds))
+        return asyncio.run(_run(peers, options))
 
 
-async def _run(peers: Peers, options: argparse.Namespace, seeds: range) -> int:
+async def _run(peers: Peers, options: argparse.Namespace) -> int:
     print(
         f"{'area':16}{'store':8}{'histories':>10}{'answers':>9}{'fields':>9}{'allowed':>9}{'real':>6}{'s':>6}"
     )
     comparisons: list[Comparison] = []
     for area in options.area:
+        seeds = recorded_seeds(area) if options.record else range(options.seed, options.seed + options.runs)
         began = time.monotonic()
         by_store = await _compare(peers, area, seeds, options)
         seconds = round(time.monotonic() - began)
@@ -58,7 +58,7 @@ async def _run(peers: Peers, options: argparse.Namespace, seeds: range) -> int:
 
 
 async def _compare(
-    peers: Peers, area: str, seeds: range, options: argparse.Namespace
+    peers: Peers, area: str, seeds: Sequence[int], options: argparse.Namespace
 ) -> dict[str, Comparison]:
     room = asyncio.Semaphore(_AT_ONCE)
     is_older = options.kafka_version != REFERENCE_VERSION

@@ -292,8 +292,9 @@ RULES: Final = (
     Rule(
         "lone markers",
         ("share_fetch: *acquired_records",),
-        "a range that contains only the marker of a transaction",
-        "none; the marker is archived",
+        "a range that contains only the marker of a transaction; near its delivery limit, the marker comes "
+        "without the records behind it",
+        "none; the marker is archived, and the records behind it do not wait",
         _DECISION_5,
         is_alone,
         ends_history=True,

@@ -133,6 +133,12 @@ class Stage:
         """The same without recording the answer or naming its ids, to find out when a broker is ready."""
         return (await self._receive(await self._send(connection, api, version, values)))[0]
 
+    def record(self, api: str, version: int, values: dict[str, Any], response: Any) -> None:
+        """Record the answer to a request that was sent quietly with these values."""
+        asked = str(self._plainly(values_of(values)))
+        answer = renumbered(self._plainly(response), self._numberings)
+        self.observed.append(Observation(api, version, asked, answer))
+
     async def until(self, is_reached: Callable[[], Awaitable[bool]]) -> None:
         """Repeat a request until a change is visible for which a broker needs a while."""
         for _ in range(_CATCHING_UP_TRIES):

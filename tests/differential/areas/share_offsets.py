@@ -144,8 +144,6 @@ class _Group(ShareGroup):
         self.producer = _Producer(stage)
         self.base_offsets: list[int] = []
         """Offsets of the producer batches."""
-        self.newest_marker = -1
-        """The offset of the newest marker of a transaction."""
         self.log_start = 0
         """A record's number; the ranges that members hold are numbers, too."""
 
@@ -241,8 +239,7 @@ class _Group(ShareGroup):
             self.note_batch(answer.base_offset, size)
         is_committed = self.chance.random() < 0.4
         await self.producer.end(is_committed=is_committed)
-        self.newest_marker = await self.end_offset() - 1
-        self.note_batch(self.newest_marker, 1)
+        self.note_batch(await self.end_offset() - 1, 1)
         self.has_aborted |= not is_committed
 
     async def end_offset(self) -> int:
@@ -346,14 +343,11 @@ class _Group(ShareGroup):
 
     async def delete_records(self, member: Member) -> None:
         """Up to a batch, because Kafka delivers the earlier records of the same batch again. Kafka follows
-        the log's start when it would fetch from below it, so no member holds a record then. A marker is not
-        left alone: in Kafka a member would hold it (the rule "lone markers").
+        the log's start when it would fetch from below it, so no member holds a record then.
         """
         if not self.base_offsets:
             return
         offset = self.chance.choice(self.base_offsets)
-        if offset == self.newest_marker == self.base_offsets[-1]:
-            return
         self.log_start = max(self.log_start, self.numbering.number(offset))
         if self.chance.random() < 0.5:
             await self.truncate(offset)
@@ -376,14 +370,16 @@ class _Group(ShareGroup):
         )
 
     async def fetch_what_is_left(self, member: Member) -> None:
+        """The brokers need different numbers of fetches; the last answer is compared."""
         self.unwritten = True
-        for _ in range(_NOTICING_FETCHES):
+        for fetches_left in reversed(range(_NOTICING_FETCHES)):
             first = member.session_epoch == 0
             asked = {**self.fetch_fields(member, member.session_epoch), "max_wait": 0}
-            topics = self.topics({}, first=first)
-            response = await self.stage.quietly(member.number, "share_fetch", 2, **asked, topics=topics)
+            asked["topics"] = self.topics({}, first=first)
+            response = await self.stage.quietly(member.number, "share_fetch", 2, **asked)
             self.note_fetched(member, response)
-            if member.held:
+            if member.held or not fetches_left:
+                self.stage.record("share_fetch", 2, asked, response)
                 return
 
     async def alter_offsets(self) -> None:
