@@ -74,8 +74,10 @@ class Comparison:
             yield Difference(step, "api", f"{kafka.api} {kafka.version}", f"{ours.api} {ours.version}", None)
             return
         for path, expected, got in self._leaves(kafka.api, "", kafka.answer, ours.answer):
-            rule = allowing(kafka.api, path, expected, got, is_older_kafka=self.is_older_kafka)
-            yield Difference(step, path, expected, got, rule)
+            yield Difference(step, path, expected, got, self._rule(kafka.api, path, expected, got))
+
+    def _rule(self, api: str, path: str, kafka: Plain, ours: Plain) -> Rule | None:
+        return allowing(api, path, kafka, ours, is_older_kafka=self.is_older_kafka)
 
     def _leaves(self, api: str, path: str, kafka: Plain, ours: Plain) -> Iterator[tuple[str, Plain, Plain]]:
         """The fields that differ."""
@@ -104,7 +106,7 @@ class Comparison:
             ]
             kafka = [one for one in kafka if identity(one) in common]
             ours = [one for one in ours if identity(one) in common]
-        if len(kafka) != len(ours):
+        if len(kafka) != len(ours) or (kafka != ours and self._rule(api, path, kafka, ours)):
             self.field_count += 1
             yield path, kafka, ours
             return

@@ -131,6 +131,8 @@ def is_cut_off(kafka: Plain, ours: Plain) -> bool:
 
 def is_passed_over(kafka: Plain, ours: Plain) -> bool:
     """Whether Kafka's additional batches lie between the batches that both have."""
+    if len(kafka) <= len(ours):
+        return False
     places, rest = list(map(_place, ours)), iter(map(_place, kafka))
     is_within = all(one in rest for one in places)
     return is_within and bool(places) and places[0] == _place(kafka[0]) and places[-1] == _place(kafka[-1])
