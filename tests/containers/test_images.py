@@ -159,12 +159,14 @@ def test_the_image_is_small() -> None:
     assert sum(own) <= BARNABAS_BYTES_MAX
 
 
-def test_the_image_has_the_parts_in_c(images: Project) -> None:
+def test_the_image_has_the_native_and_the_compiled_modules(images: Project) -> None:
     with network() as environ, compose(environ) as run:
         assert run("up", "--detach", "--wait", "broker").returncode == 0
         program = "import barnabas.protocol.record_walk._native"
         found = run("exec", "-T", "broker", "python", "-c", program)
+        version = run("exec", "-T", "broker", "barnabas", "--version")
     assert found.returncode == 0, found.stderr
+    assert version.stdout.endswith("(compiled)\n"), version.stderr
 
 
 def test_the_image_serves_the_console() -> None:
