@@ -116,6 +116,12 @@ def test_the_lowest_available_record_comes_first_in_any_order_of_release() -> No
     assert leader.fetch(records_max=5) == [(10, 14, 2)]
 
 
+def test_whole_batches_leave_no_available_records_to_look_for() -> None:
+    leader = Leader().produce(5, 5)
+    leader.fetch()
+    assert leader.partition.window.available_from is None
+
+
 def test_a_released_batch_goes_out_whole_even_above_the_record_limit() -> None:
     leader = Leader().produce(20)
     leader.fetch()
@@ -227,6 +233,23 @@ def test_records_that_compaction_took_are_archived_when_the_read_passes_over_the
     assert leader.fetch() == [(10, 14, 2)]
     assert leader.deltas[-1].states == [StateRange(0, 9, ARCHIVED, 1, Cause.GAP)]
     assert leader.partition.spso == 10
+
+
+def test_a_fetch_goes_on_when_compaction_took_all_that_it_found() -> None:
+    leader = Leader().produce(5, 5)
+    leader.fetch(batch_size=5)
+    leader.acknowledge(0, 4, RELEASE)
+    acquisition = leader.partition.acquire(
+        leader.partition.plan_acquire(500, LIMITS),
+        "member-1",
+        [(5, 9)],
+        records_max=500,
+        batch_size=500,
+        acquire_mode=BATCH_OPTIMIZED,
+        limits=LIMITS,
+        now_ms=0,
+    )
+    assert (acquisition.acquired, acquisition.more_may_follow) == ([], True)
 
 
 def test_part_of_a_batch_that_compaction_took_is_archived() -> None:
@@ -389,13 +412,24 @@ def test_plan_skips_long_stretches_that_are_held_and_reads_over_short_ones() -> 
     assert leader.partition.plan_acquire(3, LIMITS).reads == [(0, near + 1), (far, 1)]
 
 
+def test_new_records_follow_released_ones_that_lie_far_before_them() -> None:
+    leader = Leader().produce(5, READ_GAP_MAX + 1, 10)
+    leader.fetch(records_max=5)
+    leader.fetch(records_max=READ_GAP_MAX + 1)
+    leader.acknowledge(0, 4, RELEASE)
+    new_from = 5 + READ_GAP_MAX + 1
+    assert leader.fetch() == [(0, 4, 2), (new_from, new_from + 9, 1)]
+
+
 def test_plan_has_a_bounded_number_of_reads() -> None:
     limits = LIMITS._replace(record_locks_max=10_000)
     leader = Leader(limits=limits).produce(10_000)
     leader.fetch(records_max=10_000)
     for offset in range(0, 10_000, READ_GAP_MAX + 2):
         leader.acknowledge(offset, offset, RELEASE)
-    assert len(leader.partition.plan_acquire(500, limits).reads) == READS_MAX
+    plan = leader.partition.plan_acquire(500, limits)
+    assert len(plan.reads) == READS_MAX
+    assert leader.partition.planned_count(plan, 10_000) <= READS_MAX
 
 
 def test_window_limit_and_pieces_count_data_records_only() -> None:

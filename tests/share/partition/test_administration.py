@@ -17,6 +17,7 @@ from tests.share.partition.leader import (
     AVAILABLE,
     LIMITS,
     RECORD_LIMIT,
+    REJECT,
     RELEASE,
     Leader,
 )
@@ -108,6 +109,14 @@ class TestArchive:
         assert leader.fetch(records_max=2, mode=RECORD_LIMIT) == [(0, 1, 1)]
         assert leader.fetch(records_max=500) == [(2, 2, 1), (3, 3, 1), (5, 8, 1)]
 
+    def test_of_unread_records_may_reach_into_the_batch_behind_them(self) -> None:
+        states = (StateRange(0, 2, AVAILABLE, 0), StateRange(3, 5, AVAILABLE, 1))
+        leader = Leader(states=states).produce(3, 3)
+        leader.record(administered(leader, ARCHIVE, 2, 3))
+        leader.record(leader.partition.decide_log_start(3))
+        assert leader.partition.spso == 4
+        assert leader.fetch() == [(4, 5, 2)]
+
     def test_of_the_first_unread_record_moves_the_start_offset(self) -> None:
         leader = Leader(states=(StateRange(0, 8, AVAILABLE, 0),)).produce(9)
         leader.record(administered(leader, ARCHIVE, 0, 0))
@@ -179,3 +188,11 @@ class TestDeadLetters:
         assert leader.partition.spso == 0, "until the letters are written"
         on_its_way = refusal(leader, ARCHIVE, 1, 1)
         assert on_its_way.message == "The record at 1 is on its way to a dead letter."
+
+    def test_that_are_written_archive_no_other_records_and_each_once(self) -> None:
+        leader = held(3)
+        leader.limits = LIMITS._replace(letter_place=PLACE)
+        leader.acknowledge(1, 1, REJECT)
+        written = leader.partition.decide_archived([(0, 2)], Cause.DEAD_LETTER)
+        assert [(one.base_offset, one.last_offset) for one in written.changes] == [(1, 1)]
+        assert leader.partition.decide_archived([(0, 2)], Cause.DEAD_LETTER).is_empty

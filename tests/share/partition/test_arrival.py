@@ -167,6 +167,15 @@ def test_delayed_records_and_finished_ones_behind_them_leave_the_window_free() -
     assert (leader.partition.spso, leader.partition.window_count) == (240, 0)
 
 
+def test_finished_batches_of_one_record_behind_a_delayed_one_are_joined() -> None:
+    leader = log_of(1, 1, 1, 1)
+    for _ in leader.log:
+        fetch(leader, delayed(0, 0), records_max=1)
+    assert leader.partition.in_flight_batch_count == 4
+    leader.acknowledge(1, 3, ACCEPT)
+    assert leader.partition.in_flight_batch_count == 2
+
+
 def test_the_window_counts_as_before_when_the_last_delayed_record_has_gone() -> None:
     leader = log_of(1, 10, 10)
     fetch(leader, delayed(0, 0), records_max=10)
@@ -239,6 +248,21 @@ def test_a_delayed_record_holds_its_key() -> None:
     assert fetch(leader, keys=keys) == [(1, 1, 1)]
 
 
+def test_finished_records_behind_a_delayed_one_leave_the_window_free_for_new_keys() -> None:
+    leader = log_of(100, 50, limits=TIMED._replace(key_run_max=1))
+    first = BatchKeys(0, 99, KeyHashes(list(range(100)), list(range(100))))
+    assert fetch(leader, delayed(0, 0), keys=[first]) == [(1, 99, 1)]
+    leader.acknowledge(1, 99, ACCEPT)
+    second = BatchKeys(100, 149, KeyHashes(list(range(50)), list(range(100, 150))))
+    assert fetch(leader, keys=[second]) == [(100, 149, 1)]
+
+
+def test_offsets_that_have_no_record_among_those_with_keys_are_archived() -> None:
+    leader = log_of(3, limits=TIMED._replace(key_run_max=1))
+    assert fetch(leader, keys=[BatchKeys(0, 2, KeyHashes([0, 2], [7, 8]))]) == [(0, 0, 1), (2, 2, 1)]
+    assert leader.states() == [(0, 0, AVAILABLE, 0), (1, 1, ARCHIVED, 0), (2, 2, AVAILABLE, 0)]
+
+
 def test_keys_of_a_batch_that_is_read_in_two_parts_are_known_once() -> None:
     leader = log_of(4, limits=TIMED._replace(key_run_max=1))
     whole = BatchKeys(0, 3, KeyHashes([0, 1, 2, 3], [7, 8, 7, 8]))
@@ -250,6 +274,15 @@ def test_keys_of_a_batch_that_is_read_in_two_parts_are_known_once() -> None:
     assert fetch(leader) == [(2, 3, 1)]
     leader.acknowledge(2, 3, ACCEPT)
     assert leader.partition.spso == 4
+
+
+def test_released_records_are_found_on_both_sides_of_a_delayed_one() -> None:
+    leader = log_of(5, 1)
+    assert fetch(leader, delayed(4, 4), records_max=5) == [(0, 3, 1)]
+    assert fetch(leader) == [(5, 5, 1)]
+    leader.acknowledge(0, 0, RELEASE)
+    leader.acknowledge(5, 5, RELEASE)
+    assert fetch(leader) == [(0, 0, 2), (5, 5, 2)]
 
 
 def test_a_look_for_available_records_does_not_touch_delayed_ones(monkeypatch: pytest.MonkeyPatch) -> None:

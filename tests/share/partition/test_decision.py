@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.protocol.delivery_state import Cause, StateRange
 from barnabas.share.partition.decision import Decision
-from tests.share.partition.leader import ACKNOWLEDGED, AVAILABLE
+from tests.share.partition.leader import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE
 
 
 def test_a_decision_is_empty_without_changes_and_start_offset() -> None:
@@ -12,6 +12,13 @@ def test_a_decision_is_empty_without_changes_and_start_offset() -> None:
     assert decision.is_empty
     decision.start_offset = 0
     assert not decision.is_empty
+
+
+def test_a_decision_knows_whether_it_gives_up_records() -> None:
+    for state, gives_up in ((AVAILABLE, False), (ACKNOWLEDGED, False), (ARCHIVING, True), (ARCHIVED, True)):
+        decision = Decision()
+        decision.add_change(0, 0, state, 1, Cause.NONE, None)
+        assert decision.gives_up is gives_up
 
 
 def test_neighbours_are_joined_only_if_state_count_cause_and_member_are_equal() -> None:

@@ -78,6 +78,14 @@ def test_single_acknowledgements_in_any_order_join_to_one_run() -> None:
     assert footprint(leader.partition)[:2] == (1, 2)
 
 
+def test_two_records_that_are_released_one_by_one_join_to_one_run() -> None:
+    leader = Leader().produce(2)
+    leader.fetch()
+    leader.acknowledge(0, 0, RELEASE)
+    leader.acknowledge(1, 1, RELEASE)
+    assert footprint(leader.partition)[:2] == (1, 1)
+
+
 def test_refused_acknowledgements_leave_no_splinters() -> None:
     leader = Leader().produce(100)
     leader.fetch()
@@ -123,3 +131,10 @@ def test_batches_are_found_by_offset() -> None:
     found = [run.first_offset for _, run in in_flight.runs_between(15, 30)]
     assert found == [10, 20, 30]
     assert list(in_flight.runs_between(40, 50)) == []
+
+
+def test_a_run_is_found_by_any_of_its_offsets() -> None:
+    in_flight = new_window(0)
+    runs = [Run(0, 1, ACQUIRED, 1), Run(2, 3, AVAILABLE, 1), Run(4, 9, AVAILABLE, 0)]
+    in_flight.append(Batch(0, 9, runs))
+    assert [in_flight.run_of(offset)[1].first_offset for offset in range(10)] == [0] * 2 + [2] * 2 + [4] * 6

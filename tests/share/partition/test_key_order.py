@@ -204,3 +204,11 @@ def test_the_available_records_before_a_held_one_of_its_key_are_known() -> None:
     order.release(10, 10)
     assert order.available_before(13) == [10]
     assert order.available_before(11) == []
+
+
+def test_a_record_that_has_waited_and_is_held_is_not_available_any_more() -> None:
+    order = order_of(A, A, run_max=2)
+    order.hold_back(10, 10)
+    order.release(10, 10)
+    take(order, 10, 11)
+    assert order.available_before(11) == []

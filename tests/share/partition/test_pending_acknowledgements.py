@@ -147,6 +147,15 @@ def test_no_other_acknowledgement_is_possible(restarts: bool) -> None:
     assert leader.states() == before
 
 
+def test_no_other_acknowledgement_is_possible_while_it_is_being_recorded() -> None:
+    leader = held(10)
+    decision = leader.partition.decide_pending("member-1", [batch(2, 4, ACCEPT)], PRODUCER)
+    with pytest.raises(ApiError, match="being recorded"):
+        leader.decide(4, 4, REJECT)
+    leader.record(decision)
+    assert leader.partition.pending_count == 3
+
+
 def test_all_batches_wait_or_none() -> None:
     leader = held(4)
     leader.acknowledge(2, 2, ACCEPT)

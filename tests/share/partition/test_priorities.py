@@ -5,11 +5,13 @@ from __future__ import annotations
 from barnabas.protocol.record_keys import NO_KEY
 from barnabas.share.partition.acquisition import EVERYTHING
 from barnabas.share.partition.key_order import KeyOrder
-from barnabas.share.partition.keyed_order import order_of
+from barnabas.share.partition.keyed_order import PARTS_MAX, order_of
 from barnabas.share.partition.limits import AcquireMode, PriorityLimits, ShareLimits
 from barnabas.share.partition.priorities import Priorities
 from barnabas.share.partition.window import AVAILABLE, Batch, Run
 from tests.share.partition.core import new_window, select_in_order
+
+# pyright: reportPrivateUsage=false
 
 EVERYWHERE = ((0, 1 << 40),)
 A, B = 1, 2
@@ -75,6 +77,17 @@ def test_a_final_record_leaves_no_priority_behind() -> None:
     order.finish(11, 11, was_held=False)
     assert not order.priorities.has_effect
     assert first(order) == [10]
+
+
+def test_a_final_record_leaves_no_count_behind() -> None:
+    order = ordered(0, 0, 9)
+    take(order, 12)
+    take(order, 10)
+    order.release(10, 10)
+    take(order, 10)
+    order.finish(10, 10, was_held=True)
+    assert order.priorities is not None
+    assert not order.priorities._counted_before
 
 
 def test_a_record_that_waits_is_not_chosen() -> None:
@@ -162,6 +175,18 @@ def test_a_record_near_the_delivery_limit_is_not_overtaken_by_the_next_one_of_it
     order.take(2, 2)
     selected = select_in_order(in_flight, order, 10, limits, AcquireMode.RECORD_LIMIT, ((0, 1),))
     assert selected == [(0, 0)]
+
+
+def test_a_delivery_has_as_many_of_the_most_urgent_records_as_lie_in_few_ranges() -> None:
+    count = 2 * PARTS_MAX + 6
+    in_flight = new_window(0)
+    in_flight.append(Batch(0, count - 1, [Run(0, count - 1, AVAILABLE, 0)]))
+    order = KeyOrder(count, 0, Priorities("priority", 100))
+    order.add(range(count), [NO_KEY] * count, bytes([1, 0] * 3 + [2, 0] * PARTS_MAX))
+    selected = select_in_order(
+        in_flight, order, PARTS_MAX + 3, ShareLimits(), AcquireMode.RECORD_LIMIT, EVERYTHING
+    )
+    assert selected == [(offset, offset) for offset in range(6, count, 2)]
 
 
 def test_unfinished_records_are_shown_by_priority() -> None:

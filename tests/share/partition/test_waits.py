@@ -190,6 +190,11 @@ def test_a_time_is_the_same_wall_clock_time_each_time_until_the_clock_is_set() -
     assert [partition.wall_ms(500, ahead_ms) for ahead_ms in (-10, 10, 60_000)] == [490, 510, 60_500]
 
 
+def test_clocks_that_lie_far_apart_are_no_step_either() -> None:
+    due_times = DueTimes(ahead_ms=5_000_000)
+    assert [due_times.adopt(ahead_ms) for ahead_ms in (5_000_003, 4_999_991, 5_000_010)] == [0, 0, 10]
+
+
 def test_other_records_flow_past_waiting_ones() -> None:
     leader = held(5, 5)
     leader.acknowledge(0, 4, RELEASE)

@@ -9,10 +9,10 @@ import pytest
 from structlog.typing import EventDict
 
 from barnabas.protocol.errors import ApiError, ErrorCode
-from barnabas.storage.errors import AppendQueueFull, LogOffline, StorageError
+from barnabas.storage.errors import AppendQueueFull, DiskFull, LogOffline, StorageError
 from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
-from barnabas.storage.log_config import FlushPolicy
+from barnabas.storage.log_config import FlushPolicy, LogConfig
 from tests.storage.log_building import (
     DIRECTORY,
     append,
@@ -108,6 +108,22 @@ async def test_append_beyond_the_queues_bound_fails(filesystem: MemoryFileSystem
     filesystem.release()
     await settled(appends)
     assert outcomes(appends) == [(0, 0), (1, 1), (2, 2), AppendQueueFull]
+
+
+async def test_appends_that_failed_on_a_full_disk_take_no_room_in_the_queue(
+    filesystem: MemoryFileSystem,
+) -> None:
+    storage = small_storage(append_inline_bytes_max=1, append_queue_bytes_max=200)
+    log = await open_log(filesystem, storage=storage, config=LogConfig(outlives_full_disk=True))
+    for error, outcome in ((errno.ENOSPC, [DiskFull] * 3), (None, [(0, 0), (1, 1), (2, 2)])):
+        filesystem.write_error = error
+        filesystem.hold()
+        appends = [append(log)]
+        await asyncio.sleep(0)
+        appends += [append(log), append(log)]
+        filesystem.release()
+        await settled(appends)
+        assert outcomes(appends) == outcome
 
 
 async def test_after_a_slow_write_the_next_goes_to_a_thread(filesystem: MemoryFileSystem) -> None:
@@ -280,6 +296,15 @@ async def test_failed_sync_fences_the_log_and_is_not_tried_again(filesystem: Mem
     with pytest.raises(LogOffline):
         await log.flush()
     assert log.high_watermark == 0
+
+
+async def test_failed_sync_on_a_full_disk_fences_a_log_that_outlives_it(filesystem: MemoryFileSystem) -> None:
+    storage, config = small_storage(flush=FlushPolicy.ALWAYS), LogConfig(outlives_full_disk=True)
+    log = await open_log(filesystem, storage=storage, config=config)
+    filesystem.sync_error = errno.ENOSPC
+    appended = append(log)
+    with pytest.raises(LogOffline):
+        await appended
 
 
 async def test_repeated_batch_in_the_same_group_is_appended_once(filesystem: MemoryFileSystem) -> None:

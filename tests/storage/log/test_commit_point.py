@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from barnabas.storage.errors import DiskFull, LogClosed, StorageError
+from barnabas.storage.log.appended import Append
 from barnabas.storage.log.partition_log import PartitionLog
 from barnabas.storage.log_config import LogConfig
 from tests.storage.log_building import NOW_MS, append, append_deltas, open_log, recorder, sequenced
@@ -147,6 +148,25 @@ async def test_appends_are_complete_in_the_order_of_the_log() -> None:
     append(log).when_done(recorder(order, "second"))
     copies.copied_up_to(1)
     assert order == ["first", "second", "third"]
+
+
+async def test_appends_of_one_write_are_complete_before_those_of_the_next_one() -> None:
+    """Also if the owner of the first one makes the next write count."""
+    log = await open_log(MemoryFileSystem())
+    copies, together, order = Copies(log), list[Append](), list[str]()
+
+    def append_two() -> None:
+        if not together:
+            together.extend([append(log), append(log)])
+
+    log.when_moved(append_two)
+    copies.copied_up_to(1)
+    append(log)
+    together[0].when_done(lambda _: copies.copied_up_to(4))
+    together[1].when_done(recorder(order, "second"))
+    append(log).when_done(recorder(order, "third"))
+    copies.copied_up_to(3)
+    assert order == ["second", "third"]
 
 
 async def test_a_defect_of_the_commit_point_takes_the_log_offline() -> None:
