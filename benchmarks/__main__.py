@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -41,6 +42,7 @@ def main() -> int:
     options = parse()
     end_orderly_on_sigterm()
     scale = QUICK if options.quick else FULL
+    scale = replace(scale, repeats=options.repeats or scale.repeats)
     results: dict[str, Results] = {}
     with running_brokers(options.brokers, options.peer, options.baseline) as brokers:
         for name in options.only:
@@ -61,6 +63,7 @@ def parse() -> argparse.Namespace:
         "--baseline", type=Path, metavar="DIR", help="also measure the Barnabas of another working tree"
     )
     parser.add_argument("--quick", action="store_true", help="small runs, once each")
+    parser.add_argument("--repeats", type=int, metavar="N", help="the runs of each broker, which take turns")
     parser.add_argument("--strict", action="store_true", help="fail if a target is missed")
     return parser.parse_args()
 
