@@ -2,8 +2,7 @@
 
 setuptools keeps the times and owners of files in a source distribution, so it is packed again. Both wheels
 are built from its contents: a file that it lacks cannot be in them. The native one also gets the modules that
-`release.compiled` compiles. `auditwheel` gives the native wheel the
-tag of the oldest glibc on which it runs.
+`release.compiled` compiles, and from `auditwheel` the tag of the oldest glibc on which it runs.
 """
 
 from __future__ import annotations
