@@ -191,7 +191,8 @@ class LogState:
         assert self.log_start_offset <= offset <= self.log_end_offset, (offset, self.log_start_offset)
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
-        self.control_runs.drop_below(offset)
+        # Those of its segment stay: a batch in flight may begin in front of the log start, and counts whole.
+        self.control_runs.drop_below(self.segments.floor(offset).base_offset)
         self.leader_epochs.truncate_from_start(offset)
         self.signal(self.on_moved)
 

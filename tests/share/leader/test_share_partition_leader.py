@@ -50,6 +50,20 @@ async def test_share_state_between_the_batches_is_cut_out() -> None:
     assert handout.record_count == 4
 
 
+async def test_share_state_below_the_log_start_is_not_counted_in_a_batch_near_the_delivery_limit() -> None:
+    stage = await leading()
+    stage.produce(1)
+    leader = stage.lead()
+    assert stage.fetch(leader).acquired == [(0, 0, 1)]
+    append_deltas(stage.log, 3, "stranger")
+    stage.produce(5)
+    for delivery_count in (1, 2, 3):
+        assert stage.fetch(leader).acquired == [(5, 9, delivery_count)]
+        acknowledge(leader, 5, 9, RELEASE)
+    stage.log.delete_records(5)
+    assert stage.fetch(leader).acquired == [(5, 6, 4)], "half of the five records"
+
+
 async def test_nothing_is_handed_out_of_an_empty_log() -> None:
     stage = await leading()
     assert stage.fetch(stage.lead()) == NOTHING

@@ -144,7 +144,6 @@ class SharePartitionMachine(RuleBasedStateMachine):
         base, last = self.log[pick % len(self.log)]
         offset = base + pick % (last - base + 1)
         self.log = [batch for batch in self.log if batch[1] >= offset]
-        self.control_runs.drop_below(offset)
         self.log_start_offset = offset
         self.follow_log_start()
 
