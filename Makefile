@@ -211,7 +211,7 @@ $(COMPILED_FOLDER)/built: release/compiled.py .venv/installed-release $(wildcard
 # Most modules of the tools are never imported, so bytecode is compiled when one is.
 .venv/installed-tests: pyproject.toml .venv/installed
 	@echo 'Installing the tools of the tests into .venv: this takes some minutes.'
-	@$(PIP_INSTALL) --no-compile --editable '.[http,otel,spark,schemas,delta,iceberg,test,check,docs,compiled,release]'
+	@$(PIP_INSTALL) --no-compile --editable '.[http,security,otel,spark,schemas,delta,iceberg,test,check,docs,compiled,release]'
 	@touch $@ .venv/installed-release
 
 .venv/installed-release: pyproject.toml .venv/installed

@@ -12,6 +12,7 @@ from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.http_config import HttpConfig, parse_http
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
+from barnabas.broker.config.security_settings import listener_setting_name
 from barnabas.broker.config.setting import Value, integer
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
@@ -43,7 +44,12 @@ class BrokerConfig:
         self.http = self._parse_http()
         if self.flag("opentelemetry.spans.enable"):
             require_libraries("opentelemetry.spans.enable", _TRACING_LIBRARIES, "otel")
-        self.warnings = (*warnings, *self._open_listeners_warning(), *self._http_warnings())
+        self.warnings = (
+            *warnings,
+            *self._open_listeners_warning(),
+            *self._security_warnings(),
+            *self._http_warnings(),
+        )
         self.log_directory = self._parse_log_directory()
         self.node_id = self.integer("node.id")
         self.cluster_id = self._parse_cluster_id()
@@ -79,6 +85,10 @@ class BrokerConfig:
         value = self._values[name] or ()
         assert isinstance(value, tuple), f"{name} is no list"
         return value
+
+    def listener_value(self, listener: str, name: str) -> Value:
+        """The value of a setting for one listener: its own, else that of all listeners."""
+        return self._values.get(listener_setting_name(listener, name), self._values[name])
 
     def storage_config(self) -> StorageConfig:
         """The settings of the storage layer for all logs together."""
@@ -123,7 +133,8 @@ class BrokerConfig:
         )
 
     def _parse_listeners(self) -> tuple[Listener, ...]:
-        pairs = (pair.partition(":") for pair in self.items("listener.security.protocol.map"))
+        name = "listener.security.protocol.map"
+        pairs = (pair.partition(":") for pair in self.items(name)) if name in self.given else ()
         try:
             return parse_listeners(
                 ",".join(self.items("listeners")),
@@ -161,6 +172,24 @@ class BrokerConfig:
             "listeners.allow.unauthenticated=true, and this warning ends."
         )
         return (warning,)
+
+    def _security_warnings(self) -> tuple[str, ...]:
+        """Names the settings of TLS that protect no listener."""
+        prefixes = tuple(listener_setting_name(listener.name, "") for listener in self.listeners)
+        has_tls = any(listener.protocol.uses_tls for listener in self.listeners)
+        unused = [
+            name
+            for name in sorted(self.given)
+            if (name not in tables.BROKER and not name.startswith(prefixes))
+            or (
+                name.startswith("ssl.")
+                and not has_tls
+                and self[name] not in ("", tables.BROKER[name].default)
+            )
+        ]
+        if not unused:
+            return ()
+        return (f"These settings protect no listener, and have no effect: {', '.join(unused)}.",)
 
     def _http_warnings(self) -> tuple[str, ...]:
         if self.http is None:
@@ -204,6 +233,11 @@ def parse_broker_settings(given: Mapping[str, str]) -> dict[str, Value]:
     values = {
         name: setting.parse(given[name]) if name in given else setting.default
         for name, setting in tables.BROKER.items()
+    }
+    values |= {
+        name: tables.broker_setting(name).parse(text)
+        for name, text in given.items()
+        if name not in tables.BROKER
     }
     if _QUEUED_BYTES not in given:
         values[_QUEUED_BYTES] = max(integer(values[_QUEUED_BYTES]), integer(values[_REQUEST_BYTES]))

@@ -20,12 +20,16 @@ class DynamicSettings:
         """`storage` is used by all logs, and is changed in place."""
         self._effective = effective
         self._storage = storage
-        self._limit_connections: Callable[[int], None] | None = None
+        self._limit_connections: Callable[[int], None] = _ignored
+        self._keys_changed: Callable[[], None] = _ignored
         self.apply()
 
-    def bind_connections(self, limit_connections: Callable[[int], None]) -> None:
-        """From now on, calls `limit_connections` with the value of max.connections."""
+    def bind_server(self, limit_connections: Callable[[int], None], keys_changed: Callable[[], None]) -> None:
+        """From now on, calls `limit_connections` with the value of max.connections, and `keys_changed` to
+        look for new values of the settings of TLS.
+        """
         self._limit_connections = limit_connections
+        self._keys_changed = keys_changed
         self.apply()
 
     def apply(self) -> None:
@@ -36,8 +40,8 @@ class DynamicSettings:
         storage.cleaner_dedupe_buffer_bytes = self._integer("log.cleaner.dedupe.buffer.size")
         storage.cleaner_slice_bytes = self._integer("log.cleaner.io.buffer.size") // 2
         storage.cleaner_io_bytes_per_second = self._number("log.cleaner.io.max.bytes.per.second")
-        if self._limit_connections is not None:
-            self._limit_connections(self._integer("max.connections"))
+        self._limit_connections(self._integer("max.connections"))
+        self._keys_changed()
 
     def _integer(self, name: str) -> int:
         return integer(self._effective.broker_value(name))
@@ -46,3 +50,7 @@ class DynamicSettings:
         value = self._effective.broker_value(name)
         assert isinstance(value, float)
         return value
+
+
+def _ignored(*_: object) -> None:
+    """There is no server yet."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.metadata_settings import METADATA_TOPIC_SETTINGS
+from barnabas.broker.config.security_settings import listener_setting_name
 from barnabas.broker.config.setting import Setting, SettingType, Value, render
 from barnabas.coordinator.metadata.image import MetadataImage, ResourceType
 from barnabas.coordinator.metadata.topic_names import is_internal
@@ -84,8 +85,16 @@ class EffectiveConfig:
         """The value of a broker setting."""
         for raw_by_name in (self._dynamic(str(self._config.node_id)), self._dynamic(ALL_BROKERS)):
             if name in raw_by_name:
-                return tables.BROKER[name].parse(raw_by_name[name])
+                return tables.broker_setting(name).parse(raw_by_name[name])
         return self._config[name]
+
+    def listener_value(self, listener: str, name: str) -> Value:
+        """The value of a setting for one listener: its own, else that of all listeners."""
+        own = listener_setting_name(listener, name)
+        raw = self._dynamic(str(self._config.node_id)).get(own)
+        if raw is not None:
+            return tables.broker_setting(own).parse(raw)
+        return self._config.listener_value(listener, name)
 
     def topic_config(self, topic_name: str) -> LogConfig:
         """The settings of one topic's logs; the same object until any setting changes."""
@@ -140,7 +149,7 @@ class EffectiveConfig:
 
     def broker_entries(self) -> Sequence[ConfigEntry]:
         """All settings of this broker."""
-        return self._shared("broker", lambda: map(self._broker_entry, tables.BROKER.values()))
+        return self._shared("broker", self._broker_entries)
 
     def all_brokers_entries(self) -> Sequence[ConfigEntry]:
         """The dynamic defaults of all brokers."""
@@ -180,10 +189,15 @@ class EffectiveConfig:
         synonyms = self._broker_synonyms([name for name, _ in setting.broker_synonyms])
         return synonyms[0].source if synonyms else ConfigSource.DEFAULT
 
+    def _broker_entries(self) -> Iterable[ConfigEntry]:
+        of_listeners = {*self._config.given, *self._dynamic(str(self._config.node_id))} - tables.BROKER.keys()
+        settings = (*tables.BROKER.values(), *map(tables.broker_setting, sorted(of_listeners)))
+        return map(self._broker_entry, settings)
+
     def _all_brokers_entries(self) -> Iterable[ConfigEntry]:
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         return [
-            ConfigEntry(tables.BROKER[name], raw, source, (ConfigSynonym(name, raw, source),))
+            ConfigEntry(tables.broker_setting(name), raw, source, (ConfigSynonym(name, raw, source),))
             for name, raw in self._dynamic(ALL_BROKERS).items()
         ]
 
@@ -214,7 +228,7 @@ class EffectiveConfig:
             for name in names
             if name in raw_by_name
         ]
-        defaults = ((name, tables.BROKER[name].default) for name in names)
+        defaults = ((name, tables.broker_setting(name).default) for name in names)
         found.extend(
             ConfigSynonym(name, render(default), ConfigSource.DEFAULT)
             for name, default in defaults

@@ -4,12 +4,13 @@
 The address that a client is given depends on the listener through which it connected: for example the address
 inside a container network, or the one published on the host. A listener on all interfaces without an
 advertised address gives each client the local address of its connection. The notation is Kafka's:
-`NAME://host:port`, separated by commas, without a host for all interfaces. Only plain TCP is served: a
-listener that asks for TLS or SASL is refused at the start.
+`NAME://host:port`, separated by commas, without a host for all interfaces. A listener's security protocol
+follows from its name, directly or by `listener.security.protocol.map`.
 """
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,11 +20,25 @@ from barnabas.broker.config.address import is_loopback, shown_address
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\[\],]*):(?P<port>\d+)")
 _ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<address>.*)")
 _PORT_MAX = 65_535
-_PLAIN = "PLAINTEXT"
 CONTROLLER = "CONTROLLER"
 """The listener of the controller in Kafka's examples, which Barnabas does not open."""
 
-_PROTECTED = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+
+class SecurityProtocol(StrEnum):
+    """How the connections of a listener are protected."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def uses_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 class ListenerError(ValueError):
@@ -43,6 +58,7 @@ class Listener(NamedTuple):
     """Whether each client is given the local address of its connection instead of `advertised_host`."""
     inter_broker: bool = False
     """Whether it also serves the APIs between brokers."""
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
     @property
     def address(self) -> str:
@@ -72,9 +88,9 @@ def parse_listeners(
 ) -> tuple[Listener, ...]:
     """The listeners that Kafka's settings describe, in their order.
 
-    `protocol_by_name` is `listener.security.protocol.map`, with upper-case names. The result omits listeners
-    in `controller_names` and the one that Kafka's examples call CONTROLLER, because the controller of
-    Barnabas needs no port. Raises `ListenerError`.
+    `protocol_by_name` is `listener.security.protocol.map`, with upper-case names; empty if it is not set. The
+    result omits listeners in `controller_names` and the one that Kafka's examples call CONTROLLER, because
+    the controller of Barnabas needs no port. Raises `ListenerError`.
     """
     bound = _parse(listeners, "listeners")
     advertised = _parse(advertised_listeners, "advertised.listeners")
@@ -85,8 +101,11 @@ def parse_listeners(
     for name, (host, port) in bound.items():
         if name in controller_names or name == CONTROLLER:
             continue
-        _check_plain(name, protocol_by_name)
-        served.append(_listener(name, host, port, advertised.get(name)))
+        listener = _listener(name, host, port, advertised.get(name))
+        protocol = _protocol(name, protocol_by_name)
+        if protocol.uses_sasl:
+            raise ListenerError(f"listener {name} asks for {protocol}, and only PLAINTEXT and SSL are served")
+        served.append(listener._replace(protocol=protocol))
     if not served:
         raise ListenerError("listeners names no address that clients could use")
     return tuple(served)
@@ -140,10 +159,17 @@ def _parse(text: str, setting: str) -> dict[str, tuple[str, int]]:
     return addresses
 
 
-def _check_plain(name: str, protocol_by_name: Mapping[str, str]) -> None:
-    protocol = protocol_by_name.get(name, name if name in _PROTECTED else _PLAIN)
-    if protocol.upper() != _PLAIN:
-        raise ListenerError(f"listener {name} asks for {protocol}, and only {_PLAIN} is served")
+def _protocol(name: str, protocol_by_name: Mapping[str, str]) -> SecurityProtocol:
+    """Without a map, PLAINTEXT for a name that is no protocol; with one, each other name must be in it."""
+    protocol = protocol_by_name.get(name, name).upper()
+    known = ", ".join(SecurityProtocol)
+    if protocol in set[str](SecurityProtocol):
+        return SecurityProtocol(protocol)
+    if not protocol_by_name:
+        return SecurityProtocol.PLAINTEXT
+    if name not in protocol_by_name:
+        raise ListenerError(f"listener.security.protocol.map has no protocol for the listener {name}")
+    raise ListenerError(f"listener.security.protocol.map gives {name} {protocol}, which is not {known}")
 
 
 def _is_wildcard(host: str) -> bool:

@@ -74,7 +74,8 @@ def load_config(file: str | None, environ: Mapping[str, str], overrides: Sequenc
     }
     refuse_protection(given, written_as, _controller_names(given))
     warnings = (*_warnings(sorted(filter(_is_unused, given))), *image.warnings)
-    return BrokerConfig({name: text for name, text in given.items() if name in tables.BROKER}, warnings)
+    used = {name: text for name, text in given.items() if tables.find_broker_setting(name) is not None}
+    return BrokerConfig(used, warnings)
 
 
 def _read_image(environ: Mapping[str, str]) -> ImageVariables:
@@ -111,7 +112,7 @@ def _check(name: str, assignment: _Assignment) -> None:
     """Raises ConfigError that names the origin."""
     try:
         if not _is_unused(name):
-            tables.BROKER[name].parse(assignment.text)
+            tables.broker_setting(name).parse(assignment.text)
     except ConfigError as error:
         raise ConfigError(f"{assignment.origin}{error}") from None
     except InvalidValueError as error:
@@ -122,7 +123,7 @@ def _is_unused(name: str) -> bool:
     """False for a setting of Barnabas, True for one that only Kafka uses. Raises `ConfigError` for any other
     name.
     """
-    if name in tables.BROKER:
+    if tables.find_broker_setting(name) is not None:
         return False
     if name in UNUSED_SETTINGS or name.startswith("listener.name."):
         return True

@@ -28,13 +28,7 @@ _PROTECTIONS: Mapping[str, tuple[str, str]] = {
     "sasl.oauthbearer.jwks.endpoint.url": (_AUTHENTICATION, ""),
     "sasl.server.callback.handler.class": (_AUTHENTICATION, ""),
     "security.inter.broker.protocol": (_TLS, "plaintext"),
-    "ssl.client.auth": (_TLS, "none"),
     "ssl.engine.factory.class": (_TLS, ""),
-    "ssl.keystore.certificate.chain": (_TLS, ""),
-    "ssl.keystore.key": (_TLS, ""),
-    "ssl.keystore.location": (_TLS, ""),
-    "ssl.truststore.certificates": (_TLS, ""),
-    "ssl.truststore.location": (_TLS, ""),
     "super.users": (_ACCESS_RULES, ""),
 }
 """By setting: the protection that it asks for, and the value in lower case that asks for none, besides the

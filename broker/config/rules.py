@@ -5,14 +5,18 @@ controller calls this before it writes a change down. One check is stricter: Kaf
 a broker, a typo with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from barnabas.broker.config import tables
 from barnabas.broker.config.broker_config import BrokerConfig, check_broker_values
 from barnabas.broker.config.effective import ALL_BROKERS, EffectiveConfig, is_list
 from barnabas.broker.config.errors import InvalidValueError
 from barnabas.broker.config.kafka_names import UNUSED_SETTINGS
+from barnabas.broker.config.security_settings import find_listener_setting, listener_setting_name
 from barnabas.broker.config.setting import Setting, Value, integer, render
+from barnabas.broker.security.errors import SecuritySettingError
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.coordinator.metadata.topic_names import METADATA_TOPIC, invalid_topic_name
 from barnabas.protocol.errors import ApiError, ErrorCode
@@ -108,12 +112,39 @@ class SettingRules:
     def _check_broker(self, name: str, configs: Mapping[str, str]) -> None:
         if name != ALL_BROKERS:
             self._check_broker_name(name)
-        _check_names(configs, tables.BROKER, "broker")
-        fixed = [key for key in configs if not tables.BROKER[key].dynamic]
-        if fixed:
-            raise InvalidValueError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+        _check_names([key for key in configs if find_listener_setting(key) is None], tables.BROKER, "broker")
+        settings = {key: tables.broker_setting(key) for key in configs}
+        _refuse(
+            "Cannot update these configs dynamically",
+            [key for key, setting in settings.items() if not setting.dynamic],
+        )
+        _refuse(
+            "These security configs can be dynamically updated only per-listener using the listener prefix",
+            [key for key, setting in settings.items() if setting.per_listener and key in tables.BROKER],
+        )
+        if name == ALL_BROKERS:
+            _refuse(
+                "Cannot update these configs at default cluster level",
+                [key for key, setting in settings.items() if setting.per_listener],
+            )
         values = {key: self._effective.broker_value(key) for key in tables.BROKER}
-        check_broker_values(values | {key: tables.BROKER[key].parse(raw) for key, raw in configs.items()})
+        changed = {key: settings[key].parse(raw) for key, raw in configs.items()}
+        check_broker_values(values | changed)
+        self._check_tls(changed)
+
+    def _check_tls(self, changed: Mapping[str, Value]) -> None:
+        """Refuses keys and certificates that a listener could not use."""
+        from barnabas.broker.config.listener_security import tls_settings  # few brokers use TLS
+        from barnabas.broker.security.tls import make_context, utc_now
+
+        for listener in self._config.listeners:
+            own = listener_setting_name(listener.name, "")
+            if listener.protocol.uses_tls and any(key.startswith(own) for key in changed):
+                values = _Changed(changed, own, partial(self._config.listener_value, listener.name))
+                try:
+                    make_context(tls_settings(values.get), utc_now())
+                except SecuritySettingError as error:
+                    raise InvalidValueError(f"Listener {listener.name}: {error}") from None
 
     def _check_broker_name(self, name: str) -> None:
         node_id = self._config.node_id
@@ -134,8 +165,26 @@ class SettingRules:
         }
 
 
-def _check_names(configs: Mapping[str, str], table: Mapping[str, Setting], kind: str) -> None:
-    for name in configs:
+class _Changed(NamedTuple):
+    """The values of a listener's settings after a change."""
+
+    changed: Mapping[str, Value]
+    own: str
+    """Begins the names of the listener's own settings."""
+    unchanged: Callable[[str], Value]
+
+    def get(self, name: str) -> Value:
+        own = self.own + name
+        return self.changed[own] if own in self.changed else self.unchanged(name)
+
+
+def _refuse(reason: str, names: Sequence[str]) -> None:
+    if names:
+        raise InvalidValueError(f"{reason}: [{', '.join(names)}]")
+
+
+def _check_names(names: Iterable[str], table: Mapping[str, Setting], kind: str) -> None:
+    for name in names:
         if kind == "broker" and name in UNUSED_SETTINGS:
             raise ApiError(ErrorCode.invalid_config, f"This broker does not use the setting {name}")
         if name not in table:

@@ -44,8 +44,9 @@ SERVER_SETTINGS = (
     Setting(
         "listener.security.protocol.map",
         _LIST,
-        ("PLAINTEXT:PLAINTEXT",),
-        "The security protocol of each listener name, as NAME:PROTOCOL. Only PLAINTEXT is served.",
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "The security protocol of each listener name, as NAME:PROTOCOL: PLAINTEXT, SSL, SASL_PLAINTEXT or "
+        "SASL_SSL. The name of a protocol stands for itself.",
     ),
     Setting(
         "controller.listener.names",

@@ -38,6 +38,7 @@ class SettingType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class Scope(StrEnum):
@@ -59,6 +60,7 @@ class Setting:
             quotes.
         check: refuses impossible values of the right type.
         dynamic: whether IncrementalAlterConfigs may change it while the broker runs.
+        per_listener: whether each listener may have its own value (`listener.name.<listener>.<setting>`).
         broker_synonyms: for a topic or group setting, the broker settings that are its default, the
             strongest first, each with the factor that converts its unit into this setting's (for example
             hours into milliseconds).
@@ -75,10 +77,16 @@ class Setting:
     _: KW_ONLY
     scope: Scope = Scope.BROKER
     dynamic: bool = False
+    per_listener: bool = False
     broker_synonyms: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     ours: bool = False
     guide: str = ""
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether no answer and no log line may contain its value."""
+        return self.type is SettingType.PASSWORD
 
     @property
     def allowed(self) -> str:
@@ -191,6 +199,11 @@ def _parse_string(_name: str, raw: str) -> Value:
     return raw.strip()
 
 
+def _parse_password(_name: str, raw: str) -> Value:
+    """Unchanged, as in Kafka."""
+    return raw
+
+
 def _parse_list(_name: str, raw: str) -> Value:
     text = raw.strip()
     return tuple(dict.fromkeys(_LIST_SEPARATOR.split(text))) if text else ()
@@ -203,6 +216,7 @@ _PARSERS: dict[SettingType, Callable[[str, str], Value]] = {
     SettingType.LONG: _parse_long,
     SettingType.DOUBLE: _parse_double,
     SettingType.LIST: _parse_list,
+    SettingType.PASSWORD: _parse_password,
 }
 
 
@@ -236,7 +250,7 @@ def quoted(choices: Iterable[str]) -> str:
     return ", ".join(f"`{choice}`" for choice in choices)
 
 
-def at_least(smallest: int) -> AllowedValues:
+def at_least(smallest: float) -> AllowedValues:
     @allows(f"at least {smallest}")
     def check(name: str, value: Value) -> None:
         if value is not None and _number(value) < smallest:
@@ -245,7 +259,7 @@ def at_least(smallest: int) -> AllowedValues:
     return check
 
 
-def between(smallest: int, largest: int) -> AllowedValues:
+def between(smallest: float, largest: float) -> AllowedValues:
     lower = at_least(smallest)
 
     @allows(f"{smallest} to {largest}")

@@ -22,6 +22,7 @@ from barnabas.broker.config.metadata_settings import METADATA_SETTINGS
 from barnabas.broker.config.offset_settings import OFFSET_SETTINGS
 from barnabas.broker.config.priority_settings import PRIORITY_GROUP_SETTINGS
 from barnabas.broker.config.quota_settings import QUOTA_SETTINGS
+from barnabas.broker.config.security_settings import SECURITY_SETTINGS, find_listener_setting
 from barnabas.broker.config.server_settings import SERVER_SETTINGS
 from barnabas.broker.config.setting import Setting
 from barnabas.broker.config.share_settings import (
@@ -42,6 +43,7 @@ def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
 BROKER: Mapping[str, Setting] = _by_name(
     (
         *SERVER_SETTINGS,
+        *SECURITY_SETTINGS,
         *HTTP_SETTINGS,
         *TRACING_SETTINGS,
         *QUOTA_SETTINGS,
@@ -78,6 +80,18 @@ BROKER_SYNONYM_CHAINS: Mapping[str, tuple[str, ...]] = {
 """For each broker setting that exists in several units: all of them, the strongest first. Settings with one
 unit are not in the mapping.
 """
+
+
+def find_broker_setting(name: str) -> Setting | None:
+    """The setting of this name, which may be that of a single listener; None if the broker has none."""
+    return BROKER.get(name) or find_listener_setting(name)
+
+
+def broker_setting(name: str) -> Setting:
+    """`find_broker_setting` for a name that is known to be one."""
+    setting = find_broker_setting(name)
+    assert setting is not None, name
+    return setting
 
 
 def environment_names(prefix: str) -> Mapping[str, str]:

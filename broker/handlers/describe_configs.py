@@ -147,12 +147,16 @@ def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConf
     synonyms = entry.synonyms if request.include_synonyms else ()
     return DescribeConfigsResourceResult(
         name=entry.setting.name,
-        value=entry.value,
+        value=None if entry.setting.is_secret else entry.value,
         read_only=not entry.setting.dynamic,
         config_source=i8(entry.source),
-        is_sensitive=False,
+        is_sensitive=entry.setting.is_secret,
         synonyms=tuple(
-            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=i8(synonym.source))
+            DescribeConfigsSynonym(
+                name=synonym.name,
+                value=None if entry.setting.is_secret else synonym.value,
+                source=i8(synonym.source),
+            )
             for synonym in synonyms
         ),
         config_type=i8(entry.setting.type),

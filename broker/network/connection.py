@@ -37,6 +37,7 @@ from barnabas.broker.network.outstanding import Ended, Outstanding, error_of
 from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.network.request_budget import RequestBudget
 from barnabas.broker.network.unread_bytes import unread_bytes
+from barnabas.broker.security.principal import ANONYMOUS, NotIdentified, Principal
 from barnabas.protocol.errors import FrameError, Withdrawn
 from barnabas.protocol.foreign import ForeignProtocolError
 from barnabas.protocol.frame import FrameDecoder
@@ -54,9 +55,16 @@ many. Larger ones, which are mostly records, are joined only if their buffers ar
 _SCRAP_BYTES_MAX: Final = 1024
 """Buffers up to this mean size are always joined."""
 
+_TLS_BUFFER_BYTES: Final = 64 * 1024
+"""Encrypted bytes that may wait for a client before reading from it pauses."""
+
 _UNWRITTEN_BYTES_MAX: Final = 256 * 1024
 """At this size, collected answers are written before the end of the pass, so that the write buffer's bound
 takes effect."""
+
+
+Identify = Callable[[asyncio.BaseTransport], Principal]
+"""Returns the principal of the client at the other end; raises `NotIdentified`."""
 
 
 class ConnectionLimits(NamedTuple):
@@ -101,9 +109,13 @@ class Connection(asyncio.BufferedProtocol):
         dispatcher: Dispatcher,
         owner: ConnectionOwner,
         limits: ConnectionLimits,
+        identify: Identify | None = None,
     ) -> None:
+        """`identify` finds the client's principal in its certificate; without it the client is anonymous."""
         self.connection_id = connection_id
         self.listener = listener
+        self.principal = ANONYMOUS
+        self._identify = identify
         self.client_host = ""
         self._client_address = ""
         self.heard = True
@@ -170,10 +182,18 @@ class Connection(asyncio.BufferedProtocol):
         if local:
             self.listener = self.listener.reached_at(local[0])
         # The rest of a large answer keeps all of it in memory. So reading pauses until the client has all of
-        # it. Without a buffer the transport also writes at once.
-        transport.set_write_buffer_limits(high=0)
+        # it. Without a buffer the transport also writes at once. With TLS a buffer is needed: the end of the
+        # handshake is still in it, and the next read sends it.
+        has_tls = transport.get_extra_info("ssl_object") is not None
+        transport.set_write_buffer_limits(high=_TLS_BUFFER_BYTES if has_tls else 0, low=0)
         if not self._owner.connection_opened(self):
             self.abort()
+            return
+        if self._identify is not None:
+            try:
+                self.principal = self._identify(transport)
+            except NotIdentified as error:
+                self.cut_off(str(error))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.get_buffer(sizehint)

@@ -25,6 +25,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 from kio.static.protocol import Entity
 
 from barnabas.broker.config.listener import Listener
+from barnabas.broker.security.principal import Principal
 from barnabas.protocol.codec import RequestBody
 from barnabas.runtime.response_budget import EncodedBody
 
@@ -49,6 +50,7 @@ class ClientConnection(Protocol):
     connection_id: int
     client_host: str
     listener: Listener
+    principal: Principal
 
     @property
     def closed(self) -> bool:
@@ -68,6 +70,11 @@ class RequestContext(NamedTuple):
     connection: ClientConnection
     started_ms: int
     """Monotonic: when its handler was called."""
+
+    @property
+    def principal(self) -> Principal:
+        """The client's identity."""
+        return self.connection.principal
 
 
 Handler: TypeAlias = Callable[[RequestContext, RequestBody], Reply]

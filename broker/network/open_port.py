@@ -10,7 +10,7 @@ queue. Only a broken socket ends the port; then `lost` is called.
 import asyncio
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -31,6 +31,10 @@ _REMEDY = "Name another address with --listen; port 0 selects a free port"
 Connect = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
 
+Admit = Callable[[Connect, socket.socket], Awaitable[None]]
+"""Begins an accepted connection with its protocol. It closes the socket if that fails for the client's
+reasons; an exception is reported as the broker's.
+"""
 
 Note = Callable[[str, str], None]
 """Logs an event with its reason."""
@@ -48,9 +52,16 @@ class Port(Protocol):
         """The actual port, never 0."""
         ...
 
-    def serve(self, connect: Connect, lost: Callable[[PortLost], None], note: Note) -> None:
+    def serve(
+        self,
+        connect: Connect,
+        lost: Callable[[PortLost], None],
+        note: Note,
+        admit: Admit | None = None,
+    ) -> None:
         """Accept connections from now on. If that ends before `close`, `lost` is called. `note` is called
-        with the reason if a connection cannot be accepted.
+        with the reason if a connection cannot be accepted. `admit` begins each connection; by default it
+        begins at once.
         """
         ...
 
@@ -127,6 +138,7 @@ class SystemPort:
         self._attaching: set[asyncio.Task[None]] = set()
         """Accepted connections without a transport."""
         self._connect: Connect
+        self._admit: Admit = self._begin_at_once
         self._lost: Callable[[PortLost], None]
         self._note: Note
 
@@ -135,8 +147,15 @@ class SystemPort:
         number: int = self._sockets[0].getsockname()[1]
         return number
 
-    def serve(self, connect: Connect, lost: Callable[[PortLost], None], note: Note) -> None:
+    def serve(
+        self,
+        connect: Connect,
+        lost: Callable[[PortLost], None],
+        note: Note,
+        admit: Admit | None = None,
+    ) -> None:
         self._connect = connect
+        self._admit = admit or self._begin_at_once
         self._lost = lost
         self._note = note
         for listening in self._sockets:
@@ -165,16 +184,19 @@ class SystemPort:
         """Begin one connection; an error closes only this one."""
         try:
             accepted.setblocking(False)
-            attaching = self._loop.create_task(self._attach(self._connect(), accepted))
+            attaching = self._loop.create_task(self._attach(accepted))
             self._attaching.add(attaching)
             attaching.add_done_callback(self._attaching.discard)
         except Exception as error:
             accepted.close()
             self._report("connection not accepted", error)
 
-    async def _attach(self, protocol: asyncio.BaseProtocol, accepted: socket.socket) -> None:
+    async def _begin_at_once(self, connect: Connect, accepted: socket.socket) -> None:
+        await self._loop.connect_accepted_socket(connect, accepted)
+
+    async def _attach(self, accepted: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: protocol, accepted)
+            await self._admit(self._connect, accepted)
         except Exception as error:
             # The transport may have closed the descriptor, and another file may have it now. Shutting down
             # affects only connections, and no file is closed.

@@ -12,11 +12,12 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.listener import Listener
-from barnabas.broker.network.connection import Connection, ConnectionLimits
+from barnabas.broker.network.connection import Connection, ConnectionLimits, Identify
 from barnabas.broker.network.dispatch import Dispatcher
 from barnabas.broker.network.handler import Handler, Response
 from barnabas.broker.network.open_port import Port, PortLost, open_port
@@ -33,6 +34,9 @@ from barnabas.runtime.logging import get_logger
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.metrics import Metrics
 from barnabas.runtime.response_budget import ResponseBudget
+
+if TYPE_CHECKING:
+    from barnabas.broker.network.listener_tls import ListenerTls
 
 log = get_logger("server")
 
@@ -54,6 +58,9 @@ class ServedBroker(Protocol):
 
     @property
     def deadlines(self) -> Deadlines: ...
+
+    @property
+    def effective_config(self) -> EffectiveConfig: ...
 
     @property
     def quotas(self) -> ClientQuotas:
@@ -97,13 +104,16 @@ class Server:
         """`handlers` are by API key; those of `warmed_apis` are loaded while no requests arrive.
 
         `open_port` gets host, port and the length of the queue of connections to accept; by default it opens
-        ports of the system. `connections_max` is the number for which the process has descriptors.
+        ports of the system. `connections_max` is the number for which the process has descriptors. Raises
+        `ConfigError` if the keys or certificates of a listener cannot be used.
         """
         self.listeners: tuple[Listener, ...] = ()
         """The open listeners, with their actual ports."""
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
         """Done if a listener has failed."""
         self._open_port = open_port
+        self.tls = _open_tls(broker, config)
+        """None if no listener has TLS."""
         self._broker = broker
         self._config = config
         queued_bytes_max = config.integer("queued.max.request.bytes")
@@ -146,6 +156,8 @@ class Server:
             raise
         if self._config.integer("connections.max.idle.ms") > 0:
             self._sweep_later()
+        if self.tls is not None:
+            self.tls.begin()
         self._warming.begin()
         return self.listeners
 
@@ -156,6 +168,8 @@ class Server:
         if self._next_sweep is not None:
             self._next_sweep.cancel()
         self._warming.end()
+        if self.tls is not None:
+            self.tls.close()
         self._ended = asyncio.Event()
         for connection in list(self._silent_sweeps):
             connection.drain()
@@ -181,6 +195,11 @@ class Server:
     def limit_connections(self, connections_max: int) -> None:
         """Set the limit for new connections; open connections stay."""
         self._connections_max = min(connections_max, self._descriptors_max)
+
+    def keys_changed(self) -> None:
+        """The settings of TLS may have changed."""
+        if self.tls is not None:
+            self.tls.settings_changed()
 
     # Called by connections (`ConnectionOwner`).
 
@@ -239,12 +258,14 @@ class Server:
         port = await self._open_port(listener.host, listener.port, backlog)
         self._ports.append(port)
         bound = listener.bound_to(port.number)
-        port.serve(partial(self._connect, bound), self._port_lost, self._cannot_accept)
+        admit = None if self.tls is None else self.tls.admits(listener)
+        identify = None if self.tls is None else self.tls.identify(listener)
+        port.serve(partial(self._connect, bound, identify), self._port_lost, self._cannot_accept, admit)
         return bound
 
-    def _connect(self, listener: Listener) -> Connection:
+    def _connect(self, listener: Listener, identify: Identify | None) -> Connection:
         self._next_connection_id += 1
-        return Connection(self._next_connection_id, listener, self._dispatcher, self, self._limits)
+        return Connection(self._next_connection_id, listener, self._dispatcher, self, self._limits, identify)
 
     def _cannot_accept(self, event: str, reason: str) -> None:
         self.note(log.error, event, reason, reason=reason)
@@ -274,3 +295,12 @@ class Server:
                     "connection idle", client=connection.client_host, connection_id=connection.connection_id
                 )
                 connection.abort()
+
+
+def _open_tls(broker: ServedBroker, config: BrokerConfig) -> "ListenerTls | None":
+    """None if no listener has TLS."""
+    if not any(listener.protocol.uses_tls for listener in config.listeners):
+        return None
+    from barnabas.broker.network.listener_tls import ListenerTls  # few brokers use TLS
+
+    return ListenerTls(broker, config)

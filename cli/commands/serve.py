@@ -84,12 +84,15 @@ def _serve(config: "BrokerConfig", options: argparse.Namespace) -> int:
     from barnabas.runtime.collector import without_collections
 
     with without_collections():
+        from barnabas.broker.config.errors import ConfigError
         from barnabas.broker.network.open_port import PortLost
         from barnabas.cli.process.serving import ServeOptions, StopFailed, serve
         from barnabas.storage.errors import StorageError
 
     try:
         serve(config, ServeOptions(options.log_format, options.ready_file, options.allow_kafka_directory))
+    except ConfigError as error:
+        return report_error(str(error), ExitCode.USAGE, options.log_format)
     except (PortLost, StorageError, StopFailed) as error:
         return report_error(str(error), ExitCode.FAILED, options.log_format)
     except OSError as error:

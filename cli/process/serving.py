@@ -92,7 +92,7 @@ async def _run_broker(config: BrokerConfig, options: ServeOptions) -> None:
             connections_max=shares.connections,
             make_measures=measures,
         )
-        broker.dynamic_settings.bind_connections(server.limit_connections)
+        broker.dynamic_settings.bind_server(server.limit_connections, server.keys_changed)
         await server.start()
         http = await open_http(broker, config.http)
         keep_out_of_collections()

@@ -74,7 +74,7 @@ async def _run(loop: SteppingLoop, config: BrokerConfig, token: str, control: Co
     try:
         handlers = InterceptedHandlers(broker, faults, members)
         server = Server(broker, config, handlers, warmed_apis=WARMED_APIS, connections_max=shares.connections)
-        broker.dynamic_settings.bind_connections(server.limit_connections)
+        broker.dynamic_settings.bind_server(server.limit_connections, server.keys_changed)
         clock = ClockControl(loop, RealFileSystem(), config.log_directory, members)
         port = ControlPort(Routes(Controls(broker, server, clock, faults)), token)
         await server.start()

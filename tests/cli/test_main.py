@@ -75,7 +75,7 @@ class Broker:
     def connection_closed(self, connection_id):
         pass
 
-    def bind_connections(self, limit_connections):
+    def bind_server(self, limit_connections, keys_changed):
         pass
 
 async def open_broker(config, clock, open_segments_max):

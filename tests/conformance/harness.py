@@ -22,6 +22,7 @@ from barnabas.broker.handlers.lazy_handlers import LazyHandlers
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.node.broker import Broker
 from barnabas.broker.node.opening import open_broker
+from barnabas.broker.security.principal import ANONYMOUS
 from barnabas.protocol.api import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.identity import SharePartitionKey, TopicIdPartition
@@ -73,6 +74,7 @@ class LabConnection:
         self.client_host = "/127.0.0.1"
         listener = Listener("PLAINTEXT", "", 9092, "broker.example", 19092)
         self.listener = listener._replace(inter_broker=inter_broker)
+        self.principal = ANONYMOUS
         self.closed = False
 
 

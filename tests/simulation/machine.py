@@ -168,7 +168,7 @@ class Machine:
         )
         await self._on_opened(broker)
         server = Server(broker, self._config, LazyHandlers(broker), open_port=self._network.open_port)
-        broker.dynamic_settings.bind_connections(server.limit_connections)
+        broker.dynamic_settings.bind_server(server.limit_connections, server.keys_changed)
         await server.start()
         broker.idle_logs.begin_to_open()
         broker.failed.add_done_callback(lambda _: self._give_up(broker, server))

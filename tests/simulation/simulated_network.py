@@ -244,6 +244,7 @@ class Listening:
         connect: Callable[[], asyncio.BaseProtocol],
         lost: Callable[[Any], None],
         note: Callable[[str, str], None],
+        admit: Any = None,
     ) -> None:
         """Accepts clients, with a protocol in the caller's context."""
         self.factory = connect

@@ -117,7 +117,10 @@ def test_metadata_is_never_deleted_by_its_age() -> None:
         ({"log.dirs": ","}, "log.dirs is empty, and must name the data directory."),
         ({"log.dir": ""}, "log.dir is empty, and must name the data directory."),
         ({"log.dirs": "/a,/b"}, "log.dirs must name one directory, not 2: the broker has a single one."),
-        ({"listeners": "SSL://:1"}, "listener SSL asks for SSL, and only PLAINTEXT is served."),
+        (
+            {"listeners": "SASL_SSL://:1"},
+            "listener SASL_SSL asks for SASL_SSL, and only PLAINTEXT and SSL are served.",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(given: dict[str, str], complaint: str) -> None:

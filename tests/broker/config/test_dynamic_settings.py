@@ -60,7 +60,7 @@ async def test_a_value_is_kept_after_a_restart(lab: Lab) -> None:
 
 async def test_this_brokers_value_wins_over_that_of_all(lab: Lab) -> None:
     limits: list[int] = []
-    lab.broker.dynamic_settings.bind_connections(limits.append)
+    lab.broker.dynamic_settings.bind_server(limits.append, lambda: None)
     await alter(lab, "", max__connections="5")
     await alter(lab, "1", max__connections="3")
     await alter(lab, "1", max__connections=None)

@@ -96,8 +96,8 @@ def test_a_value_that_would_be_lost_is_refused(variable: str, text: str, complai
 
 
 def test_protection_is_refused_by_the_name_of_its_variable() -> None:
-    with pytest.raises(ConfigError, match=r"KAFKA_SSL_KEYSTORE_LOCATION \(TLS\)"):
-        load_config(None, {"KAFKA_SSL_KEYSTORE_LOCATION": "/etc/kafka/secrets/a.jks"}, [])
+    with pytest.raises(ConfigError, match=r"KAFKA_SUPER_USERS \(access rules\)"):
+        load_config(None, {"KAFKA_SUPER_USERS": "User:admin"}, [])
 
 
 def test_advertised_listeners_alone_open_their_ports_on_all_interfaces() -> None:

@@ -45,7 +45,6 @@ def test_listeners_are_read_in_kafkas_notation(
         ("A://:1", "A://[::]:1", "gives :: for A, to which no client can connect"),
         ("CONTROLLER://:9093", "", "no address that clients could use"),
         ("", "", "no address that clients could use"),
-        ("SSL://:9093", "", "asks for SSL"),
     ],
 )
 def test_settings_that_cannot_be_served_are_refused(listeners: str, advertised: str, complaint: str) -> None:
@@ -53,9 +52,31 @@ def test_settings_that_cannot_be_served_are_refused(listeners: str, advertised: 
         parse_listeners(listeners, advertised)
 
 
-def test_a_listener_whose_protocol_is_mapped_to_tls_is_refused() -> None:
-    with pytest.raises(ListenerError, match="listener OUT asks for SSL"):
-        parse_listeners("OUT://:9092", protocol_by_name={"OUT": "SSL"})
+@pytest.mark.parametrize(
+    ("listeners", "mapped", "protocols"),
+    [
+        ("SSL://:1,IN://:3", {}, ["SSL", "PLAINTEXT"]),
+        ("OUT://:1,PLAINTEXT://:2", {"OUT": "ssl"}, ["SSL", "PLAINTEXT"]),
+        ("PLAINTEXT://:1", {"PLAINTEXT": "SSL"}, ["SSL"]),
+    ],
+)
+def test_the_protocol_of_a_listener_follows_from_its_name(
+    listeners: str, mapped: dict[str, str], protocols: list[str]
+) -> None:
+    parsed = parse_listeners(listeners, protocol_by_name=mapped)
+    assert [listener.protocol for listener in parsed] == protocols
+
+
+@pytest.mark.parametrize(
+    ("mapped", "complaint"),
+    [
+        ({"OUT": "TLS"}, "gives OUT TLS, which is not PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ({"IN": "SSL"}, "has no protocol for the listener OUT"),
+    ],
+)
+def test_with_a_map_each_listener_needs_a_protocol(mapped: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ListenerError, match=complaint):
+        parse_listeners("OUT://:9092", protocol_by_name=mapped)
 
 
 def test_the_systems_port_is_advertised_unless_another_one_is_set() -> None:

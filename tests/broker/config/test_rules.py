@@ -1,10 +1,13 @@
 """The settings that each kind of resource accepts; errors and texts were recorded from Apache Kafka 4.3.1."""
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.coordinator.metadata.image import ConfigResource, ResourceType
 from barnabas.protocol.errors import ApiError, ErrorCode
 from tests.broker.config.config_fakes import configured
+from tests.broker.network.certificates import PASSWORD, Authority
 
 COPY = "errors.deadletterqueue.copy.record.enable"
 RESET = (
@@ -344,3 +347,69 @@ def test_a_wrong_name_of_a_resource_is_refused(
 )
 def test_only_list_settings_have_a_list_default(resource_type: int, name: str, default: str | None) -> None:
     assert configured().rules.list_default(resource_type, name) == default
+
+
+class TestTls:
+    """A listener's keys are checked before a change of them is accepted."""
+
+    def refusal(self, authority: Authority, listener: str, name: str = "1", **changes: str) -> str | None:
+        server = authority.write_pem(authority.issue())
+        rules = configured(
+            listeners="PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:2",
+            ssl__keystore__type="PEM",
+            ssl__keystore__location=str(server),
+        ).rules
+        prefix = f"listener.name.{listener}." if listener else ""
+        configs = {prefix + key.replace("__", "."): value for key, value in changes.items()}
+        try:
+            rules.check(ConfigResource(ResourceType.BROKER, name), configs)
+        except ApiError as error:
+            assert error.code is ErrorCode.invalid_request
+            return error.message
+        return None
+
+    def test_a_usable_key_store_is_accepted(self, tmp_path: Path) -> None:
+        authority = Authority(tmp_path)
+        new = str(authority.write_pkcs12(authority.issue()))
+        changes = {"ssl__keystore__type": "PKCS12", "ssl__keystore__password": PASSWORD}
+        assert self.refusal(authority, "ssl", ssl__keystore__location=new, **changes) is None
+
+    @pytest.mark.parametrize(
+        ("listener", "resource", "changes", "message"),
+        [
+            (
+                "ssl",
+                "1",
+                {"ssl__keystore__location": "/nowhere"},
+                "Listener SSL: ssl.keystore.location: /nowhere cannot be read: No such file or directory",
+            ),
+            (
+                "",
+                "1",
+                {"ssl__keystore__location": "/nowhere"},
+                (
+                    "These security configs can be dynamically updated only per-listener using the listener "
+                    "prefix: [ssl.keystore.location]"
+                ),
+            ),
+            (
+                "ssl",
+                "",
+                {"ssl__keystore__location": "/nowhere"},
+                (
+                    "Cannot update these configs at default cluster level: "
+                    "[listener.name.ssl.ssl.keystore.location]"
+                ),
+            ),
+            (
+                "ssl",
+                "1",
+                {"ssl__client__auth": "required"},
+                "Cannot update these configs dynamically: [listener.name.ssl.ssl.client.auth]",
+            ),
+        ],
+    )
+    def test_another_change_is_refused_with_the_reason(
+        self, tmp_path: Path, listener: str, resource: str, changes: dict[str, str], message: str
+    ) -> None:
+        assert self.refusal(Authority(tmp_path), listener, resource, **changes) == message

@@ -1,6 +1,7 @@
 """DescribeConfigs: topics, brokers and groups, chosen settings, and errors (recorded from Kafka 4.3.1)."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from barnabas.coordinator.metadata.topic_decisions import NewTopic
 from barnabas.protocol.encode.describe_configs import setting_encoder
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.primitive import i8
-from tests.broker.handlers.admin_broker import AdminBroker, ask
+from tests.broker.handlers.admin_broker import AdminBroker, admin_broker, ask
 
 KAFKAS_TOPIC_SETTINGS = {
     "cleanup.policy": 7,
@@ -231,3 +232,20 @@ async def test_the_metadata_logs_settings_are_read_only(broker: AdminBroker) -> 
         "segment.bytes": ("1073741824", True),
         "segment.ms": ("604800000", True),
     }
+
+
+async def test_secrets_are_not_told(tmp_path: Path) -> None:
+    secret = "s3cret"
+    broker = await admin_broker(
+        tmp_path,
+        listeners="SSL://127.0.0.1:0",
+        ssl__keystore__password=secret,
+        listener__name__ssl__ssl__keystore__password=secret,
+    )
+    result = await describe(broker, ResourceType.BROKER, "1")
+    assert secret not in repr(result)
+    told = {config.name: config for config in result.configs if config.is_sensitive}
+    assert {"ssl.key.password", "listener.name.ssl.ssl.keystore.password"} <= told.keys()
+    assert {config.value for config in told.values()} == {None}
+    own = told["listener.name.ssl.ssl.keystore.password"]
+    assert [synonym.value for synonym in own.synonyms] == [None]

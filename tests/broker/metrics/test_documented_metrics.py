@@ -32,6 +32,9 @@ async def test_the_document_names_exactly_the_published_metrics() -> None:
         "barnabas_connections",
         "barnabas_connections_refused_total",
         "barnabas_connections_idle_closed_total",
+        "barnabas_tls_handshakes",
+        "barnabas_tls_handshakes_failed_total",
+        "barnabas_tls_certificate_expiry_timestamp_seconds",
     }  # of the server, which a lab does not have
     for store in ("log", "topic"):
         async with staged(share__state__store=store) as stage:

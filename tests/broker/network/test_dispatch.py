@@ -9,6 +9,7 @@ import pytest
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.network.dispatch import Answer, Dispatcher, PendingAnswer
 from barnabas.broker.network.handler import NO_RESPONSE, Handler, RequestContext
+from barnabas.broker.security.principal import ANONYMOUS
 from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
 from barnabas.runtime.long_work import LongWork
@@ -26,6 +27,7 @@ class Client:
     connection_id = 7
     client_host = "/127.0.0.1"
     listener = Listener("PLAINTEXT", "127.0.0.1", 9092, "localhost", 9092)
+    principal = ANONYMOUS
     closed = False
 
 

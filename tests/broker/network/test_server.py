@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from barnabas.broker.config.broker_config import BrokerConfig
+from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.loading import load_config
 from barnabas.broker.network import server as server_module
 from barnabas.broker.network import warming
@@ -17,6 +19,7 @@ from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
+from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.api import ApiKey
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
@@ -51,8 +54,9 @@ class Client:
 class BudgetedBroker(FakeBroker):
     """A broker with the response budget that all connections share."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         super().__init__()
+        self.effective_config = EffectiveConfig(config, MetadataImage())
         self.response_budget = ResponseBudget()
         self.long_work = LongWork(MemoryFileSystem())
 
@@ -94,8 +98,8 @@ async def serve(
     *settings: str,
     warmed_apis: Sequence[ApiKey] = (),
 ) -> AsyncGenerator[Bench]:
-    broker = BudgetedBroker()
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0", *settings))
+    broker = BudgetedBroker(config)
     plain: dict[int, Handler] = {PLAIN_API: _plain}
     server = Server(broker, config, plain if handlers is None else handlers, warmed_apis=warmed_apis)
     await server.start()
@@ -203,7 +207,7 @@ async def test_an_address_in_use_is_refused_and_leaves_nothing_open() -> None:
     async with serve() as bench:
         taken = bench.server.listeners[0].port
         config = load_config(None, {}, (f"listeners=A://127.0.0.1:0,B://127.0.0.1:{taken}",))
-        second = Server(BudgetedBroker(), config, {PLAIN_API: _plain})
+        second = Server(BudgetedBroker(config), config, {PLAIN_API: _plain})
         with pytest.raises(OSError, match="address already in use"):
             await second.start()
 
