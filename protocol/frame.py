@@ -43,14 +43,14 @@ class FrameDecoder:
         "_large",
         "_large_bytes",
         "_large_filled",
-        "_max_frame_bytes",
         "_receive",
         "_view",
         "is_receiving_large",
+        "max_frame_bytes",
     )
 
     def __init__(self, max_frame_bytes: int) -> None:
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._receive = bytearray(RECEIVE_BUFFER_BYTES)
         self._view = memoryview(self._receive)
         self._filled = 0
@@ -95,7 +95,7 @@ class FrameDecoder:
             filled = self._filled = self._filled + byte_count
             size_bytes = filled - LENGTH_BYTES
             if (
-                0 <= size_bytes <= self._max_frame_bytes
+                0 <= size_bytes <= self.max_frame_bytes
                 and _LENGTH.unpack_from(self._receive)[0] == size_bytes
             ):
                 # One whole frame, as usual.
@@ -121,9 +121,9 @@ class FrameDecoder:
         while filled - start >= LENGTH_BYTES:
             body = start + LENGTH_BYTES
             (size_bytes,) = _LENGTH.unpack_from(receive, start)
-            if not 0 <= size_bytes <= self._max_frame_bytes:
+            if not 0 <= size_bytes <= self.max_frame_bytes:
                 foreign = foreign_protocol(bytes(self._view[start:filled]))
-                frames.append(foreign or _bad_length(size_bytes, self._max_frame_bytes))
+                frames.append(foreign or _bad_length(size_bytes, self.max_frame_bytes))
                 break
             if size_bytes > filled - body:
                 if size_bytes >= LARGE_FRAME_BYTES:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
-from kio.static.primitive import Records, TZAware, f64, i8, i16, i32, i32Timedelta, i64, u16
+from kio.static.primitive import Records, TZAware, f64, i8, i16, i32, i32Timedelta, i64, i64Timedelta, u16
 
 __all__ = [
     "MILLISECOND",
@@ -28,6 +28,8 @@ __all__ = [
     "i32",
     "i32Timedelta",
     "i64",
+    "i64Timedelta",
+    "long_milliseconds",
     "milliseconds",
     "to_milliseconds",
     "trusted_i32",
@@ -44,6 +46,11 @@ MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 def milliseconds(ms: int) -> i32Timedelta:
     """A duration for a message; `TypeError` if it does not fit into 32 bits of milliseconds."""
     return i32Timedelta.parse(datetime.timedelta(milliseconds=ms))
+
+
+def long_milliseconds(ms: int) -> i64Timedelta:
+    """A duration in a field of 64 bits."""
+    return i64Timedelta.parse(datetime.timedelta(milliseconds=ms))
 
 
 def to_milliseconds(duration: datetime.timedelta) -> int:

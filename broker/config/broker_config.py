@@ -12,7 +12,7 @@ from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.http_config import HttpConfig, parse_http
 from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
-from barnabas.broker.config.security_settings import listener_setting_name
+from barnabas.broker.config.security_settings import SASL_NAMES, TLS_NAMES, listener_setting_name
 from barnabas.broker.config.setting import Value, integer
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
 from barnabas.storage.log_config import FlushPolicy, LogConfig, StorageConfig
@@ -51,6 +51,8 @@ class BrokerConfig:
             *self._http_warnings(),
         )
         self.log_directory = self._parse_log_directory()
+        self.initial_users = self._parse_initial_users()
+        """(name, password) of `sasl.initial.users`."""
         self.node_id = self.integer("node.id")
         self.cluster_id = self._parse_cluster_id()
         """None: the data directory decides."""
@@ -89,6 +91,11 @@ class BrokerConfig:
     def listener_value(self, listener: str, name: str) -> Value:
         """The value of a setting for one listener: its own, else that of all listeners."""
         return self._values.get(listener_setting_name(listener, name), self._values[name])
+
+    def mechanism_value(self, listener: str, mechanism: str, name: str) -> Value:
+        """The value of a setting for one mechanism of SASL of a listener."""
+        own = listener_setting_name(listener, f"{mechanism.lower()}.{name}")
+        return self._values[own] if own in self._values else self.listener_value(listener, name)
 
     def storage_config(self) -> StorageConfig:
         """The settings of the storage layer for all logs together."""
@@ -174,18 +181,17 @@ class BrokerConfig:
         return (warning,)
 
     def _security_warnings(self) -> tuple[str, ...]:
-        """Names the settings of TLS that protect no listener."""
+        """Names the settings of TLS and SASL that protect no listener."""
         prefixes = tuple(listener_setting_name(listener.name, "") for listener in self.listeners)
-        has_tls = any(listener.protocol.uses_tls for listener in self.listeners)
+        without_effect = {
+            *(() if any(listener.protocol.uses_tls for listener in self.listeners) else TLS_NAMES),
+            *(() if any(listener.protocol.uses_sasl for listener in self.listeners) else SASL_NAMES),
+        }
         unused = [
             name
             for name in sorted(self.given)
             if (name not in tables.BROKER and not name.startswith(prefixes))
-            or (
-                name.startswith("ssl.")
-                and not has_tls
-                and self[name] not in ("", tables.BROKER[name].default)
-            )
+            or (name in without_effect and self[name] not in ("", tables.BROKER[name].default))
         ]
         if not unused:
             return ()
@@ -203,6 +209,17 @@ class BrokerConfig:
             "listeners.allow.unauthenticated=true, and this warning ends."
         )
         return (warning,)
+
+    def _parse_initial_users(self) -> tuple[tuple[str, str], ...]:
+        value = self._values["sasl.initial.users"]
+        entries = [entry.strip() for entry in str(value).split(",")] if value else []
+        users: list[tuple[str, str]] = []
+        for number, entry in enumerate(entries, 1):
+            name, _, password = entry.partition(":")
+            if not name or not password:
+                raise ConfigError(f"sasl.initial.users: its entry number {number} is not NAME:PASSWORD.")
+            users.append((name, password))
+        return tuple(users)
 
     def _parse_cluster_id(self) -> str | None:
         cluster_id = self._values["cluster.id"]

@@ -22,15 +22,15 @@ UNUSED_SETTINGS = frozenset(
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
     broker.rack broker.session.timeout.ms client.quota.callback.class config.providers
-    connection.failed.authentication.delay.ms connections.max.reauth.ms controlled.shutdown.enable
-    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
-    controller.quorum.append.linger.ms controller.quorum.auto.join.enable
-    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
-    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
-    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
-    controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
-    default.replication.factor delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    controlled.shutdown.enable controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms
+    controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
+    controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
+    controller.quorum.retry.backoff.ms controller.quorum.voters controller.socket.timeout.ms
+    cordoned.log.dirs create.topic.policy.class.name default.replication.factor
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
@@ -77,13 +77,12 @@ UNUSED_SETTINGS = frozenset(
     replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
     replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
     replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
-    sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
-    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
+    sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
+    sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
     sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
@@ -97,8 +96,8 @@ UNUSED_SETTINGS = frozenset(
     sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
     sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-    sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol
-    security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+    sasl.server.callback.handler.class security.inter.broker.protocol security.providers
+    server.max.startup.time.ms share.coordinator.append.linger.ms
     share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
     share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
     share.coordinator.state.topic.replication.factor share.coordinator.threads

@@ -103,8 +103,6 @@ def parse_listeners(
             continue
         listener = _listener(name, host, port, advertised.get(name))
         protocol = _protocol(name, protocol_by_name)
-        if protocol.uses_sasl:
-            raise ListenerError(f"listener {name} asks for {protocol}, and only PLAINTEXT and SSL are served")
         served.append(listener._replace(protocol=protocol))
     if not served:
         raise ListenerError("listeners names no address that clients could use")

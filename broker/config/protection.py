@@ -18,10 +18,7 @@ _TLS = "TLS"
 _PROTECTIONS: Mapping[str, tuple[str, str]] = {
     "allow.everyone.if.no.acl.found": (_ACCESS_RULES, "true"),
     "authorizer.class.name": (_ACCESS_RULES, ""),
-    "connections.max.reauth.ms": (_AUTHENTICATION, "0"),
     "delegation.token.secret.key": (_AUTHENTICATION, ""),
-    "sasl.enabled.mechanisms": (_AUTHENTICATION, "gssapi"),
-    "sasl.jaas.config": (_AUTHENTICATION, ""),
     "sasl.kerberos.service.name": (_AUTHENTICATION, ""),
     "sasl.oauthbearer.expected.audience": (_AUTHENTICATION, ""),
     "sasl.oauthbearer.expected.issuer": (_AUTHENTICATION, ""),

@@ -9,7 +9,7 @@ from functools import partial
 from barnabas.broker.config.setting import Setting, SettingType, at_least, between, each_one_of, one_of
 
 _STRING, _LIST, _PASSWORD = SettingType.STRING, SettingType.LIST, SettingType.PASSWORD
-_INT, _DOUBLE = SettingType.INT, SettingType.DOUBLE
+_INT, _LONG, _DOUBLE = SettingType.INT, SettingType.LONG, SettingType.DOUBLE
 
 _row = partial(Setting, per_listener=True)
 _reloaded = partial(_row, dynamic=True)
@@ -134,9 +134,73 @@ HANDSHAKE_SETTINGS = (
     ),
 )
 
-SECURITY_SETTINGS = (*TLS_SETTINGS, *HANDSHAKE_SETTINGS)
+SASL_SETTINGS = (
+    _row(
+        "sasl.enabled.mechanisms",
+        _LIST,
+        ("GSSAPI",),
+        "The mechanisms by which clients of a listener with SASL authenticate: 'PLAIN', 'SCRAM-SHA-256', "
+        "'SCRAM-SHA-512'. Such a listener needs a value: GSSAPI, the default, is not supported.",
+        guide="security.md",
+    ),
+    _row(
+        "sasl.jaas.config",
+        _PASSWORD,
+        None,
+        "For PLAIN, the users and their passwords, as 'listener.name.<listener>.plain.sasl.jaas.config'. "
+        "Users with SCRAM credentials can use PLAIN without it.",
+        guide="security.md",
+    ),
+    _row(
+        "sasl.server.max.receive.size",
+        _INT,
+        512 * 1024,
+        "The largest request in bytes before its client has authenticated.",
+        at_least(1),
+    ),
+    _row(
+        "connections.max.reauth.ms",
+        _LONG,
+        0,
+        "How long a client stays authenticated; then it must authenticate again, or its connection is "
+        "closed. 0: for ever.",
+        at_least(0),
+        guide="security.md",
+    ),
+    Setting(
+        "sasl.initial.users",
+        _PASSWORD,
+        None,
+        "Users that have a password from the start on, as NAME:PASSWORD, separated by commas, for tests and "
+        "containers. They can use each mechanism.",
+        ours=True,
+        guide="security.md",
+    ),
+    Setting(
+        "connection.failed.authentication.delay.ms",
+        _INT,
+        100,
+        "How long the answer to a failed authentication waits.",
+        at_least(0),
+    ),
+    Setting(
+        "connection.authentication.timeout.ms",
+        _INT,
+        30_000,
+        "How long a client of a listener with SASL may take to authenticate.",
+        at_least(1),
+        ours=True,
+    ),
+)
+
+SECURITY_SETTINGS = (*TLS_SETTINGS, *HANDSHAKE_SETTINGS, *SASL_SETTINGS)
+
+TLS_NAMES = frozenset(setting.name for setting in (*TLS_SETTINGS, *HANDSHAKE_SETTINGS))
+SASL_NAMES = frozenset(setting.name for setting in SASL_SETTINGS)
 
 _BY_NAME = {setting.name: setting for setting in SECURITY_SETTINGS if setting.per_listener}
+_BY_MECHANISM = frozenset({"sasl.jaas.config", "connections.max.reauth.ms"})
+_MECHANISMS = ("plain.", "scram-sha-256.", "scram-sha-512.")
 _PREFIX = "listener.name."
 
 
@@ -150,5 +214,9 @@ def find_listener_setting(name: str) -> Setting | None:
     if not name.startswith(_PREFIX):
         return None
     _, _, own = name.removeprefix(_PREFIX).partition(".")
+    for mechanism in _MECHANISMS:
+        without = own.removeprefix(mechanism)
+        if without in _BY_MECHANISM:
+            own = without
     setting = _BY_NAME.get(own)
     return None if setting is None else replace(setting, name=name, default=None)

@@ -99,6 +99,22 @@ class ConnectionOwner(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """Stands in front of the dispatcher, and passes the requests of authenticated clients on."""
+
+    def start(self, frame: bytes | memoryview) -> Answer | PendingAnswer:
+        """See `Dispatcher.start`."""
+        ...
+
+    def answer(self, pending: PendingAnswer, response: Response) -> Answer:
+        """See `Dispatcher.answer`."""
+        ...
+
+    def close(self) -> None:
+        """The connection is gone."""
+        ...
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client's connection; the module's docstring has its rules."""
 
@@ -116,6 +132,7 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self.principal = ANONYMOUS
         self._identify = identify
+        self._gate: Gate | None = None
         self.client_host = ""
         self._client_address = ""
         self.heard = True
@@ -220,6 +237,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
+        if self._gate is not None:
+            self._gate.close()
         if self._throttled is not None:
             self._throttled.cancel()
         self._forget_frames()
@@ -237,7 +256,20 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back()
         self._owner.connection_closed(self, unfinished)
 
+    # Called by the gate.
+
+    def admit(self, *, for_ever: bool) -> None:
+        """The client has authenticated. With `for_ever` the gate is needed no more."""
+        self._decoder.max_frame_bytes = self._limits.frame_bytes_max
+        if for_ever:
+            self._gate = None
+
     # Called by the server.
+
+    def guard(self, gate: Gate, frame_bytes_max: int) -> None:
+        """Set a gate in front of the dispatcher, and the largest request until it admits the client."""
+        self._gate = gate
+        self._decoder.max_frame_bytes = frame_bytes_max
 
     def drain(self) -> None:
         """Start no more requests, end waits early, and close once every started request is answered."""
@@ -318,7 +350,8 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(frame)
             return
         try:
-            answer = self._dispatcher.start(self, frame)
+            gate = self._gate
+            answer = self._dispatcher.start(self, frame) if gate is None else gate.start(frame)
         except FrameError as error:
             self._refuse(error)
         except Exception as error:
@@ -407,7 +440,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._owner.give_back(response.reserved_bytes)
             return
         try:
-            answer = self._dispatcher.answer(pending, response)
+            gate = self._gate
+            if gate is None:
+                answer = self._dispatcher.answer(pending, response)
+            else:
+                answer = gate.answer(pending, response)
         except Exception as defect:
             self._fail(defect)
             return

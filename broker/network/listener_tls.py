@@ -18,6 +18,7 @@ from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.config.listener_security import tls_settings
+from barnabas.broker.config.security_settings import listener_setting_name
 from barnabas.broker.network.connection import Identify
 from barnabas.broker.network.open_port import Admit
 from barnabas.broker.network.tls_door import HandshakeLimits, TlsDoor
@@ -68,6 +69,12 @@ class ListenerTls:
         self._lines = CountedLines(broker.clock, broker.deadlines)
         self._failures = broker.metrics.counter("barnabas_tls_handshakes_failed_total")
         self._door = TlsDoor(_limits(config), self._handshake_failed)
+        self._without_certificates = {
+            listener.name
+            for listener in config.listeners
+            if listener.protocol.uses_sasl
+            and listener_setting_name(listener.name, "ssl.client.auth") not in config.given
+        }
         self._by_name = {
             listener.name: self._open(listener.name)
             for listener in config.listeners
@@ -131,7 +138,9 @@ class ListenerTls:
             raise ConfigError(f"Listener {name}: {error}.") from None
 
     def _settings(self, name: str) -> TlsSettings:
-        return tls_settings(partial(self._config.listener_value, name))
+        settings = tls_settings(partial(self._config.listener_value, name))
+        # As in Kafka: beside SASL, certificates are asked for only if the setting is the listener's own.
+        return settings._replace(client_auth="none") if name in self._without_certificates else settings
 
     def _replace(self, name: str, replace: Callable[[], bool | None]) -> None:
         try:

@@ -26,6 +26,7 @@ from barnabas.broker.network.request_metrics import MakeMeasures, plain_measures
 from barnabas.broker.network.warming import Warming
 from barnabas.broker.quotas.client_quotas import ClientQuotas
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.broker.security.users import Users
 from barnabas.protocol.api import ApiKey
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.counted_line import CountedLines
@@ -37,6 +38,7 @@ from barnabas.runtime.response_budget import ResponseBudget
 
 if TYPE_CHECKING:
     from barnabas.broker.network.listener_tls import ListenerTls
+    from barnabas.broker.network.sasl_gate import SaslListener
 
 log = get_logger("server")
 
@@ -65,6 +67,11 @@ class ServedBroker(Protocol):
     @property
     def quotas(self) -> ClientQuotas:
         """The clients' quotas and usage."""
+        ...
+
+    @property
+    def users(self) -> Users:
+        """The users with a password."""
         ...
 
     @property
@@ -114,6 +121,8 @@ class Server:
         self._open_port = open_port
         self.tls = _open_tls(broker, config)
         """None if no listener has TLS."""
+        self._sasl = _open_sasl(broker, config)
+        """By the names of the listeners that have it."""
         self._broker = broker
         self._config = config
         queued_bytes_max = config.integer("queued.max.request.bytes")
@@ -170,6 +179,8 @@ class Server:
         self._warming.end()
         if self.tls is not None:
             self.tls.close()
+        for sasl in self._sasl.values():
+            sasl.close()
         self._ended = asyncio.Event()
         for connection in list(self._silent_sweeps):
             connection.drain()
@@ -259,13 +270,25 @@ class Server:
         self._ports.append(port)
         bound = listener.bound_to(port.number)
         admit = None if self.tls is None else self.tls.admits(listener)
-        identify = None if self.tls is None else self.tls.identify(listener)
-        port.serve(partial(self._connect, bound, identify), self._port_lost, self._cannot_accept, admit)
+        connect = partial(
+            self._connect,
+            bound,
+            None if self.tls is None else self.tls.identify(listener),
+            self._sasl.get(listener.name),
+        )
+        port.serve(connect, self._port_lost, self._cannot_accept, admit)
         return bound
 
-    def _connect(self, listener: Listener, identify: Identify | None) -> Connection:
+    def _connect(
+        self, listener: Listener, identify: Identify | None, sasl: "SaslListener | None"
+    ) -> Connection:
         self._next_connection_id += 1
-        return Connection(self._next_connection_id, listener, self._dispatcher, self, self._limits, identify)
+        connection = Connection(
+            self._next_connection_id, listener, self._dispatcher, self, self._limits, identify
+        )
+        if sasl is not None:
+            connection.guard(sasl.gate(connection, self._dispatcher), sasl.frame_bytes_max)
+        return connection
 
     def _cannot_accept(self, event: str, reason: str) -> None:
         self.note(log.error, event, reason, reason=reason)
@@ -304,3 +327,12 @@ def _open_tls(broker: ServedBroker, config: BrokerConfig) -> "ListenerTls | None
     from barnabas.broker.network.listener_tls import ListenerTls  # few brokers use TLS
 
     return ListenerTls(broker, config)
+
+
+def _open_sasl(broker: ServedBroker, config: BrokerConfig) -> "Mapping[str, SaslListener]":
+    listeners = [listener for listener in config.listeners if listener.protocol.uses_sasl]
+    if not listeners:
+        return {}
+    from barnabas.broker.network.sasl_gate import SaslListener  # few brokers use SASL
+
+    return {listener.name: SaslListener(broker, config, listener) for listener in listeners}

@@ -31,6 +31,7 @@ from barnabas.broker.node.letter_assembly import make_dead_letters
 from barnabas.broker.node.quota_assembly import make_client_quotas, make_connection_quotas
 from barnabas.broker.produce.preparation import Preparation
 from barnabas.broker.produce.produce_order import ProduceOrder
+from barnabas.broker.security.users import Users
 from barnabas.broker.sessions.fetch_sessions import FetchSessionCache
 from barnabas.coordinator.metadata.controller import Controller
 from barnabas.coordinator.metadata.features import SHARE_VERSION
@@ -50,6 +51,7 @@ from barnabas.coordinator.metadata.topic_names import (
     TRANSACTION_STATE_TOPIC,
 )
 from barnabas.protocol.identity import Place, SharePartitionKey, TopicIdPartition, TopicNamePartition
+from barnabas.protocol.metadata_records import UserScramCredentialRecord
 from barnabas.runtime.clock import Clock
 from barnabas.runtime.deadlines import CallLater, Deadlines
 from barnabas.runtime.logging import get_logger
@@ -103,6 +105,7 @@ class Broker:
         self.effective_config = effective
         self.loop, self.metrics = asyncio.get_running_loop(), Metrics()
         self.response_budget = ResponseBudget(config.integer("fetch.max.bytes"))
+        self.users = Users(self._scram_credential, log_directory.filesystem)
         self.dynamic_settings = DynamicSettings(effective, log_directory.storage)
         self.quotas = make_client_quotas(config, clock)
         self.connection_quotas = make_connection_quotas(config, clock)
@@ -137,6 +140,9 @@ class Broker:
         self._follow_metadata()
         self.failed: asyncio.Future[Exception] = self.loop.create_future()
         """Set to the error of a failed metadata append, after which the process must end."""
+
+    def _scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
+        return self.metadata.image.scram_credentials.get((name, mechanism))
 
     def _publish_metrics(self) -> None:
         publish_storage(self.metrics, self.log_directory)

@@ -13,6 +13,7 @@ from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.internal_topics.share_state_topic import ShareStateTopic
 from barnabas.broker.node.broker import Broker
+from barnabas.broker.node.initial_users import create_initial_users
 from barnabas.broker.node.metadata_opening import open_metadata, settle_leftovers, warn_of_unused_passwords
 from barnabas.broker.node.state_store_check import StateStoreCheck
 from barnabas.coordinator.metadata.image import MetadataImage
@@ -76,7 +77,9 @@ async def _open_over(
     await _load_share_state(broker)
     for warning in broker.group_configs.capped():
         log.warning(warning)
-    warn_of_unused_passwords(image)
+    await create_initial_users(config, metadata)
+    if not any(listener.protocol.uses_sasl for listener in config.listeners):
+        warn_of_unused_passwords(image)
     log_directory.start()
     return broker
 

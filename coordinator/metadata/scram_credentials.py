@@ -27,7 +27,7 @@ class ScramMechanism(IntEnum):
     SCRAM_SHA_512 = 2
 
 
-_HASH_NAMES = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
+HASH_NAMES = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 
 CredentialKey = tuple[str, int]
 """A user's name and a mechanism."""
@@ -108,7 +108,7 @@ def _credential(change: Upsertion) -> UserScramCredentialRecord:
         raise ApiError(ErrorCode.unacceptable_credential, "Too many iterations")
     if not change.salted_password:
         raise ApiError(ErrorCode.unacceptable_credential, "Salted password must not be empty")
-    hash_name = _HASH_NAMES[ScramMechanism(change.mechanism)]
+    hash_name = HASH_NAMES[ScramMechanism(change.mechanism)]
     client_key = hmac.digest(change.salted_password, b"Client Key", hash_name)
     return UserScramCredentialRecord(
         name=change.name,

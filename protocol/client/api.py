@@ -8,12 +8,11 @@ sides know. The `_apis` modules list the APIs.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
-from barnabas.protocol.api import ApiKey, find_api
+from barnabas.protocol.api import APIS, ApiKey
 from barnabas.protocol.errors import FrameError
 from barnabas.protocol.kio_messages import message_class, message_reader, message_writer
 from barnabas.protocol.varint import Buffer
@@ -27,19 +26,10 @@ _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _NO_TAGS: Final = b"\x00"
 
-_FLEXIBLE_ELSEWHERE: Final[Mapping[ApiKey, int]] = MappingProxyType(
-    {
-        ApiKey.SASL_HANDSHAKE: 2,  # does not exist: the newest version is 1
-        ApiKey.SASL_AUTHENTICATE: 2,
-    }
-)
-"""The first flexible version of APIs that other brokers serve and Barnabas does not."""
-
 
 def flexible_version(key: ApiKey) -> int:
     """The first version of an API with compact lengths and tagged fields."""
-    served = find_api(key)
-    return _FLEXIBLE_ELSEWHERE[key] if served is None else served.flexible_version
+    return APIS[key].flexible_version
 
 
 class ClientApi(NamedTuple, Generic[RequestT, ResponseT]):

@@ -118,8 +118,8 @@ def test_metadata_is_never_deleted_by_its_age() -> None:
         ({"log.dir": ""}, "log.dir is empty, and must name the data directory."),
         ({"log.dirs": "/a,/b"}, "log.dirs must name one directory, not 2: the broker has a single one."),
         (
-            {"listeners": "SASL_SSL://:1"},
-            "listener SASL_SSL asks for SASL_SSL, and only PLAINTEXT and SSL are served.",
+            {"sasl.initial.users": "alice:s3cret,bob"},
+            "sasl.initial.users: its entry number 2 is not NAME:PASSWORD.",
         ),
     ],
 )

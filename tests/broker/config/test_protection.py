@@ -35,15 +35,11 @@ def refusal(*settings: str, environ: dict[str, str] | None = None) -> str:
         ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer", "access rules"),
         ("super.users=User:admin", "access rules"),
         ("allow.everyone.if.no.acl.found=false", "access rules"),
-        ("sasl.enabled.mechanisms=SCRAM-SHA-512", "authentication"),
-        ("sasl.enabled.mechanisms=GSSAPI,PLAIN", "authentication"),
-        ("sasl.jaas.config=ScramLoginModule required;", "authentication"),
         ("sasl.kerberos.service.name=kafka", "authentication"),
+        ("listener.name.plaintext.oauthbearer.sasl.server.callback.handler.class=x", "authentication"),
         ("sasl.oauthbearer.jwks.endpoint.url=https://id.example/keys", "authentication"),
         ("delegation.token.secret.key=s3cret", "authentication"),
-        ("connections.max.reauth.ms=3600000", "authentication"),
         ("security.inter.broker.protocol=SASL_SSL", "TLS"),
-        ("listener.name.plaintext.scram-sha-512.sasl.jaas.config=x", "authentication"),
     ],
 )
 def test_a_setting_that_asks_for_protection_is_refused(setting: str, protection: str) -> None:
@@ -54,9 +50,11 @@ def test_a_setting_that_asks_for_protection_is_refused(setting: str, protection:
 
 
 def test_all_such_settings_are_named_at_once_and_secrets_are_not() -> None:
-    told = refusal("sasl.jaas.config=s3cret", "super.users=User:a", "delegation.token.secret.key=s3cret")
-    names = "delegation.token.secret.key (authentication), sasl.jaas.config (authentication), super.users"
-    assert f"{names} (access rules)" in told
+    told = refusal(
+        "sasl.kerberos.service.name=s3cret", "super.users=User:a", "delegation.token.secret.key=s3cret"
+    )
+    for name in ("delegation.token.secret.key", "sasl.kerberos.service.name", "super.users"):
+        assert f"{name} (" in told
     assert "s3cret" not in told
 
 
@@ -64,6 +62,16 @@ def test_all_such_settings_are_named_at_once_and_secrets_are_not() -> None:
 def test_a_variable_that_asks_for_protection_is_named(prefix: str) -> None:
     variable = f"{prefix}_AUTHORIZER_CLASS_NAME"
     assert f"{variable} (access rules)" in refusal(environ={variable: "StandardAuthorizer"})
+
+
+def test_settings_of_tls_and_sasl_without_a_listener_for_them_give_a_warning() -> None:
+    given = ["ssl.client.auth=required", "sasl.jaas.config=s3cret", "listener.name.x.ssl.keystore.type=PEM"]
+    assert load_config(None, {}, given).warnings == (
+        (
+            "These settings protect no listener, and have no effect: listener.name.x.ssl.keystore.type, "
+            "sasl.jaas.config, ssl.client.auth."
+        ),
+    )
 
 
 def test_a_file_with_kafkas_defaults_is_accepted(tmp_path: Path) -> None:

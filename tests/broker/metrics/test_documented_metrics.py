@@ -10,6 +10,8 @@ from barnabas.broker.http import exposition, loop_lag
 from tests.broker.metrics.metrics_stage import staged
 from tests.conformance.share_member import ACCEPT, REJECT
 
+SOCKETS = "kafka_server_socket_server_metrics"
+
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 
 
@@ -35,6 +37,11 @@ async def test_the_document_names_exactly_the_published_metrics() -> None:
         "barnabas_tls_handshakes",
         "barnabas_tls_handshakes_failed_total",
         "barnabas_tls_certificate_expiry_timestamp_seconds",
+        f"{SOCKETS}_successful_authentication_total",
+        f"{SOCKETS}_failed_authentication_total",
+        f"{SOCKETS}_successful_reauthentication_total",
+        f"{SOCKETS}_failed_reauthentication_total",
+        f"{SOCKETS}_expired_connections_killed_count",
     }  # of the server, which a lab does not have
     for store in ("log", "topic"):
         async with staged(share__state__store=store) as stage:

@@ -18,9 +18,11 @@ from barnabas.broker.network.handler import Handler, RequestContext
 from barnabas.broker.network.server import Server
 from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
+from barnabas.broker.security.users import Users
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 from barnabas.coordinator.metadata.image import MetadataImage
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.metadata_records import UserScramCredentialRecord
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from tests.broker.network.edge_fakes import PLAIN_API, WAITING_API, FakeBroker, always, body, request_frame
@@ -57,8 +59,13 @@ class BudgetedBroker(FakeBroker):
     def __init__(self, config: BrokerConfig) -> None:
         super().__init__()
         self.effective_config = EffectiveConfig(config, MetadataImage())
+        self.credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
+        self.users = Users(self._credential, MemoryFileSystem())
         self.response_budget = ResponseBudget()
         self.long_work = LongWork(MemoryFileSystem())
+
+    def _credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
+        return self.credentials.get((name, mechanism))
 
 
 class Bench:

@@ -120,9 +120,17 @@ def test_a_failed_handshake_gives_the_reason(code: ErrorCode, message: str) -> N
 
 
 @virtually
-async def test_a_broker_without_sasl_is_an_error(world: World) -> None:
-    with pytest.raises(AuthenticationError, match="this broker does not support SASL; see"):
+async def test_a_port_without_sasl_is_an_error(world: World) -> None:
+    with pytest.raises(AuthenticationError, match="this port does not use SASL; see"):
         await connect()
+
+
+def test_a_broker_without_sasl_is_an_error() -> None:
+    async def test() -> None:
+        with pytest.raises(AuthenticationError, match="this broker does not support SASL; see"):
+            await connect()
+
+    against({ApiKey.API_VERSIONS: api_versions({ApiKey.METADATA: (0, 13)})}, test)
 
 
 def test_a_session_is_renewed_before_it_ends_and_requests_wait_meanwhile() -> None:
