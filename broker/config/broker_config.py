@@ -46,7 +46,6 @@ class BrokerConfig:
             require_libraries("opentelemetry.spans.enable", _TRACING_LIBRARIES, "otel")
         self.warnings = (
             *warnings,
-            *self._open_listeners_warning(),
             *self._security_warnings(),
             *self._http_warnings(),
         )
@@ -168,17 +167,6 @@ class BrokerConfig:
         if all(listener.name != marked for listener in listeners):
             raise ConfigError(f"inter.broker.listener.name is {name}, which listeners does not name.")
         return tuple(listener._replace(inter_broker=listener.name == marked) for listener in listeners)
-
-    def _open_listeners_warning(self) -> tuple[str, ...]:
-        addresses = ", ".join(listener.address for listener in self.listeners if not listener.is_loopback)
-        if not addresses or self.flag("listeners.allow.unauthenticated"):
-            return ()
-        warning = (
-            f"Every client that can reach {addresses} may read, write and delete everything: this broker has "
-            "no authentication. If only trusted clients can reach it, set "
-            "listeners.allow.unauthenticated=true, and this warning ends."
-        )
-        return (warning,)
 
     def _security_warnings(self) -> tuple[str, ...]:
         """Names the settings of TLS and SASL that protect no listener."""

@@ -31,8 +31,8 @@ SERVER_SETTINGS = (
         "listeners.allow.unauthenticated",
         _BOOLEAN,
         False,
-        "Whether listeners that other machines can reach are meant to be open to every client. false: a "
-        "warning names them at every start.",
+        "Whether listeners that other machines can reach are meant to be open to every client. false: the "
+        "start is refused if such a listener has neither SASL nor required client certificates.",
         ours=True,
     ),
     Setting(

@@ -59,7 +59,7 @@ class ListenerSasl:
         }
         """By mechanism, in their order: how long a session lasts; 0 for ever."""
         self._users = broker.users
-        self._passwords = _passwords(config, listener) if PLAIN in mechanisms else {}
+        self._passwords = _passwords(config, listener)
         self._lines = CountedLines(broker.clock, broker.deadlines)
         counter = partial(broker.metrics.counter, listener=listener.name)
         self._authentications = _Counts(counter, "authentication")

@@ -63,6 +63,11 @@ def read_key_store(settings: StoreSettings) -> KeyStore:
     """Raises `SecuritySettingError` that names the setting to change."""
     from cryptography import x509  # few brokers use TLS
 
+    if not settings.is_given:
+        raise SecuritySettingError(
+            f"TLS needs {settings.prefix}location, or {settings.prefix}key with "
+            f"{settings.prefix}certificate.chain"
+        )
     if settings.location is not None and not _is_pem(settings):
         return _read_pkcs12(settings, _content(settings))
     if settings.location is not None:

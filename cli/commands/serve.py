@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         import_kio_without_hypothesis()
         import_structlog_without_extras()
         from barnabas.broker.config.errors import ConfigError
+        from barnabas.broker.config.open_listeners import refuse_open_listeners
         from barnabas.cli.process.directory_errors import reason
         from barnabas.cli.process.ready_file import check_ready_file, remove_old_ready_file
         from barnabas.runtime.logging import get_logger
@@ -72,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
             return report_error(message, ExitCode.FAILED, options.log_format)
     try:
         config = load_configuration(options, options.listen)
+        refuse_open_listeners(config)
     except ConfigError as error:
         remove_old_ready_file(options.ready_file)
         return report_error(str(error), ExitCode.USAGE, options.log_format)

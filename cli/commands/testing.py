@@ -60,9 +60,11 @@ def run(options: argparse.Namespace) -> int:
         )
         return report_error(message, ExitCode.USAGE, options.log_format)
     from barnabas.broker.config.listener import ListenerError, parse_address
+    from barnabas.broker.config.open_listeners import refuse_open_listeners
 
     try:
         config = load_configuration(options, options.listen)
+        refuse_open_listeners(config)
         host, port = parse_address(options.control)
     except ConfigError as error:
         return report_error(str(error), ExitCode.USAGE, options.log_format)

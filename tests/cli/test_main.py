@@ -428,8 +428,16 @@ def test_the_help_of_serve_has_the_defaults(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "told"),
     [
-        (["--data-dir", "d", "--listen", ":0"], 0, "may read, write and delete everything"),
-        (["--data-dir", "d", "--listen", ":0"], 0, "barnabas serves 0.0.0.0:"),
+        (
+            ["--data-dir", "d", "--listen", ":0"],
+            2,
+            "Set listeners.allow.unauthenticated=true if only trusted",
+        ),
+        (
+            ["--data-dir", "d", "--listen", ":0", "--set", "listeners.allow.unauthenticated=true"],
+            0,
+            "barnabas serves 0.0.0.0:",
+        ),
         (["--data-dir", "missing"], 1, "Cannot serve: missing: No such file or directory."),
         (["--set", "nonsense"], 2, "--set nonsense is not of the form NAME=VALUE."),
         (["--lisen", ":0"], 2, "--lisen is unknown, is --listen meant?"),

@@ -127,32 +127,3 @@ def test_without_any_setting_only_programs_on_this_machine_can_connect() -> None
     config = load_config(None, {}, [])
     assert [listener.address for listener in config.listeners] == ["127.0.0.1:9092"]
     assert config.warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("listeners", "named"),
-    [
-        ("PLAINTEXT://:9092", "0.0.0.0:9092"),
-        ("PLAINTEXT://0.0.0.0:9092", "0.0.0.0:9092"),
-        ("PLAINTEXT://[::]:9092", "[::]:9092"),
-        ("PLAINTEXT://broker.example:9092", "broker.example:9092"),
-        ("IN://localhost:9092,A://192.0.2.7:19092,B://:29092", "192.0.2.7:19092, 0.0.0.0:29092"),
-    ],
-)
-def test_a_warning_names_the_addresses_that_are_open_to_every_client(listeners: str, named: str) -> None:
-    (warning,) = load_config(None, {}, [f"listeners={listeners}"]).warnings
-    assert warning == (
-        f"Every client that can reach {named} may read, write and delete everything: this broker has no "
-        "authentication. If only trusted clients can reach it, set listeners.allow.unauthenticated=true, "
-        "and this warning ends."
-    )
-
-
-@pytest.mark.parametrize("listeners", ["A://127.0.0.7:1", "A://[::1]:1", "A://LocalHost:1"])
-def test_an_address_of_this_machine_alone_gives_no_warning(listeners: str) -> None:
-    assert load_config(None, {}, [f"listeners={listeners}"]).warnings == ()
-
-
-def test_the_warning_of_open_addresses_can_be_ended() -> None:
-    settings = ["listeners=A://:1", "listeners.allow.unauthenticated=true"]
-    assert load_config(None, {}, settings).warnings == ()

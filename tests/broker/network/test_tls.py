@@ -105,7 +105,11 @@ async def test_each_listener_may_have_its_own_certificate(authority: Authority) 
             ["ssl.keystore.location=/nowhere/a.p12"],
             "/nowhere/a.p12 cannot be read: No such file or directory",
         ),
-        ([], "ssl.keystore.key and ssl.keystore.certificate.chain must be given together"),
+        ([], "TLS needs ssl.keystore.location, or ssl.keystore.key with ssl.keystore.certificate.chain"),
+        (
+            ["ssl.keystore.type=PEM", "ssl.keystore.key=x"],
+            "ssl.keystore.key and ssl.keystore.certificate.chain must be given together",
+        ),
         (["ssl.keystore.location={pem}"], "{pem} is PEM; set ssl.keystore.type to PEM"),
         (
             ["ssl.keystore.type=PEM", "ssl.keystore.location={p12}"],
