@@ -102,6 +102,10 @@ class ConnectionOwner(Protocol):
 class Gate(Protocol):
     """Stands in front of the dispatcher, and passes the requests of authenticated clients on."""
 
+    def begin(self) -> None:
+        """The connection is made."""
+        ...
+
     def start(self, frame: bytes | memoryview) -> Answer | PendingAnswer:
         """See `Dispatcher.start`."""
         ...
@@ -206,6 +210,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._owner.connection_opened(self):
             self.abort()
             return
+        if self._gate is not None:
+            self._gate.begin()
         if self._identify is not None:
             try:
                 self.principal = self._identify(transport)

@@ -97,11 +97,20 @@ class SaslGate:
         self._mechanism = ""
         self._began_ms = self._ends_ms = NEVER_MS
         """Monotonic: of the session."""
-        self._timeout = asyncio.get_running_loop().call_later(sasl.timeout_seconds, self._out_of_time)
+        self._step: asyncio.Task[object] | None = None
+        """Computes the answer to a message."""
+        self._timeout: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """The connection is made, after the handshake of TLS if there is one."""
+        loop = asyncio.get_running_loop()
+        self._timeout = loop.call_later(self._sasl.timeout_seconds, self._out_of_time)
 
     def close(self) -> None:
-        """The connection is gone."""
-        self._timeout.cancel()
+        """The connection is gone: nobody waits for the end of its authentication."""
+        self._end_timeout()
+        if self._step is not None:
+            self._step.cancel()
 
     def start(self, frame: bytes | memoryview) -> Answer | PendingAnswer:
         """See `Dispatcher.start`."""
@@ -179,6 +188,7 @@ class SaslGate:
 
     async def _authenticate(self, message: bytes, *, is_raw: bool) -> Response:
         assert self._exchange is not None
+        self._step = asyncio.current_task()
         try:
             said = await self._exchange.step(message)
             if self._exchange.principal is None:
@@ -187,6 +197,8 @@ class SaslGate:
                 session_ms = self._complete(self._exchange.principal, is_raw=is_raw)
         except AuthenticationRefused as error:
             return await self._refuse(*self._refusal(error, is_raw=is_raw))
+        finally:
+            self._step = None
         if is_raw:
             return EncodedBody([_LENGTH.pack(len(said)), said])
         return SaslAuthenticateResponse(
@@ -211,7 +223,7 @@ class SaslGate:
         self._ends_ms = self._began_ms + session_ms if session_ms else NEVER_MS
         self._state = _State.OPEN
         self._exchange = None
-        self._timeout.cancel()
+        self._end_timeout()
         self._sasl.succeeded(is_again=is_again)
         self._connection.principal = principal
         self._connection.admit(for_ever=not session_ms and not is_raw)
@@ -242,6 +254,11 @@ class SaslGate:
         await sleep(self._sasl.failure_delay_seconds)
         self._connection.drain()
         return response
+
+    def _end_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
     def _out_of_time(self) -> None:
         self._sasl.failed(self._connection.client_host, "out of time", is_again=False)

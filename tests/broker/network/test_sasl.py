@@ -299,6 +299,29 @@ class TestSessions:
 
 
 class TestBounds:
+    async def test_a_password_is_not_computed_for_a_client_that_has_gone(self) -> None:
+        async with guarded() as bench:
+            computed: list[str] = []
+            has_password = bench.broker.users.has_password
+            begun = asyncio.Event()
+
+            async def slow(name: str, password: str) -> bool:
+                computed.append("begun")
+                begun.set()
+                await asyncio.Event().wait()
+                return await has_password(name, password)
+
+            bench.broker.users.has_password = slow  # type: ignore[method-assign]
+            client = await speaker(bench)
+            await client.handshake("PLAIN")
+            message = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
+            client.client.send(SASL_AUTHENTICATE.encode(2, 8, "test", message))
+            await begun.wait()
+            client.client.writer.close()
+            await bench.broker.connection_gone.wait()
+            await bench.server.close()
+            assert computed == ["begun"], "the server does not wait for it"
+
     async def test_a_client_that_does_not_authenticate_in_time_is_cut_off(self) -> None:
         async with guarded("connection.authentication.timeout.ms=20") as bench:
             client = await speaker(bench)
