@@ -11,7 +11,7 @@ from barnabas.broker.config import tables
 from barnabas.broker.config.errors import ConfigError, InvalidValueError
 from barnabas.broker.config.extras import require_libraries
 from barnabas.broker.config.http_config import HttpConfig, parse_http
-from barnabas.broker.config.listener import Listener, ListenerError, parse_listeners
+from barnabas.broker.config.listener import Listener, ListenerError, SecurityProtocol, parse_listeners
 from barnabas.broker.config.security_settings import SASL_NAMES, TLS_NAMES, listener_setting_name
 from barnabas.broker.config.setting import Value, integer
 from barnabas.coordinator.metadata.snapshot_settings import SnapshotSettings
@@ -21,6 +21,12 @@ _CLUSTER_ID_CHARACTERS_MAX = 255
 _CLUSTER_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{_CLUSTER_ID_CHARACTERS_MAX}}}")
 _QUEUED_BYTES = "queued.max.request.bytes"
 _REQUEST_BYTES = "socket.request.max.bytes"
+_SECURITY_LIBRARIES = {
+    SecurityProtocol.PLAINTEXT: (),
+    SecurityProtocol.SSL: ("cryptography",),
+    SecurityProtocol.SASL_PLAINTEXT: ("scramp",),
+    SecurityProtocol.SASL_SSL: ("cryptography", "scramp"),
+}
 _TRACING_LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
@@ -42,6 +48,9 @@ class BrokerConfig:
             raise ConfigError(f"{error}.") from None
         self.listeners = self._mark_inter_broker(self._parse_listeners())
         self.http = self._parse_http()
+        for listener in self.listeners:
+            needed = _SECURITY_LIBRARIES[listener.protocol]
+            require_libraries(f"Listener {listener.name}", needed, "security")
         if self.flag("opentelemetry.spans.enable"):
             require_libraries("opentelemetry.spans.enable", _TRACING_LIBRARIES, "otel")
         self.warnings = (

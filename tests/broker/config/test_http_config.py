@@ -94,6 +94,10 @@ def test_missing_libraries_are_an_error_that_says_how_to_install_them(
     monkeypatch.setattr(extras, "find_spec", find_nothing)
     with pytest.raises(ConfigError, match=r"needs msgspec, .* 'barnabas\[http\]' .* -e '\.\[http\]'\)\.$"):
         parsed("80")
+    with pytest.raises(
+        ConfigError, match=r"Listener SASL_SSL needs cryptography, scramp\. .* -e '\.\[security\]'\)\.$"
+    ):
+        BrokerConfig({"listeners": "SASL_SSL://:1"})
     with pytest.raises(ConfigError, match=r"needs opentelemetry\.sdk, .* -e '\.\[otel\]'\)\.$"):
         BrokerConfig({"opentelemetry.spans.enable": "true"})
 
