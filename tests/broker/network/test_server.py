@@ -58,7 +58,8 @@ class BudgetedBroker(FakeBroker):
 
     def __init__(self, config: BrokerConfig) -> None:
         super().__init__()
-        self.effective_config = EffectiveConfig(config, MetadataImage())
+        self.image = MetadataImage()
+        self.effective_config = EffectiveConfig(config, self.image)
         self.credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
         self.users = Users(self._credential, MemoryFileSystem())
         self.response_budget = ResponseBudget()

@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.network.handler import RequestContext
+from barnabas.coordinator.metadata.image import MetadataChanges
+from barnabas.protocol.metadata_records import ConfigRecord
 from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.certificates import PASSWORD, Authority, chain_of
 from tests.broker.network.edge_fakes import PLAIN_API, body, request_frame
@@ -269,6 +271,21 @@ class TestReplacedKeys:
                 await connect(bench, authority.client_context())
         events = [line["event"] for line in logged if line["event"].startswith("new keys")]
         assert events == ["new keys cannot be used, the old ones stay", "new keys"]
+
+    async def test_changed_settings_count_for_new_connections(self, authority: Authority) -> None:
+        other = Authority(authority.directory)
+        new = other.write_pem(other.issue(), "new.pem")
+        async with serve(None, *pem_settings(authority.write_pem(authority.issue()))) as bench:
+            for path, trusted in ((str(new), other), ("/nowhere", other), (None, authority)):
+                setting = ConfigRecord(
+                    resource_type=4,
+                    resource_name="1",
+                    name="listener.name.ssl.ssl.keystore.location",
+                    value=path,
+                )
+                bench.broker.image.replay(setting, MetadataChanges())
+                bench.server.keys_changed()
+                assert await asked(await connect(bench, trusted.client_context())) == b"plain"
 
     def _look(self, bench: Bench) -> None:
         assert bench.server.tls is not None
