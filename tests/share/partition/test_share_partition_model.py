@@ -444,7 +444,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.naive.restart(self.image.start_offset, self.image.end_offset, self.image.ranges, self.now_ms)
         self.queue.clear()
         self.highest_spso = self.partition.spso
-        self.has_lost_log_start = self.partition.spso < self.log_start_offset
+        self.has_lost_log_start = self.image.start_offset < self.log_start_offset
         self.follow_log_start()
         self.fetch(member, records_max, batch_size, mode, is_cut_short=False)
 
