@@ -33,6 +33,10 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
     @property
+    def is_protected(self) -> bool:
+        return self is not SecurityProtocol.PLAINTEXT
+
+    @property
     def uses_tls(self) -> bool:
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 

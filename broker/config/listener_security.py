@@ -1,7 +1,9 @@
 """The TLS of a listener, from its settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from barnabas.broker.config.listener import Listener
+from barnabas.broker.config.security_settings import listener_setting_name
 from barnabas.broker.config.setting import Value
 from barnabas.broker.security.key_store import StoreSettings
 from barnabas.broker.security.tls import TlsSettings
@@ -10,8 +12,14 @@ ListenerValue = Callable[[str], Value]
 """Returns a listener's value for a setting."""
 
 
-def tls_settings(value: ListenerValue) -> TlsSettings:
-    """The TLS of one listener."""
+def tls_settings(listener: Listener, given: Collection[str], value: ListenerValue) -> TlsSettings:
+    """The TLS of one listener; `given` are the names of the settings that the configuration sets.
+
+    As in Kafka: beside SASL, certificates are asked for only if the setting is the listener's own.
+    """
+    asks_nobody = (
+        listener.protocol.uses_sasl and listener_setting_name(listener.name, "ssl.client.auth") not in given
+    )
     return TlsSettings(
         key_store=StoreSettings(
             "ssl.keystore.",
@@ -29,7 +37,7 @@ def tls_settings(value: ListenerValue) -> TlsSettings:
             _text(value("ssl.truststore.password")),
             _text(value("ssl.truststore.certificates")),
         ),
-        client_auth=str(value("ssl.client.auth")),
+        client_auth="none" if asks_nobody else str(value("ssl.client.auth")),
         protocols=_items(value("ssl.enabled.protocols")),
         cipher_suites=_items(value("ssl.cipher.suites")),
     )

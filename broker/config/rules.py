@@ -138,13 +138,18 @@ class SettingRules:
         from barnabas.broker.security.tls import make_context, utc_now
 
         for listener in self._config.listeners:
+            if not listener.protocol.uses_tls:
+                continue
             own = listener_setting_name(listener.name, "")
-            if listener.protocol.uses_tls and any(key.startswith(own) for key in changed):
-                values = _Changed(changed, own, partial(self._config.listener_value, listener.name))
-                try:
-                    make_context(tls_settings(values.get), utc_now())
-                except SecuritySettingError as error:
-                    raise InvalidValueError(f"Listener {listener.name}: {error}") from None
+            unchanged = partial(self._config.listener_value, listener.name)
+            settings = tls_settings(listener, self._config.given, _Changed(changed, own, unchanged).get)
+            used = partial(self._effective.listener_value, listener.name)
+            if settings == tls_settings(listener, self._config.given, used):
+                continue  # so that a key file that is broken now does not refuse other changes
+            try:
+                make_context(settings, utc_now())
+            except SecuritySettingError as error:
+                raise InvalidValueError(f"Listener {listener.name}: {error}") from None
 
     def _check_broker_name(self, name: str) -> None:
         node_id = self._config.node_id

@@ -245,6 +245,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = True
         if self._gate is not None:
             self._gate.close()
+            self._gate = None  # it has this connection, and both would stay until a collection
         if self._throttled is not None:
             self._throttled.cancel()
         self._forget_frames()

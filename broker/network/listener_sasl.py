@@ -23,6 +23,9 @@ from barnabas.runtime.metrics import Counter, Metrics
 
 log = get_logger("sasl")
 
+SESSION_MS_MAX = 10**14
+"""More than three thousand years; a longer time would not fit into the types of durations."""
+
 _USER_PREFIX = "user_"
 _METRICS = "kafka_server_socket_server_metrics"
 
@@ -54,7 +57,10 @@ class ListenerSasl:
         self.frame_bytes_max = integer(config.listener_value(listener.name, "sasl.server.max.receive.size"))
         mechanisms = _mechanisms(config, listener)
         self.session_ms: Mapping[str, int] = {
-            mechanism: integer(config.mechanism_value(listener.name, mechanism, "connections.max.reauth.ms"))
+            mechanism: min(
+                integer(config.mechanism_value(listener.name, mechanism, "connections.max.reauth.ms")),
+                SESSION_MS_MAX,
+            )
             for mechanism in mechanisms
         }
         """By mechanism, in their order: how long a session lasts; 0 for ever."""

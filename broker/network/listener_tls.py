@@ -18,7 +18,6 @@ from barnabas.broker.config.effective import EffectiveConfig
 from barnabas.broker.config.errors import ConfigError
 from barnabas.broker.config.listener import Listener
 from barnabas.broker.config.listener_security import tls_settings
-from barnabas.broker.config.security_settings import listener_setting_name
 from barnabas.broker.network.connection import Identify
 from barnabas.broker.network.open_port import Admit
 from barnabas.broker.network.tls_door import HandshakeLimits, TlsDoor
@@ -62,24 +61,20 @@ class ServedBroker(Protocol):
 class ListenerTls:
     """The TLS of the listeners that have it. `begin` once, `close` once."""
 
-    def __init__(self, broker: ServedBroker, config: BrokerConfig) -> None:
-        """Raises `ConfigError` if a listener's keys or certificates cannot be used."""
+    def __init__(self, broker: ServedBroker, config: BrokerConfig, room: Callable[[], int]) -> None:
+        """`room` returns how many connections the broker can have besides those it has. Raises `ConfigError`
+        if a listener's keys or certificates cannot be used.
+        """
         self._config = broker.effective_config
         self._clock = broker.clock
         self._lines = CountedLines(broker.clock, broker.deadlines)
         self._failures = broker.metrics.counter("barnabas_tls_handshakes_failed_total")
-        self._door = TlsDoor(_limits(config), self._handshake_failed)
-        self._without_certificates = {
-            listener.name
-            for listener in config.listeners
-            if listener.protocol.uses_sasl
-            and listener_setting_name(listener.name, "ssl.client.auth") not in config.given
+        self._door = TlsDoor(_limits(config), self._handshake_failed, room)
+        self._listeners = {
+            listener.name: listener for listener in config.listeners if listener.protocol.uses_tls
         }
-        self._by_name = {
-            listener.name: self._open(listener.name)
-            for listener in config.listeners
-            if listener.protocol.uses_tls
-        }
+        self._static = config
+        self._by_name = {name: self._open(name) for name in self._listeners}
         self._mappings = {name: self._mapping(name) for name in self._by_name}
         self._next_check: asyncio.TimerHandle | None = None
         self._warned: dict[str, datetime] = {}
@@ -126,8 +121,22 @@ class ListenerTls:
                 self._replace(name, partial(tls.replace, settings))
 
     def _open(self, name: str) -> ServerTls:
+        """With the stored settings, or with those of the configuration if the stored ones cannot be used: an
+        administrator must be able to replace them.
+        """
+        settings = self._settings(name)
         try:
-            return ServerTls(self._settings(name), self._now)
+            return ServerTls(settings, self._now)
+        except SecuritySettingError as error:
+            static = partial(self._static.listener_value, name)
+            given = tls_settings(self._listeners[name], self._static.given, static)
+            if settings == given:
+                raise ConfigError(f"Listener {name}: {error}.") from None
+            log.error(
+                "stored keys cannot be used, those of the configuration are", listener=name, reason=str(error)
+            )
+        try:
+            return ServerTls(given, self._now)
         except SecuritySettingError as error:
             raise ConfigError(f"Listener {name}: {error}.") from None
 
@@ -138,9 +147,8 @@ class ListenerTls:
             raise ConfigError(f"Listener {name}: {error}.") from None
 
     def _settings(self, name: str) -> TlsSettings:
-        settings = tls_settings(partial(self._config.listener_value, name))
-        # As in Kafka: beside SASL, certificates are asked for only if the setting is the listener's own.
-        return settings._replace(client_auth="none") if name in self._without_certificates else settings
+        value = partial(self._config.listener_value, name)
+        return tls_settings(self._listeners[name], self._static.given, value)
 
     def _replace(self, name: str, replace: Callable[[], bool | None]) -> None:
         try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from asyncio import sleep
 from collections.abc import Awaitable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -63,8 +62,7 @@ class GuardedConnection(ClientConnection, Protocol):
 
 
 class _State(Enum):
-    BEGIN = "nothing yet"
-    HANDSHAKE = "ApiVersions is answered"
+    BEGIN = "no mechanism is chosen"
     MESSAGES = "the mechanism is chosen"
     RAW_MESSAGES = "the mechanism is chosen, and its messages have no headers"
     OPEN = "authenticated"
@@ -80,6 +78,9 @@ class SaslListener(ListenerSasl):
 
 _RAW: Final = RequestHeader(ApiKey.SASL_AUTHENTICATE, 0, 0, None, 0, APIS[ApiKey.SASL_AUTHENTICATE])
 """Stands for the header of a message without one."""
+
+_SHOWN_CHARACTERS: Final = 40
+"""Of a text that the client has chosen."""
 
 _SHORTEST_SESSION_MS: Final = 1000
 """A client may authenticate again after this time."""
@@ -98,7 +99,7 @@ class SaslGate:
         self._began_ms = self._ends_ms = NEVER_MS
         """Monotonic: of the session."""
         self._step: asyncio.Task[object] | None = None
-        """Computes the answer to a message."""
+        """Computes or delays the answer to a message."""
         self._timeout: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
@@ -134,8 +135,7 @@ class SaslGate:
 
     def _begin(self, frame: bytes | memoryview) -> Answer | PendingAnswer:
         api_key = int.from_bytes(frame[:2])
-        if api_key == ApiKey.API_VERSIONS and self._state is _State.BEGIN:
-            self._state = _State.HANDSHAKE
+        if api_key == ApiKey.API_VERSIONS:
             return self._dispatcher.start(self._connection, frame)
         if api_key == ApiKey.SASL_HANDSHAKE:
             return self._handshake(frame)
@@ -160,7 +160,9 @@ class SaslGate:
             refusal = SaslHandshakeResponse(
                 error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=offered
             )
-            return self._wait(header, self._refuse(f"Unsupported SASL mechanism {mechanism}", refusal))
+            return self._wait(
+                header, self._refuse(f"Unsupported SASL mechanism {mechanism[:_SHOWN_CHARACTERS]}", refusal)
+            )
         if self._mechanism not in ("", mechanism):
             raise FrameError(
                 f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of "
@@ -250,8 +252,10 @@ class SaslGate:
     async def _refuse(self, reason: str, response: Response) -> Response:
         """Answers after the delay, and closes the connection then."""
         self._state = _State.REFUSED
+        self._step = asyncio.current_task()
+        self._end_timeout()
         self._sasl.failed(self._connection.client_host, reason, is_again=self._began_ms != NEVER_MS)
-        await sleep(self._sasl.failure_delay_seconds)
+        await asyncio.sleep(self._sasl.failure_delay_seconds)
         self._connection.drain()
         return response
 

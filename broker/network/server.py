@@ -119,7 +119,7 @@ class Server:
         self.failed: asyncio.Future[PortLost] = asyncio.get_running_loop().create_future()
         """Done if a listener has failed."""
         self._open_port = open_port
-        self.tls = _open_tls(broker, config)
+        self.tls = _open_tls(broker, config, self._room)
         """None if no listener has TLS."""
         self._sasl = _open_sasl(broker, config)
         """By the names of the listeners that have it."""
@@ -235,6 +235,10 @@ class Server:
         log.debug("connection opened", client=connection.client_host, connection_id=connection.connection_id)
         return True
 
+    def _room(self) -> int:
+        """The number of connections that may still be opened."""
+        return self._connections_max - len(self._silent_sweeps)
+
     def _name_limit(self) -> str:
         has_descriptors = self._connections_max < self._descriptors_max
         return "max.connections" if has_descriptors else "open files (RLIMIT_NOFILE)"
@@ -320,13 +324,13 @@ class Server:
                 connection.abort()
 
 
-def _open_tls(broker: ServedBroker, config: BrokerConfig) -> "ListenerTls | None":
+def _open_tls(broker: ServedBroker, config: BrokerConfig, room: Callable[[], int]) -> "ListenerTls | None":
     """None if no listener has TLS."""
     if not any(listener.protocol.uses_tls for listener in config.listeners):
         return None
     from barnabas.broker.network.listener_tls import ListenerTls  # few brokers use TLS
 
-    return ListenerTls(broker, config)
+    return ListenerTls(broker, config, room)
 
 
 def _open_sasl(broker: ServedBroker, config: BrokerConfig) -> "Mapping[str, SaslListener]":

@@ -6,8 +6,10 @@ has arrived, which costs the broker a descriptor and nothing else. Then it waits
 together get a share of the loop's time, and a number per second. Others wait in the order of their arrival,
 and open connections do not notice.
 
-At most `connections_max` are at the door or in a handshake. Beyond that, the one that has been silent for
-longest gives way to a new one, so that silent clients keep nobody out.
+At most `connections_max` are at the door or in a handshake, and no more than the broker has room for. Beyond
+that, the one that has been silent for longest gives way to a new one, so that silent clients keep nobody out.
+A client can make a second step costly by a first message that the server cannot use; such handshakes end when
+they have taken too much.
 """
 
 import asyncio
@@ -20,6 +22,8 @@ from barnabas.broker.network.peer_address import written_address
 from barnabas.broker.security.tls import ServerTls
 
 _RECORD_HEADER_BYTES: Final = 5
+_HEADERS_BYTES: Final = _RECORD_HEADER_BYTES + 4
+"""The headers of a record and of the message in it."""
 _HANDSHAKE_RECORD: Final = 0x16
 _HELLO_BYTES_MAX: Final = _RECORD_HEADER_BYTES + 2**14
 """The largest record of TLS (RFC 8446, section 5.1)."""
@@ -29,8 +33,8 @@ _BURST_SECONDS: Final = 0.05
 
 _SHORTEST_WAIT_SECONDS: Final = 0.001
 
-_COSTLY_STEP: Final = 2
-"""The step of a handshake that signs: the first one only finds that nothing was received yet."""
+_SHUTDOWN_SECONDS: Final = 1.0
+"""How long a closed connection waits for the client's farewell."""
 
 Connect = Callable[[], asyncio.BaseProtocol]
 """Makes the protocol of a new connection."""
@@ -65,6 +69,11 @@ class HandshakeBudget:
         """A handshake has taken so much of the loop's time."""
         self._seconds -= seconds
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether far more time was taken than was granted, by clients that make a second step costly."""
+        return self._seconds < -_BURST_SECONDS
+
     def begin(self) -> float:
         """Begins a handshake and returns 0, or returns after how many seconds one may begin."""
         now, share, rate = self._now(), self._limits.loop_share, self._limits.per_second_max
@@ -80,30 +89,39 @@ class HandshakeBudget:
 class TlsDoor:
     """Admits connections to the listeners with TLS of one broker."""
 
-    def __init__(self, limits: HandshakeLimits, failed: Note) -> None:
+    def __init__(self, limits: HandshakeLimits, failed: Note, room: Callable[[], int]) -> None:
+        """`room` returns how many further connections the broker can have."""
         self._limits = limits
+        self._room = room
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._budget = HandshakeBudget(limits, self._loop.time)
         self._silent: dict[asyncio.Task[None], str] = {}
-        """Those whose first message is not complete, in the order of their arrival, with their addresses."""
+        """Those that wait for their client, the longest first, with its address: for the first message, or
+        for the rest of the handshake.
+        """
         self._order = asyncio.Lock()
         """Held by the connection whose turn it is, until the costly step of its handshake is done."""
-        self._turn: object = None
+        self._turn: asyncio.Task[None] | None = None
         self.connection_count = 0
         """Those whose handshake has not ended."""
 
     async def admit(self, tls: ServerTls, connect: Connect, accepted: socket.socket) -> None:
         """Does the handshake of an accepted connection, and begins it. If that fails, it is closed."""
         client = written_address(_peer_of(accepted))
-        if self.connection_count >= self._limits.connections_max and not self._make_room():
+        connections_max = min(self._limits.connections_max, self._room())
+        if self.connection_count >= connections_max and not self._make_room():
             accepted.close()
-            self._failed(client, "too many handshakes are under way (ssl.handshakes.max)")
+            self._failed(client, "too many connections (max.connections, ssl.handshakes.max)")
             return
         self.connection_count += 1
+        task = asyncio.current_task()
+        assert task is not None
         try:
-            await self._whole_hello(accepted, client)
-            await self._shake_hands(tls, connect, accepted)
+            self._silent[task] = client
+            await self._whole_hello(accepted)
+            del self._silent[task]
+            await self._shake_hands(tls, connect, accepted, task, client)
         except (OSError, TimeoutError) as error:
             accepted.close()
             self._failed(client, _reason(error))
@@ -111,6 +129,7 @@ class TlsDoor:
             accepted.close()
             raise
         finally:
+            self._silent.pop(task, None)
             self.connection_count -= 1
 
     def _make_room(self) -> bool:
@@ -128,20 +147,22 @@ class TlsDoor:
         for task in self._silent:
             task.cancel()
 
-    async def _whole_hello(self, accepted: socket.socket, client: str) -> None:
-        """Returns once the first message has arrived completely; it stays in the system's buffer."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._silent[task] = client
+    async def _whole_hello(self, accepted: socket.socket) -> None:
+        """Returns once the first message has arrived completely; it stays in the system's buffer.
+
+        It must be one record, as every client sends it: the server would sign at a later step otherwise.
+        """
         try:
             async with asyncio.timeout(self._limits.timeout_seconds):
-                header = await self._peek(accepted, _RECORD_HEADER_BYTES)
-                if header[0] != _HANDSHAKE_RECORD:
+                headers = await self._peek(accepted, _HEADERS_BYTES)
+                record_bytes = int.from_bytes(headers[3:_RECORD_HEADER_BYTES])
+                message_bytes = int.from_bytes(headers[_RECORD_HEADER_BYTES + 1 :])
+                if headers[0] != _HANDSHAKE_RECORD:
                     raise ConnectionAbortedError("the client does not speak TLS")
-                length = int.from_bytes(header[3:5])
-                await self._peek(accepted, min(_RECORD_HEADER_BYTES + length, _HELLO_BYTES_MAX))
+                if record_bytes < message_bytes + 4:
+                    raise ConnectionAbortedError("the first message of the client is in pieces")
+                await self._peek(accepted, min(_RECORD_HEADER_BYTES + record_bytes, _HELLO_BYTES_MAX))
         finally:
-            self._silent.pop(task, None)
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
     async def _peek(self, accepted: socket.socket, count: int) -> bytes:
@@ -158,24 +179,41 @@ class TlsDoor:
             raise ConnectionAbortedError("the client has closed the connection")
         return received
 
-    async def _shake_hands(self, tls: ServerTls, connect: Connect, accepted: socket.socket) -> None:
-        await self._order.acquire()
-        turn = self._turn = object()
+    async def _shake_hands(
+        self,
+        tls: ServerTls,
+        connect: Connect,
+        accepted: socket.socket,
+        task: asyncio.Task[None],
+        client: str,
+    ) -> None:
+        async with asyncio.timeout(self._limits.timeout_seconds):
+            await self._order.acquire()
+        self._turn = task
         try:
             while wait_seconds := self._budget.begin():  # noqa: ASYNC110  only time can help
                 await asyncio.sleep(wait_seconds)
             tls.context.on_step = self._step_done
+            tls.context.is_overdrawn = self._is_overdrawn
+            self._silent[task] = client
             await self._loop.connect_accepted_socket(
-                connect, accepted, ssl=tls.context, ssl_handshake_timeout=self._limits.timeout_seconds
+                connect,
+                accepted,
+                ssl=tls.context,
+                ssl_handshake_timeout=self._limits.timeout_seconds,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
         finally:
-            if self._turn is turn:
+            if self._turn is task:
                 self._end_turn()
 
-    def _step_done(self, seconds: float, number: int) -> None:
+    def _is_overdrawn(self) -> bool:
+        return self._budget.is_overdrawn
+
+    def _step_done(self, seconds: float, signs: bool) -> None:
         """Called after each step of any handshake."""
         self._budget.spend(seconds)
-        if number == _COSTLY_STEP and self._turn is not None:
+        if signs and self._turn is not None:
             self._end_turn()
 
     def _end_turn(self) -> None:

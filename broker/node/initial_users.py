@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from barnabas.broker.config.broker_config import BrokerConfig
 from barnabas.broker.security.users import fits
 from barnabas.coordinator.metadata.controller import Controller
-from barnabas.coordinator.metadata.scram_credentials import HASH_NAMES, ScramMechanism, Upsertion
+from barnabas.coordinator.metadata.scram_credentials import (
+    HASH_NAMES,
+    ITERATIONS_MIN,
+    ScramMechanism,
+    Upsertion,
+)
 from barnabas.runtime.logging import get_logger
 
 log = get_logger("sasl")
-
-ITERATIONS = 4096
-"""The least that the protocol allows. More of them cost each login more, and protect stolen credentials."""
 
 _SALT_BYTES = 24
 
@@ -40,5 +42,5 @@ def _changes(metadata: Controller, name: str, password: str) -> Iterator[Upserti
         stored = metadata.image.scram_credentials.get((name, mechanism))
         if stored is None or not fits(stored, password.encode()):
             salt = secrets.token_bytes(_SALT_BYTES)
-            salted = hashlib.pbkdf2_hmac(HASH_NAMES[mechanism], password.encode(), salt, ITERATIONS)
-            yield Upsertion(name, mechanism, ITERATIONS, salt, salted)
+            salted = hashlib.pbkdf2_hmac(HASH_NAMES[mechanism], password.encode(), salt, ITERATIONS_MIN)
+            yield Upsertion(name, mechanism, ITERATIONS_MIN, salt, salted)

@@ -22,6 +22,9 @@ SCRAM_MECHANISMS: Final = {
 }
 MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS)
 
+SCRAM_BYTES_MAX: Final = 1024
+"""The longest message of SCRAM; those of clients have some hundred bytes."""
+
 _FAILED: Final = "Authentication failed"
 _DELEGATION_TOKEN: Final = ",tokenauth=true"
 """An extension of SCRAM (KIP-48)."""
@@ -92,7 +95,8 @@ class ScramExchange:
     async def step(self, message: bytes) -> bytes:
         scramp: Any = import_module("scramp")
         try:
-            text = message.decode()
+            # As in Kafka, names are ASCII: SCRAM's own preparation of others takes long, and may change them.
+            text = message.decode("ascii") if len(message) <= SCRAM_BYTES_MAX else ""
             if _DELEGATION_TOKEN in text:
                 raise AuthenticationRefused(f"{_FAILED}: delegation tokens are not supported")
             if not self._is_begun:

@@ -5,7 +5,9 @@ A store in Java's own format (JKS) is refused with the command that converts it:
 
 from __future__ import annotations
 
+import os
 import secrets
+import stat
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,7 +26,6 @@ _JAVA_MAGICS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 _PEM: Final = "PEM"
 _BEGIN: Final = b"-----BEGIN "
-_READABLE_BY_OTHERS: Final = 0o004
 
 
 class StoreSettings(NamedTuple):
@@ -42,6 +43,14 @@ class StoreSettings(NamedTuple):
     certificates: str | None = None
     key: str | None = None
     key_password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"the store of {self.prefix}*"  # without the secrets
+
+    @property
+    def has_key(self) -> bool:
+        """Whether it is a key store."""
+        return self.prefix == "ssl.keystore."
 
     @property
     def is_given(self) -> bool:
@@ -113,10 +122,19 @@ def _is_pem(settings: StoreSettings) -> bool:
 def _content(settings: StoreSettings) -> bytes:
     name, path = f"{settings.prefix}location", str(settings.location)
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(STORE_BYTES_MAX + 1)
+        # Without blocking, because the path may be that of a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            content = file.read(STORE_BYTES_MAX + 1) if stat.S_ISREG(mode) else None
     except OSError as error:
         raise SecuritySettingError(f"{name}: {path} cannot be read: {error.strerror}") from None
+    if content is None:
+        raise SecuritySettingError(f"{name}: {path} is no file")
+    if settings.has_key and mode & stat.S_IROTH:
+        raise SecuritySettingError(
+            f"{name}: every user can read {path}, and so its key; do: chmod o-r {path}"
+        )
     if len(content) > STORE_BYTES_MAX:
         raise SecuritySettingError(f"{name}: {path} is longer than {STORE_BYTES_MAX} bytes")
     has_pem = _BEGIN in content

@@ -32,28 +32,39 @@ CLIENT_AUTH: Final = {
 _TLS_1_3_SUITES: Final = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 
 
+_COSTLY_STEP: Final = 2
+"""The step of a handshake that signs: the first one only finds that nothing was received yet. A client can
+make a later one costly, too, by a first message that the server cannot use (RFC 8446, section 4.1.4).
+"""
+
+
 class TimedObject(ssl.SSLObject):
     """One connection's TLS, which reports the processor time of each step of its handshake."""
 
     _step_count = 0
 
     def do_handshake(self) -> None:
+        context = self.context
+        assert isinstance(context, ServerContext)
+        if self._step_count >= _COSTLY_STEP and context.is_overdrawn():
+            raise ssl.SSLError("handshakes have taken too much time")
         began = time.thread_time()
         try:
             super().do_handshake()
         finally:
             self._step_count += 1
-            context = self.context
-            if isinstance(context, ServerContext) and context.on_step is not None:
-                context.on_step(time.thread_time() - began, self._step_count)
+            if context.on_step is not None:
+                context.on_step(time.thread_time() - began, self._step_count == _COSTLY_STEP)
 
 
 class ServerContext(ssl.SSLContext):
     """The keys and rules of a listener's handshakes."""
 
     sslobject_class = TimedObject
-    on_step: Callable[[float, int], None] | None = None
-    """Called after each step of a handshake, with its seconds and its number, from 1 on."""
+    on_step: Callable[[float, bool], None] | None = None
+    """Called after each step of a handshake, with its seconds, and whether it is the one that signs."""
+    is_overdrawn: Callable[[], bool] = staticmethod(bool)
+    """Whether a handshake must end that has a costly step again."""
 
 
 class TlsSettings(NamedTuple):
@@ -105,6 +116,8 @@ def make_context(settings: TlsSettings, now: datetime) -> tuple[ServerContext, d
             f"{settings.key_store.prefix}*: the certificate expired on {key_store.expires:%Y-%m-%d %H:%M} UTC"
         )
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    if not settings.protocols:
+        raise SecuritySettingError("ssl.enabled.protocols is empty")
     versions = [PROTOCOLS[name] for name in settings.protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     # A client could make the server compute handshakes for ever. Kafka's clients never ask for it.
@@ -136,15 +149,18 @@ def peer_name(connected: ssl.SSLObject) -> str | None:
 
 def _load_chain(context: ssl.SSLContext, key_store: KeyStore, settings: StoreSettings) -> None:
     """OpenSSL reads a key only from a file: this one is readable by its owner alone, and deleted at once."""
-    descriptor, name = tempfile.mkstemp(prefix="barnabas-", suffix=".pem")
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="barnabas-", suffix=".pem")
+    except OSError as error:
+        raise SecuritySettingError(f"no temporary file can be made for the key: {error.strerror}") from None
     path = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(key_store.pem)
         # With a function OpenSSL asks for the password only if the key is encrypted, and never a terminal.
         context.load_cert_chain(path, password=lambda: key_store.password)
-    except ssl.SSLError as error:
-        reason = (error.reason or str(error)).lower().replace("_", " ")
+    except (OSError, ValueError) as error:  # ValueError: the password is too long
+        reason = str(getattr(error, "reason", None) or error).lower().replace("_", " ")
         raise SecuritySettingError(
             f"{settings.prefix}*: the key and the certificate cannot be used together, or ssl.key.password "
             f"is not the key's password ({reason})"

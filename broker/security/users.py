@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.coordinator.metadata.scram_credentials import HASH_NAMES, ScramMechanism
+from barnabas.coordinator.metadata.scram_credentials import HASH_NAMES, ITERATIONS_MIN, ScramMechanism
 from barnabas.protocol.metadata_records import UserScramCredentialRecord
 from barnabas.runtime.worker_threads import Threads
 
@@ -24,7 +24,7 @@ FindCredential = Callable[[str, int], UserScramCredentialRecord | None]
 REMEMBERED_MAX: Final = 10_000
 """Passwords that are remembered; beyond it all are forgotten."""
 
-_NO_ITERATIONS: Final = 4096
+_SALT_BYTES: Final = 24
 
 
 class Users:
@@ -35,7 +35,7 @@ class Users:
         self._threads = threads
         self._turn = asyncio.Semaphore(1)
         self._key = secrets.token_bytes(32)
-        self._remembered: dict[str, tuple[UserScramCredentialRecord, bytes]] = {}
+        self._remembered: dict[str, tuple[list[UserScramCredentialRecord], bytes]] = {}
 
     def credential(self, name: str, mechanism: ScramMechanism) -> UserScramCredentialRecord:
         """The stored credential. For an unknown user it is one that no password fits: always the same one,
@@ -45,29 +45,39 @@ class Users:
         return self._unknown(name, mechanism) if found is None else found
 
     async def has_password(self, name: str, password: str) -> bool:
-        """Whether a stored credential of the user fits the password."""
-        found = (self.find(name, mechanism) for mechanism in ScramMechanism)
-        credential = next(filter(None, found), None) or self._unknown(name, ScramMechanism.SCRAM_SHA_256)
+        """Whether one of the user's stored credentials fits the password."""
         digest = hmac.digest(self._key, password.encode(), "sha256")
-        if self._remembered.get(name) == (credential, digest):
+        credentials = self._stored(name)
+        if self._remembered.get(name) == (credentials, digest):
             return True
-        async with self._turn:
-            is_right = await self._threads.run(fits, credential, password.encode())
-        if is_right:
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            self._remembered[name] = credential, digest
-        return is_right
+        checked = credentials or [self._unknown(name, ScramMechanism.SCRAM_SHA_256)]
+        is_right = any([await self._fits(credential, password) for credential in checked])
+        if not is_right or credentials != self._stored(name):
+            return False
+        if len(self._remembered) >= REMEMBERED_MAX:
+            self._remembered.clear()
+        self._remembered[name] = credentials, digest
+        return True
+
+    def _stored(self, name: str) -> list[UserScramCredentialRecord]:
+        return list(filter(None, (self.find(name, mechanism) for mechanism in ScramMechanism)))
+
+    async def _fits(self, credential: UserScramCredentialRecord, password: str) -> bool:
+        """Waits for its turn, which lasts until the thread has ended, even if nobody waits any more."""
+        await self._turn.acquire()
+        check = asyncio.ensure_future(self._threads.run(fits, credential, password.encode()))
+        check.add_done_callback(lambda _: self._turn.release())
+        return await asyncio.shield(check)
 
     def _unknown(self, name: str, mechanism: ScramMechanism) -> UserScramCredentialRecord:
-        salt = hmac.digest(self._key, name.encode(), "sha256")
+        salt = hmac.digest(self._key, b"%d %s" % (mechanism, name.encode()), "sha256")[:_SALT_BYTES]
         return UserScramCredentialRecord(
             name=name,
             mechanism=mechanism,
             salt=salt,
             stored_key=secrets.token_bytes(hashlib.new(HASH_NAMES[mechanism]).digest_size),
             server_key=b"",
-            iterations=_NO_ITERATIONS,
+            iterations=ITERATIONS_MIN,
         )
 
 

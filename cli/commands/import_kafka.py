@@ -52,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"barnabas: left out: {left_out}", file=sys.stderr)
     if imported.scram_user_count:
         print(
-            f"barnabas: SCRAM users were imported ({imported.scram_user_count}), but no client is asked for "
-            "a password.",
+            f"barnabas: SCRAM users were imported ({imported.scram_user_count}). Clients are asked for a "
+            "password by listeners with SASL.",
             file=sys.stderr,
         )
     print(

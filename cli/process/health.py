@@ -31,14 +31,24 @@ _NO_TOPICS_BYTES = 4
 _STORAGE_ERROR = 56
 
 
-def check_health(host: str, port: int) -> list[str]:
+def check_health(
+    host: str, port: int, *, has_tls: bool = False, asks_for_certificate: bool = False, has_sasl: bool = False
+) -> list[str]:
     """The data directories that the broker cannot write to, because the disk is full, or cannot read.
 
     Raises OSError with the reason if no broker answers in time. A broker without DescribeLogDirs is healthy
-    if it answers.
+    if it answers. The check has no password and no certificate: where the listener asks for a password, it
+    only requests the API versions; where it asks for a certificate, it ends with the server's part of the
+    handshake.
     """
     deadline = monotonic() + _SECONDS_MAX
-    with _connect(host, port, deadline) as connection:
+    opened = _connect(host, port, deadline)
+    with _with_tls(opened) if has_tls else opened as connection:
+        if asks_for_certificate:
+            return []
+        if has_sasl:
+            _ask(connection, _API_VERSIONS, deadline)
+            return []
         if not _serves_log_dirs(_ask(connection, _API_VERSIONS, deadline)):
             return []
         answer = _ask(connection, _LOG_DIRS, deadline)
@@ -46,6 +56,17 @@ def check_health(host: str, port: int) -> list[str]:
         return list(_failed_directories(answer))
     except (struct.error, UnicodeDecodeError) as error:
         raise ConnectionError("the broker's answer is malformed") from error
+
+
+def _with_tls(connection: socket.socket) -> socket.socket:
+    """The certificate is not checked: whether it is right concerns clients, and not the broker's health."""
+    import ssl  # few brokers use it
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with connection:  # closes it if the handshake fails; else its descriptor belongs to the result
+        return context.wrap_socket(connection)
 
 
 def _ask(connection: socket.socket, request: bytes, deadline: float) -> bytes:

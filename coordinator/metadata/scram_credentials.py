@@ -1,7 +1,7 @@
 """SCRAM credentials of users: the checks of a change, and the stored form (KIP-554, RFC 5802).
 
-They are stored as in Apache Kafka, so that tools work and a move to another broker takes them along. No
-listener of this broker uses them. Pure.
+They are stored as in Apache Kafka, so that its tools work, and a move to another broker takes them along.
+Pure.
 """
 
 import hashlib

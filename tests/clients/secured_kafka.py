@@ -54,6 +54,7 @@ class Certificates:
         """Key and certificate of a broker on this host, in one file as Kafka requires."""
         certificate, key = self._issue(host, None)
         both = self._directory / f"{host}-both.pem"
+        both.touch(mode=0o600)
         both.write_bytes(key.read_bytes() + certificate.read_bytes())
         return both
 

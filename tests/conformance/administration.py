@@ -45,6 +45,7 @@ NO_CHANGE = {
         *("consumer_group_heartbeat", "share_group_heartbeat"),
     },
     "nothing to change on one node": {"elect_leaders", "alter_partition_reassignments"},
+    "about the connection itself": {"sasl_handshake", "sasl_authenticate"},
     "refused without an authorizer": {"describe_acls", "create_acls", "delete_acls"},
 }
 

@@ -35,6 +35,7 @@ class Authority:
     def write_pem(self, leaf: trustme.LeafCert, name: str = "server.pem") -> Path:
         """A file with key and certificates."""
         path = self.directory / name
+        path.touch(mode=0o600)
         path.write_bytes(leaf.private_key_and_cert_chain_pem.bytes())
         return path
 
@@ -43,6 +44,7 @@ class Authority:
         assert isinstance(key, EllipticCurvePrivateKey)
         chain = load_pem_x509_certificates(b"".join(pem.bytes() for pem in leaf.cert_chain_pems))
         path = self.directory / name
+        path.touch(mode=0o600)
         path.write_bytes(
             pkcs12.serialize_key_and_certificates(
                 b"server", key, chain[0], chain[1:], BestAvailableEncryption(PASSWORD.encode())

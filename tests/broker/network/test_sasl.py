@@ -155,7 +155,17 @@ async def test_a_malformed_message_is_refused_with_kafkas_text(message: bytes, t
         assert (await client.say(message)).error_message == text
 
 
-@pytest.mark.parametrize("message", [b"n,,n=alice", b"\xff", b"n,,n=alice,r=a,r=b", b""])
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"n,,n=alice",
+        b"\xff",
+        b"n,,n=alice,r=a,r=b",
+        b"",
+        "n,,n=\ufdfa,r=a".encode(),
+        b"n,,n=alice,r=" + b"a" * 1024,
+    ],
+)
 async def test_a_malformed_message_of_scram_is_refused(message: bytes) -> None:
     async with guarded() as bench:
         client = await speaker(bench)
@@ -180,7 +190,7 @@ async def test_another_mechanism_is_refused_with_those_that_are_offered() -> Non
         assert await client.client.is_closed()
 
 
-@pytest.mark.parametrize("frames", [[WAITING_API], [PLAIN_API, PLAIN_API], [ApiKey.SASL_AUTHENTICATE]])
+@pytest.mark.parametrize("frames", [[WAITING_API], [PLAIN_API, WAITING_API], [ApiKey.SASL_AUTHENTICATE]])
 async def test_nothing_passes_before_the_authentication(frames: list[int]) -> None:
     async with guarded() as bench:
         client = await bench.connect()
@@ -341,12 +351,15 @@ class TestBounds:
     async def test_the_answer_to_a_failure_waits(self, monkeypatch: pytest.MonkeyPatch) -> None:
         waited: list[float] = []
 
-        async def sleep(seconds: float) -> None:
+        sleep = asyncio.sleep
+
+        async def noted(seconds: float) -> None:
             waited.append(seconds)
+            await sleep(0)
 
         async with guarded("connection.failed.authentication.delay.ms=250") as bench:
             client = await speaker(bench)
-            monkeypatch.setattr("barnabas.broker.network.sasl_gate.sleep", sleep)
+            monkeypatch.setattr(asyncio, "sleep", noted)
             await client.authenticate("PLAIN", "alice", "wrong")
             assert waited == [0.25]
 

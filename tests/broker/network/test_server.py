@@ -20,9 +20,9 @@ from barnabas.broker.quotas.client_quotas import QuotaWindows
 from barnabas.broker.quotas.connection_quotas import ConnectionQuotas
 from barnabas.broker.security.users import Users
 from barnabas.coordinator.metadata.client_quotas import CONNECTION_CREATION_RATE, IP
-from barnabas.coordinator.metadata.image import MetadataImage
+from barnabas.coordinator.metadata.image import MetadataChanges, MetadataImage
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.metadata_records import UserScramCredentialRecord
+from barnabas.protocol.metadata_records import ConfigRecord, UserScramCredentialRecord
 from barnabas.runtime.long_work import LongWork
 from barnabas.runtime.response_budget import EncodedBody, ResponseBudget
 from tests.broker.network.edge_fakes import PLAIN_API, WAITING_API, FakeBroker, always, body, request_frame
@@ -105,9 +105,12 @@ async def serve(
     handlers: Mapping[int, Handler] | None = None,
     *settings: str,
     warmed_apis: Sequence[ApiKey] = (),
+    stored: ConfigRecord | None = None,
 ) -> AsyncGenerator[Bench]:
     config = load_config(None, {}, ("listeners=PLAINTEXT://127.0.0.1:0", *settings))
     broker = BudgetedBroker(config)
+    if stored is not None:
+        broker.image.replay(stored, MetadataChanges())
     plain: dict[int, Handler] = {PLAIN_API: _plain}
     server = Server(broker, config, plain if handlers is None else handlers, warmed_apis=warmed_apis)
     await server.start()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +20,10 @@ from barnabas.runtime.response_budget import EncodedBody
 from tests.broker.network.certificates import PASSWORD, Authority, chain_of
 from tests.broker.network.edge_fakes import PLAIN_API, body, request_frame
 from tests.broker.network.test_server import Bench, Client, serve
+
+MISSING_KEYS = ConfigRecord(
+    resource_type=4, resource_name="1", name="listener.name.ssl.ssl.keystore.location", value="/nowhere"
+)
 
 
 @pytest.fixture
@@ -112,6 +118,11 @@ async def test_each_listener_may_have_its_own_certificate(authority: Authority) 
             ["ssl.keystore.type=PEM", "ssl.keystore.key=x"],
             "ssl.keystore.key and ssl.keystore.certificate.chain must be given together",
         ),
+        (["ssl.keystore.location={pipe}"], "{pipe} is no file"),
+        (
+            ["ssl.keystore.location={readable}"],
+            "every user can read {readable}, and so its key; do: chmod o-r",
+        ),
         (["ssl.keystore.location={pem}"], "{pem} is PEM; set ssl.keystore.type to PEM"),
         (
             ["ssl.keystore.type=PEM", "ssl.keystore.location={p12}"],
@@ -162,7 +173,14 @@ async def test_keys_that_cannot_be_used_refuse_the_start(
 ) -> None:
     leaf = authority.issue()
     jks, mixed = authority.directory / "a.jks", authority.directory / "mixed.pem"
+    jks.touch(mode=0o600)
     jks.write_bytes(b"\xfe\xed\xfe\xed and so on")
+    mixed.touch(mode=0o600)
+    pipe, readable = authority.directory / "pipe", authority.directory / "readable.pem"
+    os.mkfifo(pipe)
+    readable.write_text("")
+    readable.chmod(0o604)
+    authority.trusted.chmod(0o600)
     mixed.write_text(authority.issue().private_key_pem.bytes().decode() + chain_of(leaf))
     places = {
         "pem": authority.write_pem(leaf),
@@ -171,6 +189,8 @@ async def test_keys_that_cannot_be_used_refuse_the_start(
         "directory": authority.directory,
         "jks": jks,
         "mixed": mixed,
+        "pipe": pipe,
+        "readable": readable,
     }
     with pytest.raises(ConfigError) as refused:
         async with serve(None, "listeners=SSL://127.0.0.1:0", *(one.format(**places) for one in settings)):
@@ -272,6 +292,19 @@ class TestReplacedKeys:
         events = [line["event"] for line in logged if line["event"].startswith("new keys")]
         assert events == ["new keys cannot be used, the old ones stay", "new keys"]
 
+    async def test_stored_keys_that_have_become_unusable_do_not_stop_the_start(
+        self, authority: Authority
+    ) -> None:
+        with capture_logs() as logged:
+            settings = (
+                *pem_settings(authority.write_pem(authority.issue())),
+                "listener.name.ssl.ssl.keystore.password=",
+            )
+            async with serve(None, *settings, stored=MISSING_KEYS) as bench:
+                assert await asked(await connect(bench, authority.client_context())) == b"plain"
+        (line,) = [line for line in logged if line["log_level"] == "error"]
+        assert line["event"] == "stored keys cannot be used, those of the configuration are"
+
     async def test_changed_settings_count_for_new_connections(self, authority: Authority) -> None:
         other = Authority(authority.directory)
         new = other.write_pem(other.issue(), "new.pem")
@@ -301,6 +334,40 @@ class TestDoor:
                 assert await client.is_closed()
         (reason,) = [line["reason"] for line in logged if line["event"] == "TLS handshake failed"]
         assert reason == "the client does not speak TLS"
+
+    async def test_a_first_message_in_pieces_is_refused(self, authority: Authority) -> None:
+        """The server would sign at a step that no turn was waited for."""
+        with capture_logs() as logged:
+            async with serve(None, *pem_settings(authority.write_pem(authority.issue()))) as bench:
+                client = await bench.connect()
+                client.send(b"\x16\x03\x01\x00\x04\x01\x00\x01\x00" + b"\x16\x03\x01\x01\x00" + bytes(256))
+                assert await client.is_closed()
+        (reason,) = [line["reason"] for line in logged if line["event"] == "TLS handshake failed"]
+        assert reason == "the first message of the client is in pieces"
+
+    async def test_clients_that_are_silent_after_their_first_message_keep_nobody_out(
+        self, authority: Authority
+    ) -> None:
+        settings = pem_settings(authority.write_pem(authority.issue()))
+        context = authority.client_context()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        with suppress(ssl.SSLWantReadError):
+            context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1").do_handshake()
+        hello = outgoing.read()
+        async with serve(None, *settings, "ssl.handshakes.max=2") as bench:
+            silent = [await bench.connect() for _ in range(2)]
+            for client in silent:
+                client.send(hello)
+                assert await client.reader.read(1) == b"\x16", "it has signed"
+            assert await asked(await connect(bench, context)) == b"plain"
+
+    async def test_connections_at_the_door_count_with_the_open_ones(self, authority: Authority) -> None:
+        settings = pem_settings(authority.write_pem(authority.issue()))
+        async with serve(None, *settings, "max.connections=2") as bench:
+            first = await connect(bench, authority.client_context())
+            silent = [await bench.connect() for _ in range(2)]
+            assert await silent[0].is_closed()
+            assert await asked(first) == b"plain"
 
     async def test_silent_clients_keep_nobody_out(self, authority: Authority) -> None:
         settings = pem_settings(authority.write_pem(authority.issue()))

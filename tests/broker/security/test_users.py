@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -45,7 +46,7 @@ async def test_a_right_password_is_computed_once_until_the_credential_changes() 
     stage = Stage("old")
     for password, is_right in (("old", True), ("old", True), ("wrong", False), ("old", True)):
         assert await stage.users.has_password("alice", password) is is_right
-    assert stage.threads.count == 2, "the first one, and the wrong one"
+    assert stage.threads.count == 4, "both credentials for the first one, and for the wrong one"
     stage.store("new")
     assert not await stage.users.has_password("alice", "old")
     assert await stage.users.has_password("alice", "new")
@@ -70,4 +71,44 @@ def test_an_unknown_user_has_the_same_salt_at_each_look() -> None:
     users = Stage("old").users
     first, second = (users.credential("nobody", ScramMechanism.SCRAM_SHA_256) for _ in range(2))
     assert (first.salt, first.iterations) == (second.salt, 4096)
+    assert first.salt != users.credential("nobody", ScramMechanism.SCRAM_SHA_512).salt
     assert first.salt != users.credential("somebody", ScramMechanism.SCRAM_SHA_256).salt
+
+
+async def test_a_password_that_changes_during_its_check_is_not_right() -> None:
+    stage = Stage("old")
+    run = stage.threads.run
+
+    class Changing(CountedThreads):
+        async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+            result = await run(function, *args, **kwargs)
+            stage.stored.clear()
+            return result
+
+    assert not await Users(stage.users.find, Changing()).has_password("alice", "old")
+
+
+async def test_one_password_is_checked_at_a_time_also_if_nobody_waits_for_it() -> None:
+    stage = Stage("old")
+    running: list[asyncio.Future[None]] = []
+
+    class Slow(CountedThreads):
+        async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+            running.append(asyncio.get_running_loop().create_future())
+            await running[-1]
+            return function(*args, **kwargs)
+
+    users = Users(stage.users.find, Slow())
+    first, second = (asyncio.create_task(users.has_password("alice", "x")) for _ in range(2))
+    while not running:  # noqa: ASYNC110  the tasks need some passes of the loop
+        await asyncio.sleep(0)
+    first.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(running) == 1, "the thread of the first one still runs"
+    running[0].set_result(None)
+    for count in (2, 3):
+        while len(running) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        running[-1].set_result(None)
+    assert not await second

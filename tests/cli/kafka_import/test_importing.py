@@ -74,5 +74,5 @@ def test_users_and_access_rules_without_effect_are_reported(
 
     assert capsys.readouterr().err == (
         "barnabas: left out: ACLs (1): this broker has no access control, so every client may do everything\n"
-        "barnabas: SCRAM users were imported (1), but no client is asked for a password.\n"
+        "barnabas: SCRAM users were imported (1). Clients are asked for a password by listeners with SASL.\n"
     )

@@ -1,10 +1,12 @@
 """The health check, against brokers and other programs that listen on a port."""
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from barnabas.__main__ import main
 from barnabas.cli.process import health
 from barnabas.cli.process.health import check_health
 from barnabas.protocol.header import decode_request_header
+from tests.broker.network.certificates import Authority
 
 ANSWER = b"\0\0\0\x06\0\0\0\x01\0\0"
 
@@ -63,11 +66,29 @@ def test_the_first_request_is_one_that_every_broker_answers() -> None:
         ["--listen", "127.0.0.1:{port}"],
         ["--set", "listeners=A://:{port},B://:1"],
         ["--set", "listeners=CONTROLLER://:1,A://0.0.0.0:{port}"],
+        ["--set", "listeners=SASL_SSL://:1,SSL://:2,PLAINTEXT://:{port}"],
+        ["--set", "listeners=SASL_PLAINTEXT://:{port}"],
     ],
 )
 def test_the_command_succeeds_where_a_broker_answers(arguments: list[str]) -> None:
     with listening(lambda connection: connection.sendall(ANSWER)) as port:
         assert main(["healthcheck", *(argument.format(port=port) for argument in arguments)]) == 0
+
+
+@pytest.mark.parametrize("auth", ["none", "required"])
+def test_the_command_succeeds_where_a_broker_answers_by_tls(tmp_path: Path, auth: str) -> None:
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.write_pem(authority.issue()))
+
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+            secured.recv(1024)
+            secured.sendall(ANSWER)
+
+    with listening(answer) as port:
+        listeners = f"listeners=SSL://127.0.0.1:{port}"
+        assert main(["healthcheck", "--set", listeners, "--set", f"ssl.client.auth={auth}"]) == 0
 
 
 def test_the_command_finds_the_address_in_the_environment_of_the_broker(
