@@ -107,8 +107,8 @@ def outlast_a_lock(cluster: Cluster, *, duration_ms: int) -> None:
 
 async def _outlast_a_lock(cluster: Cluster, topic: str, group: str, poll_seconds: float) -> None:
     async with (
-        ShareConsumer(cluster.bootstrap, group=group, topics=[topic]) as first,
-        ShareConsumer(cluster.bootstrap, group=group, topics=[topic]) as second,
+        ShareConsumer(cluster.bootstrap, group=group, topics=[topic], renew_locks=False) as first,
+        ShareConsumer(cluster.bootstrap, group=group, topics=[topic], renew_locks=False) as second,
     ):
         cluster.produce(topic, ["witness"])
         while not await first.poll(timeout=poll_seconds):
